@@ -296,44 +296,50 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(seen.filter((name) => own.includes(name))).toEqual([]);
   });
 
-  it.each(['now', 'never'])(
-    'ends all its processes when its parent is killed (gateway: %s)',
-    async (gateway) => {
-      const seconds = sleepSeconds();
-      const parent = spawn(
-        process.execPath,
-        ['--import', 'tsx', '--input-type=module', '-e', startsSandbox],
-        {
-          env: {
-            ...process.env,
-            OPTIONS: JSON.stringify({
-              sandbox,
-              folders: { workspaceFolder, homeFolder },
-              dataFolder,
-              runFolder,
-              ...newRun(),
-              gateway: { socketPath: join(runFolder, 'gateway.sock') },
-            }),
-            GATEWAY: gateway,
-            SCRIPT: `setsid nohup sleep ${seconds} & echo ready; exec sleep ${seconds}`,
-            MODULE: new URL('./processes.ts', import.meta.url).href,
-          },
-          stdio: ['ignore', 'pipe', 'inherit'],
+  it('ends all its processes when its parent is killed, with and without a gateway', async () => {
+    const seconds = [sleepSeconds(), sleepSeconds()];
+    const [now, never] = seconds.map((s) => `setsid nohup sleep ${s} & echo ready; exec sleep ${s}`);
+    const parent = spawn(
+      process.execPath,
+      ['--import', 'tsx', '--input-type=module', '-e', startsSandboxes],
+      {
+        env: {
+          ...process.env,
+          OPTIONS: JSON.stringify({
+            sandbox,
+            folders: { workspaceFolder, homeFolder },
+            dataFolder,
+            runFolder,
+            ...newRun(),
+            gateway: { socketPath: join(runFolder, 'gateway.sock') },
+          }),
+          SCRIPTS: JSON.stringify({ now, never }),
+          MODULE: new URL('./processes.ts', import.meta.url).href,
         },
-      );
-      await once(parent.stdout, 'data');
-      await eventually(() => expect(processesOf(`sleep ${seconds}`).length).toBeGreaterThanOrEqual(2));
-      parent.kill('SIGKILL');
-      await eventually(() => expect(processesOf(seconds)).toEqual([]));
-    },
-  );
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
+    await once(parent.stdout, 'data');
+    await eventually(() => {
+      for (const each of seconds) expect(processesOf(`sleep ${each}`).length).toBeGreaterThanOrEqual(2);
+    });
+    parent.kill('SIGKILL');
+    await eventually(() => {
+      for (const each of seconds) expect(processesOf(each)).toEqual([]);
+    });
+  });
 });
 
-const startsSandbox = `
+const startsSandboxes = `
+  const { once } = await import('node:events');
   const { agentProcesses } = await import(process.env.MODULE);
-  const { child } = agentProcesses(JSON.parse(process.env.OPTIONS)).start(['/bin/sh', '-c', process.env.SCRIPT], { gateway: process.env.GATEWAY });
-  child.stdout.pipe(process.stdout);
-  child.stderr.pipe(process.stderr);
+  const agent = agentProcesses(JSON.parse(process.env.OPTIONS));
+  await Promise.all(Object.entries(JSON.parse(process.env.SCRIPTS)).map(([gateway, script]) => {
+    const { child } = agent.start(['/bin/sh', '-c', script], { gateway });
+    child.stderr.pipe(process.stderr);
+    return once(child.stdout, 'data');
+  }));
+  console.log('ready');
 `;
 
 describe.each([
