@@ -1,6 +1,5 @@
 import type { AgentStatus, PhaseReason } from './agent.ts';
 import type { Backend } from './backend.ts';
-import type { Task } from './task.ts';
 
 /** How the command line and the dashboard show an agent's status and its figures. */
 type StatusFields = Pick<AgentStatus, 'phaseReason' | 'wakesAt'>;
@@ -24,15 +23,6 @@ const statusTexts: Readonly<Record<PhaseReason, string>> = {
   ERROR: 'failed',
   KILLED: 'killed',
   PARENT_KILLED: 'killed with its parent',
-};
-
-/** The state of a task in a list of checkboxes. */
-export const taskMarks: Readonly<Record<Task['status'], string>> = {
-  TASK_STATUS_UNSPECIFIED: ' ',
-  TASK_STATUS_PENDING: ' ',
-  TASK_STATUS_IN_PROGRESS: '~',
-  TASK_STATUS_COMPLETED: 'x',
-  TASK_STATUS_DELETED: '-',
 };
 
 /** Before the time at which the status changes by itself. */
