@@ -2,14 +2,15 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
-import type { Schema } from '@muster/sdk/contract';
+import { type AgentStatus, routes } from '@muster/sdk/contract';
 import type { FastifyReply } from 'fastify';
 import type { Principal } from '../control/principal.ts';
 import { isRefusal, type Refusal } from '../control/refusal.ts';
+import type { Waited } from '../control/waits.ts';
 import type { ReplySignal } from '../control/wakes.ts';
 import type { RouteContext } from './context.ts';
 import { HttpError } from './errors.ts';
-import { alreadySent } from './route.ts';
+import { alreadySent, type HttpCall } from './route.ts';
 
 /**
  * A signal that aborts when a long reply must end early: the client disconnects, the service shuts down, or the key
@@ -98,18 +99,18 @@ function writeHead(reply: FastifyReply, headers: Readonly<Record<string, string>
 }
 
 /**
- * A JSON reply that may take arbitrarily long. White space in every keep-alive interval keeps proxies from closing it.
- * Before the first white space a failure is an ordinary error; later the connection can only be closed, and the client
- * retries.
+ * The reply to a wait, which may take arbitrarily long. White space in every keep-alive interval keeps proxies from
+ * closing it. Before the first white space a failure is an ordinary error; later the connection can only be closed, and
+ * the client retries.
  */
-export async function longReply<T>(
+export async function replyToWait(
   context: RouteContext,
-  caller: Principal,
-  reply: FastifyReply,
-  schema: Schema,
-  work: (signal: ReplySignal) => Promise<T | Refusal | null>,
-  watchedAgents = 1,
-): Promise<T | Refusal | typeof alreadySent> {
+  { caller, body, reply }: Pick<HttpCall<'wait'>, 'caller' | 'body' | 'reply'>,
+  waited: Waited | Refusal,
+): Promise<AgentStatus | Refusal | typeof alreadySent> {
+  if (isRefusal(waited)) return waited;
+  const timeoutMs = body.timeoutSeconds && body.timeoutSeconds * 1000;
+  const watchedAgents = 'agents' in waited ? waited.agents.length : 1;
   const { signal, release } = abortSignal(context, caller, reply, 'wait', watchedAgents);
   let hasBegun = false;
   const stopKeepAlive = keepAlive(context, reply, () => {
@@ -118,16 +119,13 @@ export async function longReply<T>(
     reply.raw.write(' ');
   });
   try {
-    const result = await work(signal);
+    const result = await context.control.waits.wait(caller, waited, signal, timeoutMs);
     if (!hasBegun) {
       if (result !== null) return result;
       throw abortError(signal);
     }
     if (result === null || isRefusal(result)) reply.raw.destroy();
-    else
-      reply.raw.end(
-        reply.serializeInput(result as Record<string, unknown>, schema as Record<string, unknown>),
-      );
+    else reply.raw.end(reply.serializeInput(result, routes.wait.reply));
     return alreadySent;
   } catch (error) {
     if (!hasBegun) throw error;

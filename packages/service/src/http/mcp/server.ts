@@ -28,30 +28,25 @@ interface Toolbox {
 }
 
 function toolboxOf(caller: Principal): Toolbox {
-  switch (caller.role) {
-    case 'agent':
-      return {
-        instructions: `You are the agent ${caller.agent?.path.join('/')}. Use these tools to update your checklist, ask the people you work for, end your work, and spawn and manage child agents.`,
-        tools: agentTools,
-        listed: agentTools,
-        hasTranscripts: false,
-      };
-    case 'viewer':
-    case 'member':
-    case 'admin':
-    case 'operator':
-      return {
-        instructions: `Muster runs fleets of coding agents. You act for ${nameOf(caller)}, as ${caller.role}. An agent is named by its path, such as fix-login, or fix-login/tests for a child of it. An agent works in turns. After a turn it is idle until it gets a message, needs input, or has finished. wait_for_agents returns when one of these happens.`,
-        tools: userTools,
-        listed: refuseAccess(caller, 'command') ? readTools : userTools,
-        hasTranscripts: true,
-      };
-    default:
-      throw new HttpError(
-        'PERMISSION_DENIED',
-        `a key of role ${caller.role} has no tools: /mcp needs the key of a user or of a live run`,
-      );
-  }
+  const { role, agent } = caller;
+  if (role === 'runner' || role === 'share')
+    throw new HttpError(
+      'PERMISSION_DENIED',
+      `a key of role ${role} has no tools: /mcp needs the key of a user or of a live run`,
+    );
+  if (role === 'agent')
+    return {
+      instructions: `You are the agent ${agent?.path.join('/')}. Use these tools to update your checklist, ask the people you work for, end your work, and spawn and manage child agents.`,
+      tools: agentTools,
+      listed: agentTools,
+      hasTranscripts: false,
+    };
+  return {
+    instructions: `Muster runs fleets of coding agents. You act for ${nameOf(caller)}, as ${role}. An agent is named by its path, such as fix-login, or fix-login/tests for a child of it. An agent works in turns. After a turn it is idle until it gets a message, needs input, or has finished. wait_for_agents returns when one of these happens.`,
+    tools: userTools,
+    listed: refuseAccess(caller, 'command') ? readTools : userTools,
+    hasTranscripts: true,
+  };
 }
 
 /** Answers one request to /mcp. */

@@ -6,7 +6,7 @@ import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
 import { streamList, streamTimeline } from '../../control/streams.ts';
 import type { Waited } from '../../control/waits.ts';
 import type { RouteContext } from '../context.ts';
-import { abortSignal, eventStream, longReply } from '../long-reply.ts';
+import { abortSignal, eventStream, replyToWait } from '../long-reply.ts';
 import { checked } from '../request-body.ts';
 import { type HttpCall, serve } from '../route.ts';
 import { runNumber } from './operations.ts';
@@ -15,24 +15,11 @@ import { runNumber } from './operations.ts';
 export function longReplyRoutes(context: RouteContext): void {
   const { control } = context;
 
-  const serveWait = async (
-    { caller, body, reply }: Pick<HttpCall<'wait'>, 'caller' | 'body' | 'reply'>,
-    waited: Waited | Refusal,
-  ) => {
-    if (isRefusal(waited)) return waited;
-    const timeoutMs = body.timeoutSeconds && body.timeoutSeconds * 1000;
-    return longReply(
-      context,
-      caller,
-      reply,
-      routes.wait.reply,
-      (signal) => control.waits.wait(caller, waited, signal, timeoutMs),
-      'agents' in waited ? waited.agents.length : 1,
-    );
-  };
-  serve(context, 'wait', async (call) => serveWait(call, await waitedTurn(control, call.caller, call.body)));
+  serve(context, 'wait', async (call) =>
+    replyToWait(context, call, await waitedTurn(control, call.caller, call.body)),
+  );
   serve(context, 'waitMany', async (call) =>
-    serveWait(call, await waitedAgents(control, call.caller, call.body)),
+    replyToWait(context, call, await waitedAgents(control, call.caller, call.body)),
   );
 
   const serveList = async (

@@ -24,14 +24,6 @@ export class Capacity {
     this.#shared = shared;
   }
 
-  get free(): number {
-    return this.#free;
-  }
-
-  get waiting(): number {
-    return this.#waiting.size;
-  }
-
   /** Undefined when `holder` closes while it waits. Otherwise the amount is taken until it is released. */
   async take(amount: number, holder: Holder): Promise<Release | undefined> {
     const release = await this.#takeOwn(amount, holder);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { packageFile } from '../../lib/package-file.ts';
-import { costOf, pricesProblem, readPrices, type Tokens } from './prices.ts';
+import { costOf, readPrices, type Tokens } from './prices.ts';
 
 const none: Tokens = { input: 0, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0 };
 const million = 1_000_000;
@@ -11,7 +11,7 @@ describe('prices.json', () => {
   const prices = readPrices();
 
   it('is a valid list', () => {
-    expect(pricesProblem(JSON.parse(readFileSync(packageFile('prices.json'), 'utf8')))).toBe('');
+    expect(() => readPrices(JSON.parse(readFileSync(packageFile('prices.json'), 'utf8')))).not.toThrow();
   });
 
   it.each([

@@ -62,15 +62,9 @@ const violationIn = validator(priceList);
 export function readPrices(own?: unknown): Prices {
   const prices = pricesOf(JSON.parse(readFileSync(packageFile('prices.json'), 'utf8')));
   if (own === undefined) return prices;
-  const problem = pricesProblem(own);
-  if (problem) throw new Error(`MUSTER_PRICES: ${problem}`);
+  const violation = violationIn(own);
+  if (violation) throw new Error(`MUSTER_PRICES: ${violation.field || 'the file'} ${violation.description}`);
   return new Map([...prices, ...pricesOf(own as PriceList)]);
-}
-
-/** What is wrong with a list of prices; empty when it is valid. */
-export function pricesProblem(list: unknown): string {
-  const violation = violationIn(list);
-  return violation ? `${violation.field || 'the file'} ${violation.description}` : '';
 }
 
 function pricesOf({ models }: PriceList): Map<string, Price> {
