@@ -203,7 +203,7 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
   const run = before.runs.at(-1);
   const isHolder = run?.number === command.runId && run.runnerId === command.runnerId;
   const isLive = isHolder && run.state !== 'ENDED';
-  const confirms = isHolder && run.state === 'ENDED' && run.goneAt === null && command.gone;
+  const confirms = isHolder && run.state === 'ENDED' && run.goneAt === null && command.gone === true;
   const isNew = isLive && command.report > run.reports;
   holds(
     isChanged === (isNew || confirms),
@@ -217,12 +217,13 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
     holds(!told || reported?.outcome === 'INTERRUPTED', 'StoppedIsInterrupted', () => `${reported?.outcome}`);
     const { question, finished } = after.agent.memory;
     const said = before.agent.memory;
+    const ending = { question: '', finished: false, ...command.end };
     const isOwnEnd = reported?.outcome === 'COMPLETED';
     const isFailure = !told && command.end.outcome === 'COMPLETED' && said.failure !== '';
     holds(!isFailure || after.agent.phase === 'PHASE_FAILED', 'SaidInTheRun', () => `${after.agent.phase}`);
-    const isAsked = isOwnEnd && (said.question !== '' || command.end.question !== '');
+    const isAsked = isOwnEnd && (said.question !== '' || ending.question !== '');
     holds((question !== '') === isAsked, 'SaidInTheRun', () => `"${question}" is left of ${said.question}`);
-    const isFinished = isOwnEnd && (said.finished || command.end.finished);
+    const isFinished = isOwnEnd && (said.finished || ending.finished);
     holds(
       finished === isFinished,
       'SaidInTheRun',
