@@ -75,7 +75,7 @@ function wakesAt(
 
 const iso = (time: string | null): string | null => time && isoTime(time);
 
-/** What a status and a list both show of an agent. */
+/** What a status and a list both show of an agent. It is spread last, because fields after a spread are added slowly. */
 function sharedOf(
   row: StatusRow | ListRow,
   { model, persona }: { model: string; persona: string },
@@ -83,9 +83,10 @@ function sharedOf(
   { capacity, publicUrl, now }: ViewContext,
 ) {
   const agentId = agentIdOf(tenant, row, row.path.split('/'));
-  const waiting = { ...row, model };
+  const { pool, backend, home } = row;
+  const waiting = { tenant: row.tenant, pool, backend, home, model };
   const reason = waitsForRunner(row, now)
-    ? waitingReason(waiting, capacity.runners, capacity.maxRuns(row.tenant, row.pool))
+    ? waitingReason(waiting, capacity.runners, capacity.maxRuns(row.tenant, pool))
     : row.reason;
   return {
     agentId,
@@ -119,7 +120,6 @@ function sharedOf(
 export function statusOf(row: StatusRow, tenant: Tenant, context: ViewContext): AgentStatus {
   const { settings, result, run } = row;
   return {
-    ...sharedOf(row, settings, tenant, context),
     run: run && {
       runId: String(run.number),
       state: run.state,
@@ -147,6 +147,7 @@ export function statusOf(row: StatusRow, tenant: Tenant, context: ViewContext): 
     endedAt: row.ended_at,
     error: result.error,
     timedOut: false,
+    ...sharedOf(row, settings, tenant, context),
   };
 }
 
@@ -199,11 +200,11 @@ export function answeredFollowUpOf(row: FollowUpDetailRow, run: Run | null): Fol
 }
 
 export const entryOf = (row: ListRow, tenant: Tenant, context: ViewContext): AgentEntry => ({
-  ...sharedOf(row, row, tenant, context),
   childCount: row.child_count,
   sequence: String(row.sequence),
   queued: row.queued + row.deferred,
   error: row.error,
+  ...sharedOf(row, row, tenant, context),
 });
 
 export const timelineEntryOf = (row: TimelineRow): TimelineEntry => ({

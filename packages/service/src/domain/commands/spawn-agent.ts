@@ -142,6 +142,7 @@ function firstTasks({ tasks, change }: SpawnAgent): Task[] | Refusal {
   return refuseTasks(tasks, brought, [], true) ?? mirrored(joined([], [...brought, ...deduplicated(tasks)]));
 }
 
+/** Written out: an object of this size that is put together from others is made and copied many times slower. */
 function newAgent(
   command: SpawnAgent,
   { backend, ...settings }: FirstSettings,
@@ -150,7 +151,11 @@ function newAgent(
   now: string,
 ): Agent {
   return {
-    ...identity,
+    tenant: identity.tenant,
+    ownerProvider: identity.ownerProvider,
+    account: identity.account,
+    workspace: identity.workspace,
+    path: identity.path,
     id: command.id,
     root: parent?.agent.root ?? command.id,
     parent: parent?.agent.id ?? null,
