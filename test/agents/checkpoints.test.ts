@@ -17,126 +17,155 @@ const makeWork =
 const showWork = 'echo found $(git log -1 --format=%s) $(cat one.txt README.md new.txt)';
 const found = 'found One one changed new';
 
-describe.each(backends)('$title', { timeout: 180_000 }, ({ model }) => {
-  it('has its unpushed work and its conversation on another runner, between two runs and during one', async () => {
+describe('Claude Code and Codex', { timeout: 180_000 }, () => {
+  it('have their unpushed work and their conversation on another runner, between two runs and during one', async () => {
     const runners = await TestRunners.create(service());
     const { agents } = runners;
     const working = gate();
-    const first = service().script(
-      { shell: makeWork },
-      { until: working.promise },
-      { say: 'The first coat is on.' },
-      { say: 'It stays here for now.' },
-    );
     const here = await runners.start();
-    await agents.spawn('painter', { model, description: `Put on a coat. ${first}` });
-    await service().asked(first, 2);
+    await Promise.all(
+      backends.map(async ({ name, model }) => {
+        const first = service().script(
+          { shell: makeWork },
+          { until: working.promise },
+          { say: 'The first coat is on.' },
+          { say: 'It stays here for now.' },
+        );
+        await agents.spawn(name, { model, description: `Put on a coat. ${first}` });
+        await service().asked(first, 2);
+      }),
+    );
     // On a busy machine the run may lose its lease meanwhile: then another run repeats all of it.
     await service().restartServer('SIGKILL');
     working.open();
-    const idle = await agents.idle('painter');
-    expect(idle).toMatchObject({
-      error: null,
-      phaseReason: 'RESTING',
-      response: 'It stays here for now.',
-      unpushed: { commits: 1, files: 2 },
-    });
-    expect(idle.checkpointAt).not.toBeNull();
-    const { body: diff } = await service().api.post<{ diff: string; workingTree: { diff: string } | null }>(
-      '/v1/agent/diff',
-      { agentId: idle.agentId },
-    );
-    expect(diff.diff).toBe('');
-    for (const line of ['+one', '+changed', '+new']) expect(diff.workingTree?.diff).toContain(line);
+    for (const { name } of backends) {
+      const idle = await agents.idle(name);
+      expect(idle).toMatchObject({
+        error: null,
+        phaseReason: 'RESTING',
+        response: 'It stays here for now.',
+        unpushed: { commits: 1, files: 2 },
+      });
+      expect(idle.checkpointAt).not.toBeNull();
+      const { body: diff } = await service().api.post<{ diff: string; workingTree: { diff: string } | null }>(
+        '/v1/agent/diff',
+        { agentId: idle.agentId },
+      );
+      expect(diff.diff).toBe('');
+      for (const line of ['+one', '+changed', '+new']) expect(diff.workingTree?.diff).toContain(line);
+    }
 
     // Between two runs.
     await here.kill();
     const waiting = gate();
-    const second = service().script(
-      { shell: `${showWork} && echo more >> more.txt && echo more has $(wc -l < more.txt)` },
-      { until: waiting.promise },
-      { say: 'The second coat is on.' },
-    );
-    await agents.queue('painter', `Put on a second. ${second}`);
     const there = await runners.start(often);
-    await service().asked(second, 2);
-    const [, content = ''] = runners.conversations(second);
-    expect(content).toContain('The first coat is on.');
-    expect(content).toContain(found);
-    expect(content).toContain('more has 1');
-    const warned = await agents.timeline('painter', 'WARNING', 'ERROR');
-    const [ended] = (await agents.timeline('painter', 'RUN_ENDED')).slice(-1);
-    // Once in each run, and no other warnings.
-    expect(new Set(warned.map(({ text }) => text))).toEqual(new Set([reminder]));
-    expect(new Set(warned.map(({ runId }) => runId)).size).toBe(warned.length);
-    expect(warned.at(-1)?.runId).toBe(ended?.runId);
+    const painters = await Promise.all(
+      backends.map(async ({ name }) => {
+        const second = service().script(
+          { shell: `${showWork} && echo more >> more.txt && echo more has $(wc -l < more.txt)` },
+          { until: waiting.promise },
+          { say: 'The second coat is on.' },
+          { say: 'It stays here too.' },
+        );
+        await agents.queue(name, `Put on a second. ${second}`);
+        await service().asked(second, 2);
+        const [, content = ''] = runners.conversations(second);
+        expect(content).toContain('The first coat is on.');
+        expect(content).toContain(found);
+        expect(content).toContain('more has 1');
+        const warned = await agents.timeline(name, 'WARNING', 'ERROR');
+        const [ended] = (await agents.timeline(name, 'RUN_ENDED')).slice(-1);
+        // Once in each run, and no other warnings.
+        expect(new Set(warned.map(({ text }) => text))).toEqual(new Set([reminder]));
+        expect(new Set(warned.map(({ runId }) => runId)).size).toBe(warned.length);
+        expect(warned.at(-1)?.runId).toBe(ended?.runId);
+        return { name, second };
+      }),
+    );
 
     // In the middle of one.
-    await until(
-      'a checkpoint with the new file',
-      () => agents.status('painter'),
-      ({ unpushed, phase }) => unpushed?.files === 3 && phase === 'PHASE_RUNNING',
-      patienceMs,
-    );
+    for (const { name } of painters)
+      await until(
+        'a checkpoint with the new file',
+        () => agents.status(name),
+        ({ unpushed, phase }) => unpushed?.files === 3 && phase === 'PHASE_RUNNING',
+        patienceMs,
+      );
     await there.kill();
     waiting.open();
     await runners.start();
-    await until(
-      'the last run',
-      async () => (await agents.outcomes('painter')).slice(-3).join(),
-      (outcomes) => outcomes === 'COMPLETED,LOST,COMPLETED',
-      patienceMs,
-    );
-    const again = runners.conversations(second).find((text) => text.includes('more has 2')) ?? '';
-    expect(again).toContain('The first coat is on.');
-    expect(again).toContain(found);
-    const lost = (await agents.outcomes('painter')).length - 1;
-    const restoring = `The work was restored from the checkpoint of [^ ]+ \\(run ${lost}\\)`;
-    expect(again).toMatch(new RegExp(`\\[Muster: ${restoring}`));
-    const [restored] = (await agents.warnings('painter')).filter((text) => text !== reminder);
-    expect(restored).toMatch(new RegExp(`^${restoring}\\. Later work is lost`));
+    for (const { name, second } of painters) {
+      const { runCount, response } = await agents.idle(name);
+      expect(response).toBe('It stays here too.');
+      // On a busy machine the run may have lost its lease before its runner was killed.
+      expect((await agents.outcomes(name)).join()).toMatch(/COMPLETED(,LOST)+,COMPLETED$/);
+      const again = runners.conversations(second).findLast((text) => text.includes('more has 2')) ?? '';
+      expect(again).toContain('The first coat is on.');
+      expect(again).toContain(found);
+      const restoring = `The work was restored from the checkpoint of [^ ]+ \\(run ${Number(runCount) - 1}\\)`;
+      expect(again).toMatch(new RegExp(`\\[Muster: ${restoring}`));
+      const restored = (await agents.warnings(name)).filter((text) => text !== reminder).at(-1);
+      expect(restored).toMatch(new RegExp(`^${restoring}\\. Later work is lost`));
+    }
   });
 
-  it('ignores an incomplete checkpoint, and uses an older session if the newest does not open', async () => {
+  it('ignore an incomplete checkpoint, and use an older session if the newest does not open', async () => {
     const runners = await TestRunners.create(service());
     const { agents } = runners;
-    const first = service().script({ shell: 'echo first > first.txt' }, { say: 'The first coat is on.' });
-    const second = service().script(
-      { shell: 'echo here are *.txt && head -c 3000000 /dev/urandom > large.txt' },
-      { say: 'The second coat is on.' },
-    );
-    const third = service().script({ shell: 'echo here are *.txt' }, { say: 'The third coat is on.' });
     const here = await runners.start();
-    await agents.spawn('painter', { model, description: `Put on a coat. ${first}` });
-    await agents.idle('painter');
+    const painters = await Promise.all(
+      backends.map(async ({ name, model }) => {
+        const first = service().script({ shell: 'echo first > first.txt' }, { say: 'The first coat is on.' });
+        await agents.spawn(name, { model, description: `Put on a coat. ${first}` });
+        await agents.idle(name);
+        const second = service().script(
+          { shell: 'echo here are *.txt && head -c 1300000 /dev/urandom > large.txt' },
+          { say: 'The second coat is on.' },
+        );
+        return { name, second };
+      }),
+    );
+    const putOnSecond = ({ name, second }: (typeof painters)[number]) =>
+      agents.queue(name, `Put on a second. ${second}`);
+    const [ofClaude, ofCodex] = painters as [(typeof painters)[number], (typeof painters)[number]];
+    // Whether a checkpoint is complete does not depend on the backend.
     await refuseSecondParts();
-    await agents.queue('painter', `Put on a second. ${second}`);
+    await putOnSecond(ofCodex);
     await until('the first part', incompleteParts, ({ length }) => length === 1, patienceMs);
     await here.kill();
     await service().query('DROP TRIGGER refuse_second_part ON checkpoint_parts');
 
     const there = await runners.start();
-    await agents.runEnded('painter', 3);
-    expect(await agents.outcomes('painter')).toEqual(['COMPLETED', 'LOST', 'COMPLETED']);
+    await putOnSecond(ofClaude);
+    await agents.runEnded(ofClaude.name, 2);
+    await agents.runEnded(ofCodex.name, 3);
+    expect(await agents.outcomes(ofCodex.name)).toEqual(['COMPLETED', 'LOST', 'COMPLETED']);
     expect(await incompleteParts()).toEqual([]);
-    const again = runners.conversations(second).at(-1) ?? '';
-    expect(again).toContain('The first coat is on.');
-    expect(again).toContain('here are first.txt');
-    expect(again).not.toContain('here are first.txt large.txt');
-    const [restored] = await agents.warnings('painter');
+    for (const { second } of painters) {
+      const again = runners.conversations(second).at(-1) ?? '';
+      expect(again).toContain('The first coat is on.');
+      expect(again).toContain('here are first.txt');
+      expect(again).not.toContain('here are first.txt large.txt');
+    }
+    const [restored] = await agents.warnings(ofCodex.name);
     expect(restored).toMatch(/^The work was restored from the checkpoint of .* \(run 1\)/);
 
     await there.kill();
-    await corruptNewestSession();
-    await agents.queue('painter', `Put on a third. ${third}`);
+    for (const { name } of painters) await corruptNewestSession(await runners.keyOf(name));
     await runners.start();
-    await agents.runEnded('painter', 4);
-    const last = runners.conversations(third).at(-1) ?? '';
-    expect(last).toContain('The first coat is on.');
-    expect(last).not.toContain('The second coat is on.');
-    expect(last).toContain('here are first.txt large.txt');
-    expect(last).toContain('The saved session could not be resumed.');
-    expect((await agents.warnings('painter')).at(-1)).toMatch(/^The saved session could not be resumed\./);
+    await Promise.all(
+      painters.map(async ({ name }) => {
+        const third = service().script({ shell: 'echo here are *.txt' }, { say: 'The third coat is on.' });
+        await agents.queue(name, `Put on a third. ${third}`);
+        await agents.runEnded(name, name === ofCodex.name ? 4 : 3);
+        const last = runners.conversations(third).at(-1) ?? '';
+        expect(last).toContain('The first coat is on.');
+        expect(last).not.toContain('The second coat is on.');
+        expect(last).toContain('here are first.txt large.txt');
+        expect(last).toContain('The saved session could not be resumed.');
+        expect((await agents.warnings(name)).at(-1)).toMatch(/^The saved session could not be resumed\./);
+      }),
+    );
   });
 });
 
@@ -156,11 +185,12 @@ async function incompleteParts(): Promise<unknown[]> {
 }
 
 /** As if the harness had written a session file that it can't read. */
-async function corruptNewestSession(): Promise<void> {
-  const rows = await service().query<{ id: string; agent: string; content: Buffer }>(
-    `SELECT c.id, c.agent, string_agg(p.content, ''::bytea ORDER BY p.part) AS content
-     FROM checkpoints c JOIN checkpoint_parts p ON p.checkpoint = c.id
-     GROUP BY c.id, c.agent, c.completed_at ORDER BY c.completed_at DESC LIMIT 1`,
+async function corruptNewestSession(agentKey: string): Promise<void> {
+  const rows = await service().query<{ id: string; content: Buffer }>(
+    `SELECT c.id, string_agg(p.content, ''::bytea ORDER BY p.part) AS content
+     FROM checkpoints c JOIN checkpoint_parts p ON p.checkpoint = c.id WHERE c.agent = $1
+     GROUP BY c.id, c.completed_at ORDER BY c.completed_at DESC LIMIT 1`,
+    [agentKey],
   );
   const [newest] = rows;
   if (!newest) throw new Error('no checkpoint was saved');

@@ -14,16 +14,20 @@ import {
   useTestService,
 } from './test-service.ts';
 
-const runnerName = 'runner-one';
+const runnerName = 'impatient-runner';
 
 let agents: TestAgents;
 /** Agents of a runner that lets a provider be silent for one second only, and does not wait for limits. */
 let impatient: TestAgents;
-const service = useTestService({ env: { MUSTER_RUNNER_NAME: runnerName } }, async (started) => {
+const service = useTestService({}, async (started) => {
   agents = await started.emptyWorkspace();
   const pool = uniqueName('impatient');
   await writeResource(started.api, 'pool', pool, {});
-  await started.runner(pool, { MUSTER_STALL_SECONDS: '1', MUSTER_LIMIT_WAIT_SECONDS: '0' });
+  await started.runner(pool, {
+    MUSTER_STALL_SECONDS: '1',
+    MUSTER_LIMIT_WAIT_SECONDS: '0',
+    MUSTER_RUNNER_NAME: runnerName,
+  });
   impatient = await started.emptyWorkspace({ pool });
 });
 
@@ -71,43 +75,44 @@ const variables: Readonly<Record<Backend['provider'], string>> = {
 };
 
 describe.each(backends)('$title', ({ model, provider }) => {
-  it('parks the agent at a limit until the time that the provider names', async () => {
-    const seconds = Math.floor(Date.now() / 1000) + 3600;
-    const { name, requests } = await spawn(model, [limitUntil[provider](seconds)]);
-    const status = await withReason(name, 'PROVIDER_LIMIT');
-    const resetAt = new Date(seconds * 1000).toISOString();
-    expect(status).toMatchObject({ phase: 'PHASE_PENDING', wakesAt: resetAt, error: null });
-    expect(await agents.outcomes(name)).toEqual(['PARKED']);
-    expect((await agents.warnings(name)).at(-1)).toContain(`${provider} answered 429`);
-    expect((await agents.warnings(name)).at(-1)).toContain(resetAt);
-    expect(requests()).toHaveLength(1);
-    await agents.kill(name);
-  });
-
-  it('waits for a short limit within the turn, sends images to the model, and costs what the price list says', async () => {
+  it('waits for a short limit within the turn, sends images to the model, costs what the price list says, and reaches no model that its settings do not name', async () => {
     const png =
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
     const tokens: Tokens = { input: 12_345, cached: 6_789, output: 321 };
     service().stub.tokens = tokens;
     const limit: Step = { status: 429, headers: { 'retry-after': '1' }, times: 2 };
     const shell = `echo ${png} | base64 -d > dot.png; pwd`;
-    const { name, requests } = await spawn(model, [limit, { shell }, { view: 'dot.png' }, said]);
+    // A model that the settings do not name, requested by a command in the sandbox.
+    const other = JSON.stringify({ model: 'claude-opus-5', max_tokens: 1, messages: [] });
+    const fetchOther = `node -e 'fetch(process.env.ANTHROPIC_BASE_URL + "/v1/messages", {method: "POST", headers: {"x-api-key": process.env.ANTHROPIC_AUTH_TOKEN}, body: process.argv[1]}).then(async (r) => console.log(r.status, await r.text()))' '${other}'`;
+    const isAnthropic = provider === 'anthropic';
+    const { name, requests } = await spawn(model, [
+      limit,
+      { shell },
+      { view: 'dot.png' },
+      ...(isAnthropic ? [{ shell: fetchOther }] : []),
+      said,
+    ]);
     const status = await agents.wait(name);
     expect(status).toMatchObject({ phaseReason: 'RESTING', response: said.say, error: null });
     expect(await agents.outcomes(name)).toEqual(['COMPLETED']);
     const [first, second, third, ...more] = requests().map(contentOf);
     expect([second, third]).toEqual([first, first]);
-    expect(more).toHaveLength(2);
+    expect(more).toHaveLength(isAnthropic ? 3 : 2);
     const retry = expect.stringContaining('The gateway retries in 1 s');
-    expect(await agents.warnings(name)).toEqual([retry, retry]);
+    const refused = isAnthropic ? [expect.stringContaining('"claude-opus-5"')] : [];
+    expect(await agents.warnings(name)).toEqual([retry, retry, ...refused]);
+    if (isAnthropic)
+      expect((await agents.texts(name, 'TOOL_RESULT')).at(-1)).toMatch(/^403 .*permission_error/);
     expect(more.at(-1)).toContain(png);
 
     const price = prices[model];
     if (!price) throw new Error(`${model} is not in prices.json`);
     const { input, cached, output } = tokens;
     const once = (input * price.input + cached * price.cachedInput + output * price.output) / 1e6;
-    expect(Number(status.inputTokens)).toBe(3 * (input + cached));
-    expect(status.cost).toBeCloseTo(3 * once, 9);
+    const replies = more.length + 1;
+    expect(Number(status.inputTokens)).toBe(replies * (input + cached));
+    expect(status.cost).toBeCloseTo(replies * once, 9);
   });
 
   it('stops waiting for a short limit on an interrupt', async () => {
@@ -118,17 +123,30 @@ describe.each(backends)('$title', ({ model, provider }) => {
     expect(requests()).toHaveLength(1);
   });
 
-  it('continues by itself after a longer limit, in the same session, and is told to continue', async () => {
+  it('continues by itself after a longer limit, is blocked by a refused key at the first reply, continues after a retry, and retries a stalled stream', async () => {
     const limit: Step = { status: 429, headers: { 'retry-after': '1' }, times: 2 };
     const { name, marker, requests } = await spawn(
       model,
-      [limit, { shell: 'echo back again' }, said],
+      [limit, { status: 401, times: 1 }, { shell: 'echo back again' }, { stall: true, times: 1 }, said],
       impatient,
     );
+    const blocked = await impatient.wait(name);
+    expect(blocked).toMatchObject({
+      phaseReason: 'BLOCKED',
+      needsInput: `The provider refused the key. Fix it on runner ${runnerName}, then retry.`,
+      error: { code: 'PROVIDER_KEY_REFUSED' },
+    });
+    const message = blocked.error?.message ?? '';
+    expect(message).toContain(`${provider} answered 401`);
+    expect(message).toContain(`Set ${variables[provider]} of the runner ${runnerName} to a valid key`);
+    expect(requests()).toHaveLength(3);
+    expect(await impatient.outcomes(name)).toEqual(['PARKED', 'PARKED', 'FAILED']);
+
+    expect((await impatient.send('agent/retry', name)).status).toBe(200);
     const status = await impatient.wait(name);
     expect(status).toMatchObject({ phaseReason: 'RESTING', response: said.say, error: null });
     const runs = await impatient.runs(name);
-    expect(runs.map(({ outcome }) => outcome)).toEqual(['COMPLETED', 'PARKED', 'PARKED']);
+    expect(runs.map(({ outcome }) => outcome)).toEqual(['COMPLETED', 'FAILED', 'PARKED', 'PARKED']);
     expect(new Set(runs.map(({ batch }) => batch)).size).toBe(1);
     const sessions = requests().map(sessionOf);
     expect(new Set(sessions).size).toBe(1);
@@ -137,44 +155,15 @@ describe.each(backends)('$title', ({ model, provider }) => {
     expect(content.split(marker)).toHaveLength(2);
     expect(content).toContain('Continue where you were interrupted');
     expect(content).not.toMatch(/interrupted by user|turn_aborted/);
-  });
-
-  it('is blocked by a refused key at the first reply, says what to fix, and continues after a retry', async () => {
-    const { name, marker, requests } = await spawn(model, [{ status: 401, times: 1 }, said]);
-    const status = await agents.wait(name);
-    expect(status).toMatchObject({
-      phaseReason: 'BLOCKED',
-      needsInput: `The provider refused the key. Fix it on runner ${runnerName}, then retry.`,
-      error: { code: 'PROVIDER_KEY_REFUSED' },
-    });
-    const message = status.error?.message ?? '';
-    expect(message).toContain(`${provider} answered 401`);
-    expect(message).toContain(`Set ${variables[provider]} of the runner ${runnerName} to a valid key`);
-    expect(requests()).toHaveLength(1);
-    expect(await agents.outcomes(name)).toEqual(['FAILED']);
-    expect((await agents.send('agent/retry', name)).status).toBe(200);
-    expect(await agents.wait(name)).toMatchObject({
-      phaseReason: 'RESTING',
-      response: said.say,
-      error: null,
-    });
-    const content = contentOf(service().lastRequest(marker));
-    expect(content.split(marker)).toHaveLength(2);
-    expect(content).toContain('Continue where you were interrupted');
-  });
-
-  it('ends a stalled stream and retries it', async () => {
-    const { name, requests } = await spawn(model, [{ stall: true, times: 1 }, said], impatient);
-    const status = await impatient.wait(name);
-    expect(status).toMatchObject({ phaseReason: 'RESTING', response: said.say, error: null });
-    expect(requests().length).toBeGreaterThan(1);
+    expect(content).toContain('back again');
+    // One reply to the command, and the stalled one again.
+    expect(requests().length).toBeGreaterThan(5);
     expect(await impatient.warnings(name)).toContain(
       `${provider} sent nothing for 1 s: the gateway ended the request, which can be retried.`,
     );
-    expect(await impatient.outcomes(name)).toEqual(['COMPLETED']);
   });
 
-  it('waits for the end of an outage; a preempting message replaces the waiting batch and starts immediately', async () => {
+  it('waits for the end of an outage; a preempting message replaces the waiting batch, starts immediately, and parks at a limit until the time that the provider names', async () => {
     const before = new Date().toISOString();
     const { name, requests } = await spawn(model, [{ status: 500 }]);
     const status = await withReason(name, 'RETRYING');
@@ -185,43 +174,40 @@ describe.each(backends)('$title', ({ model, provider }) => {
     // The harness has retried by itself first.
     expect(requests().length).toBeGreaterThan(1);
 
-    const followUpId = await agents.queue(name, { description: 'Leave that.', preempt: true });
+    const seconds = Math.floor(Date.now() / 1000) + 3600;
+    const marker = service().script(limitUntil[provider](seconds));
+    const followUpId = await agents.queue(name, { description: `Leave that. ${marker}`, preempt: true });
     const [abandoned] = await agents.timeline(name, 'BATCH_ABANDONED');
     expect(abandoned).toMatchObject({ followUpId });
     expect((await agents.status(name)).phaseReason).not.toBe('RETRYING');
+
+    const parked = await withReason(name, 'PROVIDER_LIMIT');
+    const resetAt = new Date(seconds * 1000).toISOString();
+    expect(parked).toMatchObject({ phase: 'PHASE_PENDING', wakesAt: resetAt, error: null });
+    expect(await agents.outcomes(name)).toEqual(['FAILED', 'PARKED']);
+    expect((await agents.warnings(name)).at(-1)).toContain(`${provider} answered 429`);
+    expect((await agents.warnings(name)).at(-1)).toContain(resetAt);
+    expect(service().stub.requestsOf(marker)).toHaveLength(1);
     await agents.kill(name);
   });
 
-  it('warns once about a model without a price, which costs nothing', async () => {
+  it('counts what an interrupted reply has used by then; a model without a price costs nothing, with one warning', async () => {
     service().stub.tokens = { input: 1000, cached: 0, output: 100 };
     const unknownModel = `${model.split('-')[0]}-unknown`;
-    const { name } = await spawn(unknownModel, [{ shell: 'true' }, said]);
+    const { name, marker } = await spawn(unknownModel, [
+      { shell: 'true' },
+      { shell: 'true' },
+      { stall: true },
+    ]);
+    await service().asked(marker, 3);
+    await agents.stop(name, (await agents.status(name)).runCount);
     const status = await agents.wait(name);
-    expect(status).toMatchObject({ phaseReason: 'RESTING', cost: 0 });
-    expect(Number(status.inputTokens)).toBe(2000);
+    expect(status).toMatchObject({ phaseReason: 'INTERRUPTED', cost: 0 });
+    // Anthropic reports the input tokens at the start of a reply, OpenAI everything at the end.
+    const [input, output] = provider === 'anthropic' ? [3000, 201] : [2000, 200];
+    expect(Number(status.inputTokens)).toBe(input);
+    expect(Number(status.outputTokens)).toBe(output);
     const flags = (await agents.warnings(name)).filter((text) => text.includes('no price'));
     expect(flags).toEqual([expect.stringContaining(`There is no price for ${unknownModel}`)]);
   });
-
-  it('counts what an interrupted reply has used by then', async () => {
-    service().stub.tokens = { input: 1000, cached: 0, output: 100 };
-    const { name, marker } = await spawn(model, [{ shell: 'true' }, { stall: true }]);
-    await service().asked(marker, 2);
-    await agents.stop(name, (await agents.status(name)).runCount);
-    const status = await agents.wait(name);
-    expect(status.phaseReason).toBe('INTERRUPTED');
-    // Anthropic reports the input tokens at the start of a reply, OpenAI everything at the end.
-    const [input, output] = provider === 'anthropic' ? [2000, 101] : [1000, 100];
-    expect(Number(status.inputTokens)).toBe(input);
-    expect(Number(status.outputTokens)).toBe(output);
-  });
-});
-
-it('a model that the settings do not name is refused inside the sandbox, with a warning', async () => {
-  const body = JSON.stringify({ model: 'claude-opus-5', max_tokens: 1, messages: [] });
-  const shell = `node -e 'fetch(process.env.ANTHROPIC_BASE_URL + "/v1/messages", {method: "POST", headers: {"x-api-key": process.env.ANTHROPIC_AUTH_TOKEN}, body: process.argv[1]}).then(async (r) => console.log(r.status, await r.text()))' '${body}'`;
-  const { name } = await spawn('claude-opus-4-8', [{ shell }, said]);
-  expect(await agents.wait(name)).toMatchObject({ response: said.say, error: null });
-  expect((await agents.texts(name, 'TOOL_RESULT'))[0]).toMatch(/^403 .*permission_error/);
-  expect(await agents.warnings(name)).toEqual([expect.stringContaining('"claude-opus-5"')]);
 });

@@ -15,7 +15,6 @@ import { type Server, startServer } from '../support/server.ts';
 import {
   backends,
   claudeCode,
-  gate,
   patienceMs,
   providerKeys,
   type TestAgents,
@@ -37,7 +36,6 @@ interface Neighbour {
   readonly branch: string;
   readonly secretFile: string;
   readonly token: string;
-  readonly finish: () => void;
 }
 
 /** Everything that must not be found, by its name. */
@@ -62,14 +60,23 @@ interface Visit {
   readonly printed: readonly string[];
 }
 
-/** A new agent that runs these commands and ends its turn. */
-async function visit(agents: TestAgents, model: string, ...commands: string[]): Promise<Visit> {
+const separator = '=====';
+
+/** A new agent that runs these scripts and ends its turn. A script is a list of commands. */
+async function visit(
+  agents: TestAgents,
+  model: string,
+  ...scripts: readonly (readonly string[])[]
+): Promise<Visit> {
   const name = uniqueName('visitor');
   visited.push({ agents, name });
-  const marker = service.script(...commands.map((shell) => ({ shell })), { say: 'That was all.' });
+  // Of a script that fails, Claude Code would also print the exit code.
+  const steps = scripts.map((commands) => ({ shell: `${commands.join(`\necho ${separator}\n`)}\ntrue` }));
+  const marker = service.script(...steps, { say: 'That was all.' });
   await agents.spawn(name, { model, description: `Look around. ${marker}` });
   const status = await agents.wait(name);
-  return { name, status, printed: await agents.texts(name, 'TOOL_RESULT') };
+  const texts = await agents.texts(name, 'TOOL_RESULT');
+  return { name, status, printed: texts.flatMap((text) => text.split(`${separator}\n`)) };
 }
 
 const linesOf = (text = ''): string[] => text.split('\n').filter((line) => line !== '');
@@ -82,7 +89,6 @@ async function environment(document: Record<string, unknown>): Promise<{ environ
 
 describe.skipIf(!sandbox)('in the sandbox', () => {
   let shared: { agents: TestAgents; remote: GitRemote };
-  let limitedPool: string;
 
   beforeAll(async () => {
     service = await TestService.start({
@@ -91,35 +97,26 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     localServer = createServer((_request, response) => response.end('the local server answers\n'));
     localServer.listen(0, '127.0.0.1');
     await once(localServer, 'listening');
+    await writeResource(service.api, 'vm-profile', 'limited', { processes: 300 });
+    await writeResource(service.api, 'pool', 'default', { vmProfile: 'limited' });
     shared = await service.workspace({ 'README.md': '# Demo\n', 'write.sh': tryToWrite });
     neighbour = await startNeighbour(shared.agents);
-    limitedPool = uniqueName('limited');
-    const profile = uniqueName('profile');
-    await writeResource(service.api, 'vm-profile', profile, { processes: 300 });
-    await writeResource(service.api, 'pool', limitedPool, { vmProfile: profile });
-    await service.runner(limitedPool);
   });
   afterAll(async () => {
-    neighbour?.finish();
     localServer?.close();
     await service?.close();
   });
 
-  /** An agent of the same workspace, during its run. */
+  /** A rehearsal agent of the same workspace, during its run. */
   async function startNeighbour(agents: TestAgents): Promise<Neighbour> {
-    const { promise, open } = gate();
-    const marker = service.script(
-      { shell: 'pwd; echo "private" > secret.txt; git add . && git commit -qm x && git push -q' },
-      { until: promise },
-      { say: 'Good bye.' },
-    );
-    await agents.spawn('neighbour', { model: claudeCode.model, description: `Stay. ${marker}` });
-    await service.asked(marker, 2);
-    // The model gets the output before the timeline does.
+    const commands = 'pwd; echo "private" > secret.txt; git add . && git commit -qm x && git push -q';
+    const stay = `sh -c 'sleep 3600; :' "$PWD"`;
+    await agents.spawn('neighbour', { description: `!run ${commands}\n!run ${stay}` });
     const [printed = ''] = await until(
       'what the neighbour printed',
       () => agents.texts('neighbour', 'TOOL_RESULT'),
       (seen) => seen.length > 0,
+      patienceMs,
     );
     const folder = linesOf(printed)[0] ?? '';
     const [run = ''] = readdirSync(join(data(), 'runs'));
@@ -128,7 +125,6 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
       branch: (await agents.status('neighbour')).branch,
       secretFile: join(folder, 'secret.txt'),
       token: /mst_[^\s"]+/.exec(config)?.[0] ?? '',
-      finish: open,
     };
   }
 
@@ -149,33 +145,64 @@ for place in /* /.[!.]* /dev/shm; do
   case $place in /proc|/sys|/dev|/usr|/bin|/sbin|/lib*|/opt) ;; *) look -rH "$place";; esac
 done; true`;
 
+  const fork = 'for n in $(seq 400); do sleep 60 & done; echo "all of them"; kill $(jobs -p)';
+  const isNotAboutLimit = (warning: string): boolean => !warning.includes('processes: 300');
+
   describe.each(backends)('$title', ({ model, provider }) => {
-    it('gets its environment, which is set up once, and finds no key in its environment, processes and files', async () => {
+    it('gets its environment, finds no key anywhere, reaches only the servers that are allowed, and is held by the limits of its pool', async () => {
       // Encoded, so that the list of secrets is not found itself.
       const wanted = Buffer.from([canary, ...Object.values(secrets())].join('\n')).toString('base64');
-      const setup = ['echo "hello from the setup of $TEAM"', 'echo ran >> "$HOME/setup"'];
       const variables = { TEAM: 'muster', NPM_TOKEN: { fromRunner: 'TEAM_NPM_TOKEN' }, CANARY: canary };
+      const allowHosts = [`127.0.0.1:${localPort()}`];
       const { agents } = await service.workspace(
-        { 'find.sh': findSecrets, wanted, 'canary.txt': canary },
-        await environment({ variables, setup }),
+        { 'find.sh': findSecrets, wanted, 'canary.txt': canary, 'fork.sh': fork },
+        await environment({ variables, allowHosts }),
       );
-      const { name, printed } = await visit(agents, model, 'pwd', 'bash find.sh', 'echo "$TEAM $NPM_TOKEN"');
-      const [folder = '', found, given] = printed;
+      const url = `http://127.0.0.1:${localPort()}/`;
+      const { name, printed } = await visit(
+        agents,
+        model,
+        [
+          'pwd',
+          'bash find.sh',
+          'echo "$TEAM $NPM_TOKEN"',
+          `curl -sS ${url}`,
+          `curl -sS --proxytunnel ${url}`,
+          `curl -sS --noproxy '*' ${url} 2>&1`,
+          `curl -sS ${service.stub.url}/ 2>&1`,
+          'curl -sS http://example.com/ 2>&1',
+          'curl -sS https://example.com/ 2>&1',
+        ],
+        ['sh fork.sh 2>&1'],
+      );
+      const [folder = '', found, given, plain, tunnelled, direct, other, outside, outsideTunnelled, forked] =
+        printed;
       // The search finds the canary in every place.
       const places = ['environment', '/proc/environ', '/proc/cmdline', `${folder.trim()}/canary.txt`];
       expect(linesOf(found)).toEqual(expect.arrayContaining(places.map((place) => `${place}:${canary}`)));
       expect(linesOf(found).filter((line) => !line.endsWith(`:${canary}`))).toEqual([]);
       expect(given).toContain(`muster ${teamToken}`);
 
-      const again = service.script({ shell: 'wc -l < "$HOME/setup"' }, { say: 'Done.' });
-      await agents.queue(name, `Once more. ${again}`);
-      await agents.wait(name);
-      expect((await agents.texts(name, 'TOOL_RESULT')).at(-1)?.trim()).toBe('1');
-      expect(await agents.texts(name, 'SETUP_OUTPUT')).toEqual([
-        `$ ${setup[0]}\n`,
-        'hello from the setup of muster\n',
-        `$ ${setup[1]}\n`,
+      expect(plain).toContain('the local server answers');
+      expect(tunnelled).toContain('the local server answers');
+      expect(direct).toMatch(/Failed to connect|Couldn't connect/);
+      const refused = "is not among the `allowHosts` of the agent's environment";
+      const { port } = new URL(service.stub.url);
+      expect(other).toContain(`refused a connection to 127.0.0.1:${port}: it ${refused}`);
+      expect(outside).toContain(`refused a connection to example.com:80: it ${refused}`);
+      expect(outsideTunnelled).toContain('403');
+      const warnings = await agents.warnings(name);
+      expect(warnings.filter(isNotAboutLimit)).toEqual([
+        expect.stringContaining(`127.0.0.1:${port}`),
+        expect.stringContaining('example.com:80'),
       ]);
+
+      // Where the system can't enforce the limit, the agent is warned instead.
+      const isWarned = warnings.some((text) => /processes: 300 is not/.test(text));
+      expect(/Cannot fork/.test(forked ?? '')).toBe(!isWarned);
+      const reached = warnings.filter((text) => /reached its limit processes: 300\./.test(text));
+      expect(reached).toHaveLength(isWarned ? 0 : 1);
+      expect(/all of them/.test(forked ?? '')).toBe(isWarned);
     });
 
     it('writes only to its workspace and home, sees no other agent, data or process, reaches no host, and pushes only its own branch', async () => {
@@ -185,20 +212,24 @@ done; true`;
       const { name, status, printed } = await visit(
         agents,
         model,
-        'pwd; echo "$HOME"; echo "$GIT_CONFIG_GLOBAL"',
-        'sh write.sh',
-        `cat ${neighbour.secretFile} 2>&1; ls -a ${dirname(neighbour.secretFile)} 2>&1`,
-        `ls ${data()}; cat ${data()}/admin.key 2>&1; ls ${data()}/agents ${data()}/runs`,
-        `cat /proc/[0-9]*/cmdline | tr '\\0' ' '`,
-        'curl -sS http://registry.example.com/ 2>&1',
-        'git add mine && git commit -qm mine',
-        'git push origin HEAD:main 2>&1',
-        `git push --force origin HEAD:${neighbour.branch} 2>&1`,
-        `git push origin :${neighbour.branch} 2>&1`,
-        'git push origin HEAD:refs/tags/v1 2>&1',
-        'git push 2>&1',
+        [
+          'pwd; echo "$HOME"; echo "$GIT_CONFIG_GLOBAL"',
+          'sh write.sh',
+          `cat ${neighbour.secretFile} 2>&1; ls -a ${dirname(neighbour.secretFile)} 2>&1`,
+          `ls ${data()}; cat ${data()}/admin.key 2>&1; ls ${data()}/agents ${data()}/runs`,
+          'curl -sS http://registry.example.com/ 2>&1',
+          'git add mine && git commit -qm mine',
+          'git push origin HEAD:main 2>&1',
+          `git push --force origin HEAD:${neighbour.branch} 2>&1`,
+          `git push origin :${neighbour.branch} 2>&1`,
+          'git push origin HEAD:refs/tags/v1 2>&1',
+          'git push 2>&1',
+        ],
+        // Separately: the script is an argument of its own shell.
+        [`cat /proc/[0-9]*/cmdline | tr '\\0' ' '`],
       );
-      const [own, written, ofNeighbour = '', ofData, processes = '', connection, , ...pushes] = printed;
+      const [own, written, ofNeighbour = '', ofData, connection, , ...pushes] = printed;
+      const processes = printed.at(-1) ?? '';
       const [folder = '', home = '', gitConfig = ''] = linesOf(own);
 
       const lines = linesOf(written);
@@ -231,7 +262,8 @@ done; true`;
 
       const refused = 'refused a connection to registry.example.com:80';
       expect(connection).toContain(refused);
-      expect(await agents.warnings(name)).toEqual([expect.stringContaining(refused)]);
+      const warnings = await agents.warnings(name);
+      expect(warnings.filter(isNotAboutLimit)).toEqual([expect.stringContaining(refused)]);
 
       const [toMain, toNeighbour, deletion, tag] = pushes;
       for (const refusal of [toMain, toNeighbour, tag]) {
@@ -242,50 +274,6 @@ done; true`;
       const after = refs();
       expect(after.filter((ref) => !ref.endsWith(status.branch))).toEqual(before);
       expect(after).toHaveLength(before.length + 1);
-    });
-
-    it('reaches only the servers that its environment allows', async () => {
-      const url = `http://127.0.0.1:${localPort()}/`;
-      const agents = await service.emptyWorkspace(
-        await environment({ allowHosts: [`127.0.0.1:${localPort()}`] }),
-      );
-      const { name, printed } = await visit(
-        agents,
-        model,
-        `curl -sS ${url}`,
-        `curl -sS --proxytunnel ${url}`,
-        `curl -sS --noproxy '*' ${url} 2>&1`,
-        `curl -sS ${service.stub.url}/ 2>&1`,
-        'curl -sS http://example.com/ 2>&1',
-        'curl -sS https://example.com/ 2>&1',
-      );
-      const [plain, tunnelled, direct, other, outside, outsideTunnelled] = printed;
-      expect(plain).toContain('the local server answers');
-      expect(tunnelled).toContain('the local server answers');
-      expect(direct).toMatch(/Failed to connect|Couldn't connect/);
-      const refused = "is not among the `allowHosts` of the agent's environment";
-      const { port } = new URL(service.stub.url);
-      expect(other).toContain(`refused a connection to 127.0.0.1:${port}: it ${refused}`);
-      expect(outside).toContain(`refused a connection to example.com:80: it ${refused}`);
-      expect(outsideTunnelled).toContain('403');
-      expect(await agents.warnings(name)).toEqual([
-        expect.stringContaining(`127.0.0.1:${port}`),
-        expect.stringContaining('example.com:80'),
-      ]);
-    });
-
-    it("is held by the limits of its pool's vm-profile, or warned that they are not enforced", async () => {
-      const { agents } = await service.workspace(
-        { 'fork.sh': 'for n in $(seq 400); do sleep 60 & done; echo "all of them"; kill $(jobs -p)' },
-        { pool: limitedPool },
-      );
-      const { name, printed } = await visit(agents, model, 'sh fork.sh 2>&1');
-      const warnings = await agents.warnings(name);
-      const isWarned = warnings.some((text) => /processes: 300 is not/.test(text));
-      expect(/Cannot fork/.test(printed.join(''))).toBe(!isWarned);
-      const reached = warnings.filter((text) => /reached its limit processes: 300\./.test(text));
-      expect(reached).toHaveLength(isWarned ? 0 : 1);
-      expect(/all of them/.test(printed.join(''))).toBe(isWarned);
     });
 
     it('sends its key to the provider in one header, and the token of no run', () => {
@@ -317,6 +305,21 @@ done; true`;
       });
     },
   );
+
+  it('an environment is set up once', async () => {
+    const setup = ['echo "hello from the setup of $TEAM"', 'echo ran >> "$HOME/setup"'];
+    const agents = await service.emptyWorkspace(await environment({ variables: { TEAM: 'muster' }, setup }));
+    await agents.spawn('twice', { description: '!say begun' });
+    await agents.wait('twice');
+    await agents.queue('twice', '!run wc -l < "$HOME/setup"');
+    await agents.runEnded('twice', 2);
+    expect((await agents.texts('twice', 'TOOL_RESULT')).at(-1)?.trim()).toBe('1');
+    expect(await agents.texts('twice', 'SETUP_OUTPUT')).toEqual([
+      `$ ${setup[0]}\n`,
+      'hello from the setup of muster\n',
+      `$ ${setup[1]}\n`,
+    ]);
+  });
 
   it('a setup that fails is retried later, with its output in the timeline', async () => {
     const setup = ['echo "no such package" >&2; exit 3', 'echo never'];

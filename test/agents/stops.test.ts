@@ -6,6 +6,8 @@ import { until } from '../support/async.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
 import {
   backends,
+  claudeCode,
+  codex,
   contentOf,
   patienceMs,
   processesWith,
@@ -34,7 +36,7 @@ class Sleeper {
   }
 
   processes(): string[] {
-    return [0, 1].flatMap((more) => processesWith(`sleep\0${this.#seconds + more}\0`));
+    return [0, 1].flatMap((more) => processesWith(`sleep\0${this.#seconds + more}\0`, ['cmdline']));
   }
 
   /** When both processes run. Returns the key of their agent. */
@@ -111,33 +113,33 @@ describe.each(backends)('$title', ({ model }) => {
       expect(sessionOf(service().firstRequest(marker))).toBe(sessionOf(service().firstRequest(begin)));
     }
   });
+});
 
-  it('is killed together with its child on another runner, and no process of either is left', async () => {
-    const pool = uniqueName('pool');
-    await writeResource(service().api, 'pool', pool, { maxRuns: 1 });
-    await Promise.all([service().runner(pool), service().runner(pool)]);
-    const agents = await service().emptyWorkspace({ pool });
-    const [parents, childs] = [new Sleeper(), new Sleeper()];
-    const child = service().script(childs.step);
-    const parent = service().script(
-      { tool: 'spawn_child', args: { name: 'kid', description: `Begin. ${child}`, model } },
-      parents.step,
-    );
-    await agents.spawn('a', { model, description: `Delegate. ${parent}` });
-    const keys = await Promise.all([parents.started(), childs.started()]);
-    const runners = await Promise.all(
-      ['a', 'a/kid'].map(async (path) => (await agents.status(path)).run?.runnerId),
-    );
-    expect(new Set(runners).size).toBe(2);
+it('Claude Code is killed together with its child, Codex, on another runner, and no process of either is left', async () => {
+  const pool = uniqueName('pool');
+  await writeResource(service().api, 'pool', pool, { maxRuns: 1 });
+  await Promise.all([service().runner(pool), service().runner(pool)]);
+  const agents = await service().emptyWorkspace({ pool });
+  const [parents, childs] = [new Sleeper(), new Sleeper()];
+  const child = service().script(childs.step);
+  const parent = service().script(
+    { tool: 'spawn_child', args: { name: 'kid', description: `Begin. ${child}`, model: codex.model } },
+    parents.step,
+  );
+  await agents.spawn('a', { model: claudeCode.model, description: `Delegate. ${parent}` });
+  const keys = await Promise.all([parents.started(), childs.started()]);
+  const runners = await Promise.all(
+    ['a', 'a/kid'].map(async (path) => (await agents.status(path)).run?.runnerId),
+  );
+  expect(new Set(runners).size).toBe(2);
 
-    await agents.kill('a');
-    expect(await agents.phase('a')).toBe('CANCELED/KILLED');
-    expect(await agents.phase('a/kid')).toBe('CANCELED/PARENT_KILLED');
-    for (const path of ['a', 'a/kid']) {
-      expect(await processGone(agents, path)).toMatchObject([{ runId: '1' }]);
-      expect(await agents.outcomes(path)).toEqual(['KILLED']);
-    }
-    expect([...parents.processes(), ...childs.processes()]).toEqual([]);
-    for (const key of keys) expect(processesWith(key)).toEqual([]);
-  });
+  await agents.kill('a');
+  expect(await agents.phase('a')).toBe('CANCELED/KILLED');
+  expect(await agents.phase('a/kid')).toBe('CANCELED/PARENT_KILLED');
+  for (const path of ['a', 'a/kid']) {
+    expect(await processGone(agents, path)).toMatchObject([{ runId: '1' }]);
+    expect(await agents.outcomes(path)).toEqual(['KILLED']);
+  }
+  expect([...parents.processes(), ...childs.processes()]).toEqual([]);
+  for (const key of keys) expect(processesWith(key)).toEqual([]);
 });

@@ -43,6 +43,16 @@ export class TestRunners {
     return this.#service.runner(this.#pool, env, folder);
   }
 
+  /** The key of an agent: the name of its folder, and part of its processes' environment. */
+  async keyOf(path: string): Promise<string> {
+    const [row] = await this.#service.query<{ id: string }>(
+      'SELECT id FROM agents WHERE workspace = $1 AND path = $2',
+      [this.agents.workspace, path],
+    );
+    if (!row) throw new Error(`no agent ${path}`);
+    return row.id;
+  }
+
   /** When the last run of the agent is lost. */
   async lost(path: string): Promise<void> {
     await until(
@@ -74,16 +84,6 @@ const namesIn = (folder: string): string[] => (existsSync(folder) ? readdirSync(
 
 /** The keys of the agents that have a folder on this runner. */
 export const agentsOn = ({ folder }: MusterRunner): string[] => namesIn(join(folder, 'agents'));
-
-export async function onlyAgentOn(runner: MusterRunner): Promise<string> {
-  const [key = ''] = await until(
-    'the folder of an agent',
-    async () => agentsOn(runner),
-    (keys) => keys.length > 0,
-    patienceMs,
-  );
-  return key;
-}
 
 export const inWorkspace = ({ folder }: MusterRunner, agentKey: string, file: string): string =>
   join(folder, 'agents', agentKey, 'workspace', file);

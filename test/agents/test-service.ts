@@ -8,7 +8,7 @@ import pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';
 import type { SeenRequest, Step } from '../provider/script.ts';
 import { type ProviderStub, startProviderStub } from '../provider/stub.ts';
-import { Agents } from '../support/agents.ts';
+import { Agents, accepted } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
@@ -24,6 +24,8 @@ export const providerKeys = {
 
 export interface Backend {
   readonly title: string;
+  /** For the names of agents. */
+  readonly name: string;
   readonly model: string;
   readonly otherModel: string;
   readonly provider: 'anthropic' | 'openai';
@@ -31,12 +33,14 @@ export interface Backend {
 
 export const claudeCode: Backend = {
   title: 'Claude Code',
+  name: 'claude',
   model: 'claude-opus-4-8',
   otherModel: 'claude-sonnet-5',
   provider: 'anthropic',
 };
 export const codex: Backend = {
   title: 'Codex',
+  name: 'codex',
   model: 'gpt-5.5',
   otherModel: 'gpt-5.4',
   provider: 'openai',
@@ -49,26 +53,32 @@ export const patienceMs = 50_000;
 /** Agents with questions that only tests of whole runs have. */
 export class TestAgents extends Agents {
   /** The status when the agent neither works nor waits for a run. */
-  idle(path: string): Promise<AgentStatus> {
-    return this.#when(`${path} idle`, path, ({ phase }) => !/^PHASE_(PENDING|RUNNING)$/.test(phase));
+  async idle(path: string): Promise<AgentStatus> {
+    const timeoutSeconds = patienceMs / 1000;
+    const waited = await this.send<AgentStatus>('agent/wait', path, { timeoutSeconds });
+    const status = accepted(`wait for ${path}`, waited);
+    if (status.timedOut) throw new Error(`${path} is never idle: ${JSON.stringify(status)}`);
+    return status;
   }
 
   /** The status when this run of the agent has ended and no other has started. */
   runEnded(path: string, runId: number): Promise<AgentStatus> {
-    return this.#when(
+    return until(
       `the end of run ${runId} of ${path}`,
-      path,
+      () => this.idle(path),
       ({ run }) => Number(run?.runId) === runId && run?.state === 'ENDED',
+      patienceMs,
     );
   }
 
   /** The status when the run says that it is doing this. */
   doing(path: string, action: string): Promise<AgentStatus> {
-    return this.#when(`"${action}" in the status`, path, ({ run }) => !!run?.currentAction.includes(action));
-  }
-
-  #when(what: string, path: string, holds: (status: AgentStatus) => boolean): Promise<AgentStatus> {
-    return until(what, () => this.status(path), holds, patienceMs);
+    return until(
+      `"${action}" in the status`,
+      () => this.status(path),
+      ({ run }) => !!run?.currentAction.includes(action),
+      patienceMs,
+    );
   }
 
   /** The outcome of each run, oldest first. */
@@ -121,12 +131,7 @@ export class TestService {
 
   /** When the model has been asked so often to play this script. */
   async asked(marker: string, times = 1): Promise<void> {
-    await until(
-      `request ${times} of ${marker}`,
-      async () => this.stub.requestsOf(marker).length,
-      (seen) => seen >= times,
-      patienceMs,
-    );
+    await this.stub.whenSeen(() => this.stub.requestsOf(marker).length >= times);
   }
 
   firstRequest(marker: string): SeenRequest {
@@ -188,7 +193,7 @@ export class TestService {
   }
 
   async close(): Promise<void> {
-    for (const runner of this.#runners) await runner.kill();
+    await Promise.all(this.#runners.map((runner) => runner.kill()));
     await (await this.#database)?.end();
     for (const server of [this.server, ...this.#stopped]) await server.close();
     await this.stub.close();
@@ -312,10 +317,13 @@ export function gate(): { readonly promise: Promise<void>; readonly open: () => 
 }
 
 /** The pids of all processes with this text in their command line or environment. Zombies have neither. */
-export function processesWith(text: string): string[] {
+export function processesWith(
+  text: string,
+  files: readonly ('cmdline' | 'environ')[] = ['cmdline', 'environ'],
+): string[] {
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return false;
-    return ['cmdline', 'environ'].some((file) => readIfExists(`/proc/${pid}/${file}`).includes(text));
+    return files.some((file) => readIfExists(`/proc/${pid}/${file}`).includes(text));
   });
 }
 

@@ -99,35 +99,23 @@ describe.each([
   { ...claudeCode, project: claudeProject, canaries: claudeCanaries },
   { ...codex, project: codexProject, canaries: codexCanaries },
 ])('$title', ({ model, project, canaries }) => {
-  it("reads the repository's own settings, and runs their hooks and servers in its sandbox", async () => {
-    const { agents } = await service().workspace(project);
-    const marker = service().script(projectTool, { say: 'Read.' });
-    await agents.spawn('reader', { model, description: marker });
-    await agents.wait('reader');
-    expect(seenIn(service().stub.requestsOf(marker), canaries)).toEqual(canaries);
-    expect(await agents.timeline('reader', 'WARNING')).toEqual([]);
-  });
-});
-
-describe.each(backends)('$title', ({ model }) => {
-  it('is reminded once to push its commits', async () => {
-    const { agents, remote } = await service().workspace();
-    const commit = (name: string) => ({
-      shell: `echo ${name} > ${name} && git add ${name} && git commit --quiet --message ${name}`,
-    });
+  it("reads the repository's own settings, runs their hooks and servers in its sandbox, and is reminded once to push", async () => {
+    const { agents, remote } = await service().workspace(project);
+    const commit = (name: string) =>
+      `echo ${name} > ${name} && git add ${name} && git commit --quiet --message ${name}`;
     const marker = service().script(
-      commit('one'),
-      commit('two'),
+      projectTool,
+      { shell: `${commit('one')} && ${commit('two')}` },
       { say: 'Committed.' },
-      { shell: 'git push --quiet' },
-      commit('three'),
+      { shell: `git push --quiet && ${commit('three')}` },
       { say: 'Pushed two of three.' },
     );
-    await agents.spawn('committer', { model, description: `Commit. ${marker}` });
-    const { response, branch } = await agents.wait('committer');
+    await agents.spawn('reader', { model, description: `Commit. ${marker}` });
+    const { response, branch } = await agents.wait('reader');
+    expect(seenIn(service().stub.requestsOf(marker), canaries)).toEqual(canaries);
     expect(response).toBe('Pushed two of three.');
     expect(remote.git('log', '--format=%s', branch)).toMatch(/^two\none\n/);
-    expect(await agents.warnings('committer')).toEqual(['Reminder: 2 commits are not pushed.']);
+    expect(await agents.warnings('reader')).toEqual(['Reminder: 2 commits are not pushed.']);
     const content = contentOf(service().lastRequest(marker));
     expect(content).toContain('2 commits of your branches are not pushed');
   });

@@ -47,6 +47,8 @@ class Stub implements ProviderStub {
     });
   });
   readonly requests: SeenRequest[] = [];
+  /** The last marker in each request's conversation. */
+  readonly #markers = new Map<SeenRequest, string | undefined>();
   tokens: Tokens = { input: 100, cached: 0, output: 10 };
 
   readonly #scripts: (readonly Step[])[] = [];
@@ -73,10 +75,7 @@ class Stub implements ProviderStub {
   }
 
   requestsOf(marker: string): SeenRequest[] {
-    return this.requests.filter(({ provider, body }) => {
-      const protocol = protocols.find((each) => each.provider === provider);
-      return protocol !== undefined && lastMarker(protocol.conversation(body))?.marker === marker;
-    });
+    return this.requests.filter((request) => this.#markers.get(request) === marker);
   }
 
   whenSeen(predicate: (request: SeenRequest) => boolean): Promise<SeenRequest> {
@@ -106,7 +105,9 @@ class Stub implements ProviderStub {
       sendJson(response, reply === undefined ? 404 : 200, reply ?? protocol.error(404));
       return;
     }
-    this.#see({ provider: protocol.provider, at: Date.now(), headers: request.headers, body });
+    const seen = { provider: protocol.provider, at: Date.now(), headers: request.headers, body };
+    this.#markers.set(seen, lastMarker(protocol.conversation(body))?.marker);
+    this.#see(seen);
     await this.#answer(protocol, body, response);
   }
 

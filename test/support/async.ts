@@ -9,7 +9,7 @@ export async function until<T>(
   timeoutMs = 40_000,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
-  for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.3, 100)) {
+  for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.3, 200)) {
     const seen = await probe();
     if (holds(seen)) return seen;
     if (Date.now() > deadline) throw new Error(`never saw ${what}; last: ${JSON.stringify(seen)}`);
