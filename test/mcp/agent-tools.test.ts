@@ -55,14 +55,14 @@ describe('the endpoint', () => {
   });
 
   test('a killed run loses its tools immediately', async () => {
-    const { path, claim } = await mcp.working();
+    const { path, claim } = await mcp.running();
     await t.kill(path);
     const answer = await admin.as(claim.token).post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' });
     expectError(answer, 'UNAUTHENTICATED');
   });
 
   test('refuses the key of a runner and of a share link', async () => {
-    const { path } = await mcp.working();
+    const { path } = await mcp.running();
     const callers = [
       (await createKey(admin, { role: 'runner', pool: 'default' })).api,
       (await createShareLink(admin, (await t.status(path)).agentId)).api,
@@ -76,7 +76,7 @@ describe('the endpoint', () => {
   });
 
   test('answers GET and DELETE with 405: there are no server events and no sessions', async () => {
-    const { claim } = await mcp.working();
+    const { claim } = await mcp.running();
     for (const method of ['GET', 'DELETE']) {
       const headers = { authorization: `Bearer ${claim.token}`, accept: 'text/event-stream' };
       const answer = await fetch(`${server.url}/mcp`, { method, headers });
@@ -86,7 +86,7 @@ describe('the endpoint', () => {
   });
 
   test('answers with JSON to a client that accepts only JSON, and else with events', async () => {
-    const { claim } = await mcp.working();
+    const { claim } = await mcp.running();
     const ask = async (accept: string) => {
       const answer = await fetch(`${server.url}/mcp`, {
         method: 'POST',
@@ -104,7 +104,7 @@ describe('the endpoint', () => {
   });
 
   test('refuses requests that are not JSON-RPC', async () => {
-    const { claim } = await mcp.working();
+    const { claim } = await mcp.running();
     const headers = { authorization: `Bearer ${claim.token}`, 'content-type': 'application/json' };
     for (const body of ['{', '[]', '{}', '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":7}']) {
       const { status, text } = await sendRaw(server.url, { path: '/mcp', headers, body });
@@ -283,7 +283,7 @@ describe('isolation', () => {
   });
 
   test('the key of an ended run does not work for the next run', async () => {
-    const { path, claim } = await mcp.working();
+    const { path, claim } = await mcp.running();
     await t.end(claim);
     await t.queue(path, 'again');
     const second = await t.start(path);
@@ -298,7 +298,7 @@ describe('isolation', () => {
 
 describe('the same over plain HTTP', () => {
   test('ask and finish accept only the key of a run, for its own agent', async () => {
-    const { path, claim } = await mcp.working();
+    const { path, claim } = await mcp.running();
     const self = admin.as(claim.token);
     const { agentId } = claim;
     expect((await self.post('/v1/agent/ask', { agentId, question: 'Which?' })).body).toEqual({});

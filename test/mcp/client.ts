@@ -129,11 +129,16 @@ export class McpFixture {
     return client;
   }
 
-  /** An agent with a live run, and the tools of that run. */
-  async working(fields: Record<string, unknown> = {}) {
+  /** An agent with a live run. */
+  async running(fields: Record<string, unknown> = {}) {
     const path = this.newName();
     await this.tenant.spawn(path, fields);
-    const claim = await this.tenant.start(path);
+    return { path, claim: await this.tenant.start(path) };
+  }
+
+  /** An agent with a live run, and the tools of that run. */
+  async working(fields: Record<string, unknown> = {}) {
+    const { path, claim } = await this.running(fields);
     return { path, claim, tools: await this.toolsOf({ key: claim.token }) };
   }
 
