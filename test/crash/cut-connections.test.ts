@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Random } from '../simulation/random.ts';
 import { runConcurrently, until } from '../support/async.ts';
 import { freshDatabase } from '../support/database.ts';
 import { FaultProxy, type ProxyMode } from '../support/fault-proxy.ts';
@@ -16,17 +17,17 @@ const seeds = times('MUSTER_CRASH_SEEDS', 16);
 /** Half-open connections take the longest to be noticed. */
 const silentSeeds = times('MUSTER_CRASH_SILENT_SEEDS', 4);
 const firstSeed = times('MUSTER_CRASH_SEED', 1);
-const atOnce = 4;
+const concurrentSeeds = 2;
 
 /** A node with a proxy before its database and before its HTTP server, whose connections can be cut. */
-class Rig {
+class ProxiedNode {
   readonly node: Node;
   readonly store: Store;
   readonly database: FaultProxy;
   readonly http: FaultProxy;
   readonly #cleanUps: (() => unknown)[];
 
-  constructor(parts: Pick<Rig, 'node' | 'store' | 'database' | 'http'>, cleanUps: (() => unknown)[]) {
+  constructor(parts: Pick<ProxiedNode, 'node' | 'store' | 'database' | 'http'>, cleanUps: (() => unknown)[]) {
     this.node = parts.node;
     this.store = parts.store;
     this.database = parts.database;
@@ -34,13 +35,13 @@ class Rig {
     this.#cleanUps = cleanUps;
   }
 
-  static async open(): Promise<Rig> {
+  static async start(): Promise<ProxiedNode> {
     const cleanUps: (() => unknown)[] = [];
     const real = await freshDatabase();
     cleanUps.unshift(real.drop);
     const folder = mkdtempSync(join(tmpdir(), 'muster-connection-'));
     cleanUps.unshift(() => rmSync(folder, { recursive: true, force: true }));
-    // PostgreSQL's clients find it by the folder of its socket, so the proxy makes such a folder.
+    // Clients of PostgreSQL find it by the folder of its socket, so the proxy has such a folder.
     const url = new URL(real.url);
     const socket = `.s.PGSQL.${url.port || 5432}`;
     const database = await FaultProxy.listen(
@@ -61,7 +62,7 @@ class Rig {
     cleanUps.unshift(() => runner.close());
     const store = await Store.open(real.url);
     cleanUps.unshift(() => store.close());
-    return new Rig({ node, store, database, http }, cleanUps);
+    return new ProxiedNode({ node, store, database, http }, cleanUps);
   }
 
   async close(): Promise<void> {
@@ -76,29 +77,41 @@ const kinds: readonly Fault[] = (['cut', 'slow'] as const).flatMap((what): Fault
   ['http', what],
 ]);
 
-/** Each kind has its turn as the first; the second is on the other proxy, and left to chance. */
+/** Each kind is the first fault of some seed; the second is a random one on the other proxy. */
 function faultsOf(seed: number, firsts: readonly Fault[]): Fault[] {
   const first = firsts[seed % firsts.length] as Fault;
   return [first, randomOf(seed).oneOf(kinds.filter(([where]) => where !== first[0]))];
 }
 
-interface Tally {
+/** The nodes of both tests, each for one seed at a time. */
+let nodes: ProxiedNode[] = [];
+beforeAll(async () => {
+  nodes = await Promise.all(Array.from({ length: concurrentSeeds }, () => ProxiedNode.start()));
+});
+afterAll(() => Promise.all(nodes.map((node) => node.close())));
+
+interface Counts {
   acknowledged: number;
-  touched: number;
+  faults: number;
   retries: number;
 }
 
-async function play(rig: Rig, seed: number, faults: readonly Fault[], tally: Tally): Promise<void> {
-  const { node, store } = rig;
-  const random = randomOf(seed);
+async function runSeed(
+  proxied: ProxiedNode,
+  name: string,
+  random: Random,
+  faults: readonly Fault[],
+): Promise<Counts> {
+  const { node, store } = proxied;
   const client = new RetryingClient(node, { timeoutMs: 40_000, check: node.expectRunning });
-  const load = new Load(client, `seed-${seed}`);
+  const load = new Load(client, name);
   load.open(2);
   await load.more(random.between(1, 10));
+  let count = 0;
   for (const [where, what] of faults) {
-    rig[where].set(what);
-    tally.touched += await rig[where].faults(random.between(1, 12), 1_000);
-    rig[where].set('through');
+    proxied[where].set(what);
+    count += await proxied[where].faults(random.between(1, 12), 1_000);
+    proxied[where].set('through');
   }
   const findLost = load.snapshot();
   await load.close();
@@ -109,7 +122,7 @@ async function play(rig: Rig, seed: number, faults: readonly Fault[], tally: Tal
   };
   await until('the service ready', isReady, (ready) => ready, 30_000);
   await until(
-    'every agent at rest',
+    'every agent idle',
     () => store.agentsNotIdle(),
     (found) => found.length === 0,
     60_000,
@@ -119,46 +132,43 @@ async function play(rig: Rig, seed: number, faults: readonly Fault[], tally: Tal
   await load.checkCounts(store);
   expect(await store.violations()).toEqual([]);
   expect(client.unexpected, 'nothing but 503, and no hang').toEqual([]);
-  tally.acknowledged += load.acknowledged;
-  tally.retries += client.retries;
+  return { acknowledged: load.acknowledged, faults: count, retries: client.retries };
 }
 
-/** Plays seeds whose first fault is one of these, several at once, each on a rig of its own. */
-async function playAll(count: number, firsts: readonly Fault[]): Promise<Tally> {
-  const tally: Tally = { acknowledged: 0, touched: 0, retries: 0 };
-  const rigs = await Promise.all(Array.from({ length: Math.min(atOnce, count) }, () => Rig.open()));
-  const free = [...rigs];
-  try {
-    await runConcurrently(count, rigs.length, async (index) => {
-      const rig = free.pop() as Rig;
-      const seed = firstSeed * 1_000_000 + index;
-      const faults = faultsOf(seed, firsts);
-      try {
-        await play(rig, seed, faults, tally);
-      } catch (error) {
-        const words = `seed ${seed} (${faults.join('; ')}): ${String(error)}\n${rig.node.logTail()}`;
-        throw new Error(words, { cause: error });
-      }
-      free.push(rig);
-    });
-  } finally {
-    await Promise.all(rigs.map((rig) => rig.close()));
-  }
-  return tally;
+/** Runs seeds whose first fault is one of these, several concurrently, each on its own node. */
+async function runSeeds(name: string, count: number, firsts: readonly Fault[]): Promise<Counts> {
+  const sum: Counts = { acknowledged: 0, faults: 0, retries: 0 };
+  const free = [...nodes];
+  await runConcurrently(count, free.length, async (index) => {
+    const proxied = free.pop() as ProxiedNode;
+    const seed = firstSeed * 1_000_000 + index;
+    const faults = faultsOf(seed, firsts);
+    try {
+      const counts = await runSeed(proxied, `${name}-${seed}`, randomOf(seed), faults);
+      sum.acknowledged += counts.acknowledged;
+      sum.faults += counts.faults;
+      sum.retries += counts.retries;
+    } catch (error) {
+      const text = `seed ${seed} (${faults.join('; ')}): ${String(error)}\n${proxied.node.logTail()}`;
+      throw new Error(text, { cause: error });
+    }
+    free.push(proxied);
+  });
+  return sum;
 }
 
 test('the service recovers after connections were cut or slow', withinMs(seeds, 15_000), async () => {
-  printFigures('connections cut or slow', { seeds, ...(await playAll(seeds, kinds)), lost: 0 });
+  printFigures('connections cut or slow', { seeds, ...(await runSeeds('cut', seeds, kinds)), lost: 0 });
 });
 
 test(
   'the service recovers after connections were half-open and stayed silent',
   withinMs(silentSeeds, 60_000),
   async () => {
-    const tally = await playAll(silentSeeds, [
+    const counts = await runSeeds('half-open', silentSeeds, [
       ['database', 'half-open'],
       ['http', 'half-open'],
     ]);
-    printFigures('connections half-open', { seeds: silentSeeds, ...tally, lost: 0 });
+    printFigures('connections half-open', { seeds: silentSeeds, ...counts, lost: 0 });
   },
 );

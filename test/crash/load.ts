@@ -11,8 +11,8 @@ interface Acknowledged<T> {
 }
 
 /**
- * A mixed load of mutations, and a ledger of what was acknowledged. Each lane sends one request at a time, and sends
- * it again, unchanged, until it is answered; so at the end nothing is in doubt, and every effect can be counted.
+ * A mixed load of mutations, and a record of what was acknowledged. Each lane sends one request at a time, and repeats it
+ * unchanged until it is answered; so at the end the effects of all requests are known and can be counted.
  */
 export class Load {
   readonly spawns: Acknowledged<SpawnReply>[] = [];
@@ -33,18 +33,20 @@ export class Load {
     this.#name = name;
   }
 
-  /** Begins to send, with this many lanes of spawns and follow-ups beside one of documents and one of tasks. */
+  /** Begins to send, with this many lanes of spawns and follow-ups, and one that alternates between a document and a task. */
   open(lanes = 3): void {
     this.#isOpen = true;
     const jobs = [
       ...Array.from({ length: lanes }, () => () => this.#spawnAndQueue()),
-      () => this.#writeDocument(),
-      () => this.#updateTask(),
+      async () => {
+        await this.#writeDocument();
+        await this.#updateTask();
+      },
     ];
     this.#lanes = jobs.map(async (job) => {
       while (this.#isOpen) await job();
     });
-    // A lane that fails is seen by whoever waits for the lanes.
+    // The error of a lane is thrown by `more` and `close`.
     for (const lane of this.#lanes) lane.catch(() => {});
   }
 
@@ -97,7 +99,7 @@ export class Load {
     }
   }
 
-  /** Counts up in a document, each write under the condition that nobody else wrote. */
+  /** Counts up in a document; each write is conditional on the generation. */
   async #writeDocument(): Promise<void> {
     const name = `${this.#name}-document`;
     const before = this.documents.get(name) ?? 0;
@@ -108,7 +110,7 @@ export class Load {
     const { answer, attempts } = await this.#client.send(write);
     const isRepeated = attempts > 1 && answer.status === 400;
     if (!isRepeated) expect(answer.status, JSON.stringify(answer.body)).toBe(200);
-    // Refused the second time: then the first one counted, and nothing came between.
+    // If the repeated write was refused, the first one had been accepted.
     await this.#expectDocument(name, before + 1);
     this.documents.set(name, before + 1);
     this.#acknowledge();
@@ -123,7 +125,7 @@ export class Load {
     expect([read.generation, document.instructions]).toEqual([String(count), `count ${count}`]);
   }
 
-  /** Counts up in the subject of a task. Its agent is made by the first round. */
+  /** Counts up in the subject of a task. The first call spawns its agent. */
   async #updateTask(): Promise<void> {
     const name = `${this.#name}-checklist`;
     const agentId = { agent: [name] };
@@ -143,7 +145,7 @@ export class Load {
     this.#acknowledge();
   }
 
-  /** What was acknowledged by now, to be looked for in the store after a crash. */
+  /** Returns a function that finds what was acknowledged by now and is not in the store. */
   snapshot(): (store: Store) => Promise<string[]> {
     const agents = this.spawns.map(({ reply }) => reply.agentId.agent.join('/'));
     const followUps = this.followUps.map(({ reply }) => reply.followUpId);
@@ -167,7 +169,7 @@ export class Load {
     };
   }
 
-  /** At rest: sends everything once more. The same replies, and nothing new in the store. */
+  /** When all agents are idle: repeats every request. The replies are the same, and the store does not change. */
   async replay(store: Store): Promise<void> {
     const everything = async () => [
       await store.rows('SELECT path, run_count, sequence FROM agents ORDER BY path'),
@@ -177,14 +179,14 @@ export class Load {
     const all: readonly Acknowledged<unknown>[] = [...this.spawns, ...this.followUps];
     await runConcurrently(all.length, 8, async (index) => {
       const { sent, reply } = all[index] as Acknowledged<unknown>;
-      // The state of a message is that of the moment.
+      // The state of a message is its current one.
       const expected = 'state' in (reply as object) ? { ...(reply as object), state: 'DELIVERED' } : reply;
       expect(await this.#client.accepted(sent)).toEqual(expected);
     });
     expect(await everything()).toEqual(before);
   }
 
-  /** Once all rests: the effects are exactly those that were asked for. */
+  /** When all agents are idle: the effects are exactly those of the requests. */
   async checkCounts(store: Store): Promise<void> {
     const like = `${this.#name}-%`;
     const names = (table: string, column: string) =>

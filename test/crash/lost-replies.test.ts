@@ -41,7 +41,7 @@ const prepareAll = (): Promise<Loss[]> => {
   });
 };
 
-/** Sends the request on a connection that loses the answer. The answer has come, so the server has committed; nobody saw it. */
+/** Sends the request on a connection that loses the reply: the server has replied, so it has committed. */
 async function lose({ route, reply }: Loss): Promise<void> {
   const proxy = await FaultProxy.listen({ port: Number(new URL(node.url).port) });
   try {
@@ -68,7 +68,7 @@ async function retry({ route, reply }: Loss): Promise<void> {
   expect(client.unexpected, route).toEqual([]);
 }
 
-const rulesHold = async () =>
+const expectNoViolations = async () =>
   expect(await lookInto(await node.databaseUrl(), (store) => store.violations())).toEqual([]);
 
 test('every mutating route has a case', () => {
@@ -88,7 +88,7 @@ test(
       });
       count += losses.length;
     }
-    await rulesHold();
+    await expectNoViolations();
     printFigures('replies lost', { routes: mutating.length, replies: count });
   },
 );
@@ -106,7 +106,7 @@ test(
       await runConcurrently(losses.length, 4, (index) => retry(losses[index] as Loss));
       count += losses.length;
     }
-    await rulesHold();
+    await expectNoViolations();
     printFigures('replies lost with their node', { routes: mutating.length, replies: count });
   },
 );

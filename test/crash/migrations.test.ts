@@ -10,7 +10,7 @@ import { until } from '../support/async.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { Node } from './node.ts';
 import { dumpSchema } from './schema.ts';
-import { lookInto } from './store.ts';
+import { lookInto, type Store } from './store.ts';
 import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
 const script = fileURLToPath(new URL('migrate-process.mjs', import.meta.url));
@@ -37,7 +37,7 @@ const tablesOf = (url: string): Promise<string[]> =>
   );
 
 let fresh = '';
-/** What the first migration makes. Those after it are transactions of their own. */
+/** The tables of the first migration. Each later one is a separate transaction. */
 let tables: string[] = [];
 beforeAll(async () => {
   const url = await newDatabase();
@@ -64,39 +64,39 @@ async function kill(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-/** What a migration is doing on the server: on what kind of lock it waits, or that it is over. */
-const waitingFor = (url: string): Promise<string[]> =>
-  lookInto(url, async (store) =>
-    (
-      await store.rows<{ event: string }>(
-        `SELECT coalesce(wait_event_type, '') AS event FROM pg_stat_activity
-         WHERE application_name = 'muster-migrate' AND datname = current_database()`,
-      )
-    ).map(({ event }) => event),
+/** What the connections of migrations wait for; empty if there are none. */
+async function waitsOfMigrations(store: Store): Promise<string[]> {
+  const rows = await store.rows<{ event: string }>(
+    `SELECT coalesce(wait_event_type, '') AS event FROM pg_stat_activity
+     WHERE application_name = 'muster-migrate' AND datname = current_database()`,
   );
+  return rows.map(({ event }) => event);
+}
 
-/** Lets a migration run into a lock that this test holds, and kills it there. */
+/** Starts a migration that waits for a lock of this test, and kills it there. */
 async function killAt(url: string, lock: string): Promise<void> {
-  const obstacle = new pg.Client({ connectionString: url });
-  await obstacle.connect();
+  const blocker = new pg.Client({ connectionString: url });
+  await blocker.connect();
   try {
-    await obstacle.query('BEGIN');
-    await obstacle.query(lock);
+    await blocker.query('BEGIN');
+    await blocker.query(lock);
     const child = startMigrating(url);
-    await until(
-      'the migration at the lock',
-      () => waitingFor(url),
-      ([event]) => event === 'Lock',
-    );
-    await kill(child);
-    await obstacle.query('ROLLBACK');
-    await until(
-      'nothing left of it',
-      () => waitingFor(url),
-      (found) => found.length === 0,
-    );
+    await lookInto(url, async (store) => {
+      await until(
+        'the migration at the lock',
+        () => waitsOfMigrations(store),
+        ([event]) => event === 'Lock',
+      );
+      await kill(child);
+      await blocker.query('ROLLBACK');
+      await until(
+        'no connection of the migration',
+        () => waitsOfMigrations(store),
+        (found) => found.length === 0,
+      );
+    });
   } finally {
-    await obstacle.end();
+    await blocker.end();
   }
 }
 
@@ -105,12 +105,12 @@ test(
   withinMs(kills, 5_000),
   async () => {
     const url = await newDatabase();
-    // The first makes nothing but its own table, so that the kill may come as late as the last statement.
+    // Only creates the table of migrations, so that the last kill can be at the last statement.
     await migrate({ connectionString: url }, 0);
     for (let i = 0; i < kills; i += 1) {
       const table = tables[Math.floor((i * tables.length) / kills) + random.below(2)] ?? tables[0];
       const lock =
-        i === kills - 1 ? 'LOCK TABLE migrations IN SHARE MODE' : `CREATE TABLE ${table} (in_the_way int)`;
+        i === kills - 1 ? 'LOCK TABLE migrations IN SHARE MODE' : `CREATE TABLE ${table} (blocking int)`;
       await killAt(url, lock);
       expect(await tablesOf(url), lock).toEqual(['migrations']);
     }
@@ -130,8 +130,9 @@ test('a migration that is killed while it waits for the lock does not affect the
 });
 
 test('every migration leads from every earlier schema to the same one', async () => {
+  const url = await newDatabase();
   for (let from = 0; from <= files.length; from += 1) {
-    const url = await newDatabase();
+    await lookInto(url, (store) => store.rows('DROP SCHEMA public CASCADE; CREATE SCHEMA public'));
     expect(await migrate({ connectionString: url }, from)).toEqual(files.slice(0, from));
     expect(await migrate({ connectionString: url })).toEqual(files.slice(from));
     expect(await schemaOf(url)).toBe(fresh);
@@ -156,7 +157,7 @@ test('two nodes that start at the same time on an empty database create one sche
         nodes.map(async ({ key }) => (await node.api.as(key).get('/v1/whoami')).status),
       ),
     );
-    // Whoever came first brought the key, and it is good on both.
+    // The first node created its key, which works on both.
     expect(statuses.sort()).toEqual([200, 200, 401, 401]);
   } finally {
     for (const node of nodes) await node.close();

@@ -17,13 +17,13 @@ beforeAll(async () => {
 });
 afterAll(() => node?.close());
 
-const allAtRest = (store: Store) =>
+const allIdle = (store: Store) =>
   until(
-    'every agent at rest',
+    'every agent idle',
     () => store.agentsNotIdle(),
     (found) => found.length === 0,
   );
-const rests = ({ phase }: AgentStatus) => phase === 'PHASE_WAITING_FOR_INPUT';
+const isIdle = ({ phase }: AgentStatus) => phase === 'PHASE_WAITING_FOR_INPUT';
 
 test(
   'a node that is killed under load loses nothing it acknowledged, and continues its agents after a restart',
@@ -35,22 +35,22 @@ test(
     let slowestStartMs = 0;
 
     for (let kill = 1; kill <= kills; kill += 1) {
-      load.open();
-      const atWork = `at-work-${kill}`;
+      const working = `working-${kill}`;
       await client.accepted({
         path: '/v1/agent/spawn',
         body: {
-          agentId: { agent: [atWork] },
-          description: '!sleep 0.4\n!say survived',
+          agentId: { agent: [working] },
+          description: '!sleep 2\n!say survived',
           model: 'rehearsal-a',
         },
-        headers: { 'idempotency-key': atWork },
+        headers: { 'idempotency-key': working },
       });
       await until(
-        `${atWork} at work`,
-        () => statusOf(node.api, atWork),
+        `${working} working`,
+        () => statusOf(node.api, working),
         ({ run }) => run?.state === 'RUNNING',
       );
+      load.open();
       await load.more(random.between(5, 30));
       await node.kill();
 
@@ -60,14 +60,14 @@ test(
       slowestStartMs = Math.max(slowestStartMs, Date.now() - startedMs);
       expect(await lookInto(databaseUrl, findLost), 'acknowledged and lost').toEqual([]);
       await load.close();
-      const survivor = await until(`${atWork} taken over`, () => statusOf(node.api, atWork), rests);
-      expect(survivor.response).toBe('survived');
-      // Whoever loses three runs in a row has failed, by the rules; so every second kill meets agents that had time.
-      if (kill % 2 === 0) await lookInto(databaseUrl, allAtRest);
+      const idle = await until(`${working} idle`, () => statusOf(node.api, working), isIdle);
+      expect(idle.response).toBe('survived');
+      // An agent that loses three runs in a row fails, so it gets the time to end its run after every second kill.
+      if (kill % 2 === 0) await lookInto(databaseUrl, allIdle);
     }
 
     await lookInto(databaseUrl, async (store) => {
-      await allAtRest(store);
+      await allIdle(store);
       await load.replay(store);
       await load.checkCounts(store);
       expect(await store.violations()).toEqual([]);

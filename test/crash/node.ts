@@ -9,7 +9,7 @@ import { freshDatabase } from '../support/database.ts';
 import { bootstrapKey, type Server, startServer } from '../support/server.ts';
 
 export interface NodeOptions {
-  /** With PostgreSQL inside. */
+  /** With the embedded PostgreSQL. */
   readonly embedded?: boolean;
   /** Another node's database. */
   readonly databaseUrl?: string;
@@ -17,7 +17,7 @@ export interface NodeOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-/** A node that comes back after a crash: at the same address, with the same data folder, key and database. */
+/** A node that can be restarted after a crash: at the same address, with the same data folder, key and database. */
 export class Node {
   readonly key = bootstrapKey();
   readonly folder = mkdtempSync(join(tmpdir(), 'muster-crash-'));
@@ -61,7 +61,7 @@ export class Node {
     return apiOf(this);
   }
 
-  /** Where the store is, for looking into it directly. */
+  /** To query the database directly. */
   async databaseUrl(): Promise<string> {
     if (!this.#options.embedded) return this.#databaseUrl;
     const data = join(this.folder, 'postgres', 'data');
@@ -103,7 +103,7 @@ export class Node {
       throw new Error(`the node is gone (${signalCode ?? exitCode}):\n${this.logTail()}`);
   };
 
-  /** The last of what the process said, for a failure's message. */
+  /** The end of the log, for the message of a failure. */
   logTail(): string {
     return this.server.output.join('').slice(-3_000);
   }
@@ -111,7 +111,7 @@ export class Node {
   async close(): Promise<void> {
     const postmaster = this.#options.embedded && this.#server ? this.postmaster() : undefined;
     await this.#server?.close();
-    // Its watchdog stops PostgreSQL; the folder is taken away when it has left it.
+    // The watcher stops PostgreSQL, which uses the folder until then.
     if (postmaster)
       await until(
         'PostgreSQL gone',

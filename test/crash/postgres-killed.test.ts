@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import { Load } from './load.ts';
 import { Node } from './node.ts';
@@ -10,21 +10,21 @@ const kills = times('MUSTER_CRASH_POSTGRES_KILLS', 3);
 const random = randomOf(times('MUSTER_CRASH_SEED', 1));
 
 let node: Node;
-beforeEach(async () => {
+beforeAll(async () => {
   node = await Node.start({ embedded: true });
 });
-afterEach(() => node?.close());
+afterAll(() => node?.close());
 
 const isReady = async (): Promise<boolean> => {
   const seen = await attempt(node, { method: 'GET', path: '/readyz' });
   return typeof seen === 'object' && seen.status === 200;
 };
 
-/** All rests, every request had its one effect, and the rules hold. */
+/** Every agent becomes idle, every request had its one effect, and the rules hold. */
 async function settle(load: Load): Promise<void> {
   await lookInto(await node.databaseUrl(), async (store) => {
     await until(
-      'every agent at rest',
+      'every agent idle',
       () => store.agentsNotIdle(),
       (found) => found.length === 0,
     );

@@ -1,4 +1,4 @@
-import type { Answer, Api } from '../support/api.ts';
+import { type Answer, type Api, answerOf, sendRequest } from '../support/api.ts';
 
 /** A request that can be sent again exactly as it is. */
 export interface Sent {
@@ -16,7 +16,7 @@ export type Attempt = Answer<unknown> | 'lost' | 'hung';
 export async function attempt(target: Target, sent: Sent, timeoutMs = 20_000): Promise<Attempt> {
   const timeout = AbortSignal.timeout(timeoutMs);
   try {
-    const response = await fetch(`${target.url}${sent.path}`, {
+    const response = await sendRequest(`${target.url}${sent.path}`, {
       method: sent.method ?? 'POST',
       headers: {
         authorization: `Bearer ${target.key}`,
@@ -25,11 +25,10 @@ export async function attempt(target: Target, sent: Sent, timeoutMs = 20_000): P
         ...(sent.body !== undefined && { 'content-type': 'application/json' }),
         ...sent.headers,
       },
-      ...(sent.body !== undefined && { body: JSON.stringify(sent.body) }),
+      body: sent.body === undefined ? undefined : JSON.stringify(sent.body),
       signal: timeout,
     });
-    const text = await response.text();
-    return { status: response.status, headers: response.headers, body: JSON.parse(text) as unknown };
+    return await answerOf(response);
   } catch {
     return timeout.aborted ? 'hung' : 'lost';
   }
@@ -73,7 +72,7 @@ export class RetryingClient {
       else if (seen !== 'lost' && seen.status !== 503)
         this.unexpected.push(`${sent.path}: ${seen.status} ${JSON.stringify(seen.body)}`);
       this.retries += 1;
-      await new Promise((resolve) => setTimeout(resolve, 80));
+      await new Promise((resolve) => setTimeout(resolve, 200));
     }
     throw new Error(`${sent.path} was never answered`);
   }

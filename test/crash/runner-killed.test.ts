@@ -12,9 +12,9 @@ import { printFigures, times, withinMs } from './tier.ts';
 const kills = times('MUSTER_CRASH_RUNNER_KILLS', 5);
 const stops = times('MUSTER_CRASH_RUNNER_STOPS', 5);
 const leaseSeconds = 6;
-const atOnce = 3;
 
-const outOfTurn = [
+/** What a runner may report about a run that it has lost. */
+const lateReports = [
   { items: [{ type: 'MESSAGE', text: 'too late' }] },
   { usage: { costUsd: 1 } },
   { started: true },
@@ -24,145 +24,148 @@ const outOfTurn = [
 
 let node: Node;
 let store: Store;
-let crews: Crew[] = [];
+let pairs: RunnerPair[] = [];
 beforeAll(async () => {
   node = await Node.start({ runner: false, env: { MUSTER_LEASE_SECONDS: String(leaseSeconds) } });
   store = await Store.open(await node.databaseUrl());
-  crews = await Promise.all(Array.from({ length: atOnce }, (_, i) => Crew.open(`crew-${i}`)));
+  pairs = await Promise.all(['pair-1', 'pair-2'].map((name) => RunnerPair.start(name)));
 });
 afterAll(async () => {
-  await Promise.all(crews.map((crew) => crew.close()));
+  await Promise.all(pairs.map((pair) => pair.close()));
   await store?.close();
   await node?.close();
 });
 
-/** Two runners of a pool of their own. */
-class Crew {
+/** Two runners with their own pool. */
+class RunnerPair {
   readonly name: string;
   readonly #key: string;
-  #members: RunnerProcess[] = [];
-  #hired = 0;
+  #runners: RunnerProcess[] = [];
+  #started = 0;
 
   constructor(name: string, key: string) {
     this.name = name;
     this.#key = key;
   }
 
-  static async open(name: string): Promise<Crew> {
+  static async start(name: string): Promise<RunnerPair> {
     await writeResource(node.api, 'pool', name, {});
     await writeResource(node.api, 'workspace', name, { pool: name });
-    const crew = new Crew(name, await runnerKey(node.api, name));
-    await Promise.all([crew.hire(), crew.hire()]);
-    return crew;
+    const pair = new RunnerPair(name, await runnerKey(node.api, name));
+    await Promise.all([pair.#startRunner(), pair.#startRunner()]);
+    return pair;
   }
 
-  async hire(): Promise<void> {
-    this.#hired += 1;
-    this.#members.push(await RunnerProcess.start(node.url, this.#key, `${this.name}-${this.#hired}`));
+  async #startRunner(): Promise<void> {
+    this.#started += 1;
+    this.#runners.push(await RunnerProcess.start(node.url, this.#key, `${this.name}-${this.#started}`));
   }
 
-  async dismiss(member: RunnerProcess): Promise<void> {
-    this.#members = this.#members.filter((m) => m !== member);
-    await member.close();
+  async replace(runner: RunnerProcess): Promise<void> {
+    this.#runners = this.#runners.filter((other) => other !== runner);
+    await runner.close();
+    await this.#startRunner();
   }
 
-  /** The one with this name, and the other one. */
-  pair(name: string | undefined): { victim: RunnerProcess; heir: RunnerProcess } {
-    const victim = this.#members.find((m) => m.name === name);
-    const heir = this.#members.find((m) => m.name !== name);
-    if (!victim || !heir) throw new Error(`${this.name} has no runner ${name}`);
-    return { victim, heir };
+  /** The runner with this name, and the other one. */
+  find(name: string | undefined): { runner: RunnerProcess; otherRunner: RunnerProcess } {
+    const runner = this.#runners.find((one) => one.name === name);
+    const otherRunner = this.#runners.find((one) => one.name !== name);
+    if (!runner || !otherRunner) throw new Error(`${this.name} has no runner ${name}`);
+    return { runner, otherRunner };
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#members.map((member) => member.close()));
+    await Promise.all(this.#runners.map((runner) => runner.close()));
   }
 }
 
-/** An agent that one of a crew, the victim, is working on. */
-class Scene extends Agents {
-  readonly agent: string;
-  readonly victim: RunnerProcess;
-  readonly heir: RunnerProcess;
-  /** The run that the victim is working on. */
-  readonly run: number;
+/** An agent during its run on one runner of a pair, with one more message in its queue. */
+class RunningAgent extends Agents {
+  readonly path: string;
+  readonly runner: RunnerProcess;
+  readonly otherRunner: RunnerProcess;
+  readonly runId: number;
   readonly agentKey: string;
 
-  constructor(crew: Crew, fields: Pick<Scene, 'agent' | 'victim' | 'heir' | 'run' | 'agentKey'>) {
-    super(node.api, crew.name);
-    this.agent = fields.agent;
-    this.victim = fields.victim;
-    this.heir = fields.heir;
-    this.run = fields.run;
+  constructor(
+    pair: RunnerPair,
+    fields: Pick<RunningAgent, 'path' | 'runner' | 'otherRunner' | 'runId' | 'agentKey'>,
+  ) {
+    super(node.api, pair.name);
+    this.path = fields.path;
+    this.runner = fields.runner;
+    this.otherRunner = fields.otherRunner;
+    this.runId = fields.runId;
     this.agentKey = fields.agentKey;
   }
 
-  static async open(crew: Crew, agent: string): Promise<Scene> {
-    const agents = new Agents(node.api, crew.name);
-    await agents.spawn(agent, { description: '!say begun\n!sleep 2\n!say done' });
+  static async start(pair: RunnerPair, path: string): Promise<RunningAgent> {
+    const agents = new Agents(node.api, pair.name);
+    await agents.spawn(path, { description: '!say begun\n!sleep 2\n!say done' });
     const { run } = await until(
-      'the run at work',
-      () => agents.status(agent),
+      'the agent working',
+      () => agents.status(path),
       (status) => status.run?.currentAction.startsWith('Sleeping') ?? false,
     );
-    await agents.queue(agent, { followUpId: 'behind', description: '!say behind' });
-    const [row] = await store.rows<{ id: string }>('SELECT id FROM agents WHERE path = $1', [agent]);
-    const pair = crew.pair(run?.runnerId);
-    return new Scene(crew, { agent, ...pair, run: Number(run?.runId), agentKey: row?.id ?? '' });
+    await agents.queue(path, { followUpId: 'next', description: '!say next' });
+    const [row] = await store.rows<{ id: string }>('SELECT id FROM agents WHERE path = $1', [path]);
+    const runners = pair.find(run?.runnerId);
+    return new RunningAgent(pair, { path, ...runners, runId: Number(run?.runId), agentKey: row?.id ?? '' });
   }
 
   /**
-   * The victim's run was lost, and the heir tried its batch again under the next number; the message behind it came
-   * after. (On a starved machine a healthy runner may lose its lease too, even the victim before it is ended. That is
-   * one more try, in the timeline.)
+   * The run was lost, and the other runner retried its batch in the next run; the queued message came after. (On a busy
+   * machine a healthy runner may lose its lease too, even the first one before it is killed. That is one more attempt,
+   * in the timeline.)
    */
-  async expectTakenOver(): Promise<void> {
-    const rested = await until(
-      'the agent taken over',
-      () => this.status(this.agent),
-      ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT' || phase === 'PHASE_FAILED',
-    );
-    expect(rested).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', response: 'behind' });
-    const started = await this.timeline(this.agent, 'RUN_STARTED');
-    const ended = await this.timeline(this.agent, 'RUN_ENDED');
+  async expectRetriedByOtherRunner(): Promise<void> {
+    const idle = await this.wait(this.path);
+    expect(idle).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', response: 'next' });
+    const started = await this.timeline(this.path, 'RUN_STARTED');
+    const ended = await this.timeline(this.path, 'RUN_ENDED');
     expect(started.map(({ runId }) => runId)).toEqual(started.map((_, i) => String(i + 1)));
     expect(ended.map(({ runId }) => runId)).toEqual(started.map(({ runId }) => runId));
-    expect(ended[this.run - 1]?.text).toBe('LOST');
-    const lastOfVictim = started.findLastIndex(({ data }) => data.runner === this.victim.name);
-    expect(ended[lastOfVictim]?.text).toBe('LOST');
-    expect(started[lastOfVictim + 1]?.data).toMatchObject({
-      runner: this.heir.name,
+    expect(ended[this.runId - 1]?.text).toBe('LOST');
+    const lastOfRunner = started.findLastIndex(({ data }) => data.runner === this.runner.name);
+    expect(ended[lastOfRunner]?.text).toBe('LOST');
+    expect(started[lastOfRunner + 1]?.data).toMatchObject({
+      runner: this.otherRunner.name,
       batch: '1',
-      attempt: lastOfVictim + 2,
+      attempt: lastOfRunner + 2,
     });
 
-    const tries = started.filter(({ data }) => data.batch === '1').length;
-    expect(ended.slice(0, tries).map(({ text }) => text)).toEqual([
-      ...Array.from({ length: tries - 1 }, () => 'LOST'),
+    const attempts = started.filter(({ data }) => data.batch === '1').length;
+    expect(ended.slice(0, attempts).map(({ text }) => text)).toEqual([
+      ...Array.from({ length: attempts - 1 }, () => 'LOST'),
       'COMPLETED',
     ]);
-    const delivered = await this.timeline(this.agent, 'FOLLOW_UP_DELIVERED');
+    const delivered = await this.timeline(this.path, 'FOLLOW_UP_DELIVERED');
     expect(delivered.map(({ followUpId, runId }) => [followUpId, runId])).toEqual([
-      ['behind', String(tries + 1)],
+      ['next', String(attempts + 1)],
     ]);
   }
 
-  /** Nothing of the victim's run is in the timeline after its end. */
-  async expectSilence(): Promise<void> {
-    const timeline = await this.timeline(this.agent);
-    const of = timeline.filter(({ runId }) => runId === String(this.run)).map(({ type }) => type);
-    expect(of.at(-1)).toBe('RUN_ENDED');
-    expect(of.filter((type) => type === 'MESSAGE')).toHaveLength(1);
+  /** The timeline has nothing of the lost run after its end. */
+  async expectNothingAfterEnd(): Promise<void> {
+    const timeline = await this.timeline(this.path);
+    const ofRun = timeline.filter(({ runId }) => runId === String(this.runId)).map(({ type }) => type);
+    expect(ofRun.at(-1)).toBe('RUN_ENDED');
+    expect(ofRun.filter((type) => type === 'MESSAGE')).toHaveLength(1);
   }
 }
 
-/** Plays scenes with as many crews as there are, each with one at a time. */
-async function playScenes(count: number, name: string, play: (scene: Scene, crew: Crew) => Promise<void>) {
-  const free = [...crews];
+/** Runs the check so often, each time with a new agent, concurrently on all pairs. */
+async function repeat(
+  count: number,
+  name: string,
+  check: (agent: RunningAgent, pair: RunnerPair) => Promise<void>,
+) {
+  const free = [...pairs];
   await runConcurrently(count, free.length, async (index) => {
-    const crew = free.pop() as Crew;
-    await play(await Scene.open(crew, `${name}-${index}`), crew);
-    free.push(crew);
+    const pair = free.pop() as RunnerPair;
+    await check(await RunningAgent.start(pair, `${name}-${index}`), pair);
+    free.push(pair);
   });
   expect(await store.violations()).toEqual([]);
 }
@@ -172,14 +175,13 @@ test(
   withinMs(kills, 15_000),
   async () => {
     let slowestMs = 0;
-    await playScenes(kills, 'killed', async (scene, crew) => {
-      await scene.victim.kill();
+    await repeat(kills, 'killed', async (agent, pair) => {
+      await agent.runner.kill();
       const killedMs = Date.now();
-      await scene.expectTakenOver();
+      await agent.expectRetriedByOtherRunner();
       slowestMs = Math.max(slowestMs, Date.now() - killedMs);
-      await scene.expectSilence();
-      await crew.dismiss(scene.victim);
-      await crew.hire();
+      await agent.expectNothingAfterEnd();
+      await pair.replace(agent.runner);
     });
     printFigures('runner killed', { kills, 'slowest to be done ms': slowestMs });
   },
@@ -190,32 +192,31 @@ test(
   withinMs(stops, 20_000),
   async () => {
     let refused = 0;
-    await playScenes(stops, 'stopped', async (scene) => {
-      scene.victim.signal('SIGSTOP');
-      await scene.expectTakenOver();
-      const before = await scene.timeline(scene.agent);
+    await repeat(stops, 'stopped', async (agent) => {
+      agent.runner.signal('SIGSTOP');
+      await agent.expectRetriedByOtherRunner();
+      const before = await agent.timeline(agent.path);
 
       const polls = async () => {
         const [row] = await store.rows<{ polls: string }>('SELECT polls FROM runners WHERE id = $1', [
-          scene.victim.runnerId,
+          agent.runner.runnerId,
         ]);
         return Number(row?.polls);
       };
       const polled = await polls();
-      scene.victim.signal('SIGCONT');
-      // Two polls later it has had every occasion to say what it still had to say.
+      agent.runner.signal('SIGCONT');
+      // After two polls it has reported whatever it still had to report.
       await until('the runner back', polls, (now) => now >= polled + 2);
 
-      // And what such a runner would say, was it to speak out of turn.
-      const { key, name, runnerId } = scene.victim;
-      const impostor = new FakeRunner(node.api.as(key), name, runnerId);
-      for (const [i, words] of outOfTurn.entries()) {
-        const stale = { agentKey: scene.agentKey, runId: scene.run };
-        expectRunFenced(await impostor.report(stale, words, 1_000 + i));
+      const { key, name, runnerId } = agent.runner;
+      const runner = new FakeRunner(node.api.as(key), name, runnerId);
+      for (const [i, report] of lateReports.entries()) {
+        const lostRun = { agentKey: agent.agentKey, runId: agent.runId };
+        expectRunFenced(await runner.report(lostRun, report, 1_000 + i));
         refused += 1;
       }
-      expect(await scene.timeline(scene.agent)).toEqual(before);
-      await scene.expectSilence();
+      expect(await agent.timeline(agent.path)).toEqual(before);
+      await agent.expectNothingAfterEnd();
     });
     printFigures('runner stopped', { stops, 'stale reports refused': refused });
   },

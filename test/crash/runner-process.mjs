@@ -1,4 +1,4 @@
-// A runner as a process of its own, to be killed and stopped: `muster runner` without its command line.
+// A runner that tests kill and stop: `muster runner` without its command line.
 import { Runner } from '../../packages/service/dist/runner/runner.js';
 
 const { RUNNER_URL, RUNNER_KEY, RUNNER_NAME, RUNNER_DATA } = process.env;
@@ -25,5 +25,5 @@ const runner = new Runner({
   log: { info: say('info'), warn: say('warn'), error: say('error') },
 });
 process.stdout.write(`runner ${runner.runnerId}\n`);
-// An orphan ends with the test that started it.
+// Ends with the test that started it.
 process.stdin.resume().on('end', () => process.exit());

@@ -13,7 +13,7 @@ const script = fileURLToPath(new URL('runner-process.mjs', import.meta.url));
 export const runnerKey = async (admin: Api, pool = 'default'): Promise<string> =>
   (await createKey(admin, { role: 'runner', pool })).key;
 
-/** A real runner in a process of its own. */
+/** A real runner in its own process. */
 export class RunnerProcess {
   readonly name: string;
   readonly key: string;
@@ -57,7 +57,7 @@ export class RunnerProcess {
   async kill(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const gone = once(this.#child, 'exit');
-    // Not even a stopped process survives this one.
+    // Also ends a stopped process.
     this.#child.kill('SIGKILL');
     await gone;
   }

@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** Rules that must hold in the store whenever no transaction is under way. Each query finds what breaks one. */
+/** Rules that hold between transactions. Each query finds violations of one. */
 const rules: Readonly<Record<string, string>> = {
   'the timeline of an agent has a gap': `
     SELECT agent FROM timeline GROUP BY tenant, agent
@@ -24,7 +24,7 @@ const rules: Readonly<Record<string, string>> = {
     SELECT a.path FROM agents a WHERE (a.queued, a.deferred) <> (
       SELECT count(*) FILTER (WHERE f.state = 'QUEUED'), count(*) FILTER (WHERE f.state = 'DEFERRED')
       FROM follow_ups f WHERE f.tenant = a.tenant AND f.agent = a.id)`,
-  'a message is stranded at an agent that rests or has ended': `
+  'an idle or ended agent has a queued message': `
     SELECT a.path, f.id FROM agents a JOIN follow_ups f ON f.tenant = a.tenant AND f.agent = a.id
     WHERE f.state = 'QUEUED' AND a.phase NOT IN ('PHASE_PENDING', 'PHASE_RUNNING')`,
   'run numbers have a gap': `
@@ -44,12 +44,12 @@ const rules: Readonly<Record<string, string>> = {
        WHERE h.tenant = r.tenant AND h.kind = r.kind AND h.name = r.name)`,
 };
 
-/** Agents that are neither at rest nor ended. */
-const restless = `
+/** Agents that are neither idle nor ended. */
+const notIdle = `
   SELECT path, phase, reason FROM agents
   WHERE phase NOT IN ('PHASE_WAITING_FOR_INPUT', 'PHASE_COMPLETED', 'PHASE_FAILED', 'PHASE_CANCELED')`;
 
-/** The store looked at directly, past the service: what was acknowledged must be in there. */
+/** The database of the service, queried directly: what was acknowledged must be in it. */
 export class Store {
   readonly #database: pg.Pool;
 
@@ -59,7 +59,7 @@ export class Store {
 
   static async open(url: string): Promise<Store> {
     const database = new pg.Pool({ connectionString: url, max: 2 });
-    // A server that dies while we look is noticed by the query, if there is one.
+    // A killed server is the error of a query, if one is running.
     database.on('error', () => {});
     database.on('connect', (client) => client.on('error', () => {}));
     await database.query('SELECT');
@@ -78,7 +78,7 @@ export class Store {
     return Number(row?.count);
   }
 
-  /** Which rules are broken, with examples. */
+  /** The rules that do not hold, with examples. */
   async violations(): Promise<string[]> {
     const found: string[] = [];
     for (const [rule, sql] of Object.entries(rules)) {
@@ -89,10 +89,10 @@ export class Store {
   }
 
   agentsNotIdle(): Promise<pg.QueryResultRow[]> {
-    return this.rows(`${restless} LIMIT 5`);
+    return this.rows(`${notIdle} LIMIT 5`);
   }
 
-  /** Which of these are not in that column. */
+  /** The values that are not in this column. */
   async missing(table: string, column: string, wanted: readonly string[]): Promise<string[]> {
     const rows = await this.rows<{ value: string }>(
       `SELECT w.value FROM unnest($1::text[]) w (value)

@@ -1,15 +1,18 @@
 import type { AgentEntry, AgentStatus, SpawnReply } from '@muster/sdk/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Random } from '../simulation/random.ts';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf } from '../support/api.ts';
+import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { runConcurrently, until } from '../support/async.ts';
 import { createKey } from '../support/catalog.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { openRequest, openStream } from '../support/streams.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { Node } from './node.ts';
 import { runnerKey } from './runner-process.ts';
 import { Store } from './store.ts';
+import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
 let nodes: Node[] = [];
 let store: Store;
@@ -197,4 +200,93 @@ test('waits on one node for a message, a run and the agents below an agent see c
   expect((await recordOf('run')).run?.runId).toBeDefined();
   await there.remove('agent', 'm');
   expect((await recordOf('message')).timedOut).toBe(false);
+});
+
+const trees = times('MUSTER_CRASH_TREES', 120);
+const firstSeed = times('MUSTER_CRASH_SEED', 1);
+
+type Path = readonly string[];
+
+const spawn = (random: Random, path: Path): Promise<Answer<SpawnReply>> =>
+  random.oneOf([a, b]).post<SpawnReply>('/v1/agent/spawn', {
+    agentId: { workspace: 'default', agent: path },
+    description: 'grow',
+    model: 'rehearsal-a',
+  });
+
+const kill = (random: Random, path: Path): Promise<Answer> =>
+  random.oneOf([a, b]).post('/v1/agent/kill', { agentId: { workspace: 'default', agent: path } });
+
+const isBelow = (path: Path, above: Path): boolean =>
+  path.length > above.length && above.every((element, i) => path[i] === element);
+
+interface Counts {
+  spawned: number;
+  before: number;
+  refused: number;
+}
+
+/** Grows a tree, then lets spawns at random places of it race the kill of its root or of an agent inside. */
+async function race(seed: number, counts: Counts): Promise<void> {
+  const random = randomOf(seed);
+  const root = [`tree-${seed}`];
+  const tree: Path[] = [root];
+  expect((await spawn(random, root)).status).toBe(200);
+  for (let i = random.below(6); i > 0; i -= 1) {
+    const path = [...random.oneOf(tree.filter((p) => p.length < 7)), `old-${i}`];
+    expect((await spawn(random, path)).status).toBe(200);
+    tree.push(path);
+  }
+  const killed = random.below(4) === 0 ? random.oneOf(tree) : root;
+  const racing = Array.from({ length: random.between(4, 8) }, (_, i) => [...random.oneOf(tree), `new-${i}`]);
+  const killAt = random.below(racing.length + 1);
+
+  let isKilled = false;
+  const killing = async () => {
+    expect((await kill(random, killed)).status).toBe(200);
+    isKilled = true;
+    // The kill is acknowledged: from now on every agent below has ended, whichever requests are still open.
+    expect(await liveBelow(killed), `seed ${seed}`).toEqual([]);
+  };
+  const requests = racing.map((path) => async () => {
+    const answer = await spawn(random, path);
+    if (answer.status === 200 && isBelow(path, killed)) counts.before += 1;
+    if (answer.status !== 200) {
+      expect(isBelow(path, killed), `seed ${seed}: ${path.join('/')} ${JSON.stringify(answer.body)}`).toBe(
+        true,
+      );
+      expectError(answer, 'FAILED_PRECONDITION');
+      counts.refused += 1;
+    }
+  });
+  await Promise.all([...requests.slice(0, killAt), killing, ...requests.slice(killAt)].map((send) => send()));
+
+  expect(isKilled).toBe(true);
+  expect(await liveBelow(killed), `seed ${seed}`).toEqual([]);
+  const dead = tree.filter((path) => path === killed || isBelow(path, killed));
+  expectError(await spawn(random, [...killed, 'late']), 'FAILED_PRECONDITION');
+  expectError(await spawn(random, [...random.oneOf(dead), 'later']), 'FAILED_PRECONDITION');
+  counts.spawned += tree.length + racing.length;
+}
+
+/** The paths of agents at or below this one that have not ended. */
+async function liveBelow(path: Path): Promise<string[]> {
+  const at = path.join('/');
+  const rows = await store.rows<{ path: string }>(
+    "SELECT path FROM agents WHERE (path = $1 OR path LIKE $1 || '/%') AND ended_at IS NULL",
+    [at],
+  );
+  return rows.map((row) => row.path);
+}
+
+test('no descendant survives a kill that raced its spawn, on two nodes', withinMs(trees, 2_000), async () => {
+  const counts: Counts = { spawned: 0, before: 0, refused: 0 };
+  await runConcurrently(trees, 4, (index) => race(firstSeed * 1_000_000 + index, counts));
+  expect(await store.violations()).toEqual([]);
+  printFigures('spawn races kill', {
+    trees,
+    agents: counts.spawned,
+    'spawned before the kill': counts.before,
+    'refused after it': counts.refused,
+  });
 });

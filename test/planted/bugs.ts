@@ -143,7 +143,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/domain/decide.ts`,
     find: "if (command.type === 'spawn') return { root: true, liveDescendants: true };",
     replace: "if (command.type === 'spawn') return { liveDescendants: true };",
-    suites: ['test/simulation/simulator.test.ts', 'test/crash/spawn-races-kill.test.ts'],
+    suites: ['test/simulation/simulator.test.ts', 'test/crash/two-nodes.test.ts'],
   },
   {
     name: 'a due timer is skipped',
