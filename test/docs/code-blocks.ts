@@ -1,5 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { format } from 'node:util';
+import { transform } from 'esbuild';
+import { vi } from 'vitest';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -44,4 +49,29 @@ export function blocksOf(page: string): Block[] {
     }
   }
   return blocks;
+}
+
+/**
+ * Runs TypeScript as a module in a folder that has the packages, and returns what it prints. It runs in this process,
+ * which has loaded the SDK already: a process for each example would cost more than the example.
+ */
+export async function runTypeScript(
+  code: string,
+  folder: string,
+  env: Readonly<Record<string, string>>,
+): Promise<string> {
+  const file = join(folder, `${randomUUID()}.mjs`);
+  writeFileSync(file, (await transform(code, { loader: 'ts' })).code);
+  let printed = '';
+  const log = vi.spyOn(console, 'log').mockImplementation((...values) => {
+    printed += `${format(...values)}\n`;
+  });
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  try {
+    await import(/* @vite-ignore */ pathToFileURL(file).href);
+  } finally {
+    vi.unstubAllEnvs();
+    log.mockRestore();
+  }
+  return printed;
 }

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type RouteName, routes, type Schema } from '@muster/sdk/contract';
-import { transform } from 'esbuild';
 import { describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
@@ -15,7 +14,7 @@ import { useSharedServer } from '../support/shared-server.ts';
 import { browserOf, codeOf } from '../support/sign-in.ts';
 import { newTenant } from '../support/tenants.ts';
 import { readText } from '../tidy/sources.ts';
-import { type Block, blocksOf } from './code-blocks.ts';
+import { type Block, blocksOf, runTypeScript } from './code-blocks.ts';
 import { jsonValuesIn } from './compare-output.ts';
 import { addressInPages, PageShell } from './page-shell.ts';
 
@@ -224,9 +223,14 @@ describe.each(examples.map((block) => [block.exampleOf as RouteName, kindOf(bloc
     test('runs as written', async () => {
       const { admin } = await newTenant(operator);
       const runnerId = randomUUID();
-      const pageShell = new PageShell(kind === 'TypeScript' ? { MUSTER_URL: server.url } : {});
+      const pageShell = new PageShell();
       try {
         const { MUSTER_API_KEY: key = admin.key, ...variables } = await setUps[name](admin, runnerId);
+        if (kind === 'TypeScript') {
+          const env = { MUSTER_URL: server.url, MUSTER_API_KEY: key, ...variables };
+          await runTypeScript(`${clientLines?.code}\n${block.code}`, pageShell.folder, env);
+          return;
+        }
         mkdirSync(join(pageShell.folder, '.muster'));
         writeFileSync(join(pageShell.folder, '.muster/admin.key'), `${key}\n`);
         const { printed, code } = await runAsWritten(
@@ -258,9 +262,5 @@ async function runAsWritten(pageShell: PageShell, block: Block, variables: Reado
     '-c',
     `${above}${code}`,
   ];
-  if (block.language === 'sh')
-    return pageShell.runProgram(shell(block.code), runsUntilStopped(block) ? /Done\.|fix-login/ : undefined);
-  const { code } = await transform(`${clientLines?.code}\n${block.code}`, { loader: 'ts' });
-  writeFileSync(join(pageShell.folder, 'example.mjs'), code);
-  return pageShell.runProgram(shell(`${JSON.stringify(process.execPath)} example.mjs`));
+  return pageShell.runProgram(shell(block.code), runsUntilStopped(block) ? /Done\.|fix-login/ : undefined);
 }

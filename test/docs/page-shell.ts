@@ -29,7 +29,7 @@ export class PageShell {
   #bash: ChildProcess | null = null;
   #blocks = 0;
 
-  constructor(env: Readonly<Record<string, string>> = {}) {
+  constructor() {
     symlinkSync(`${root}node_modules`, join(this.folder, 'node_modules'));
     mkdirSync(join(this.folder, 'home'));
     // The real npx runs once; after that its programs run from PATH, because npx takes longer than most of them.
@@ -44,7 +44,6 @@ export class PageShell {
       LANG: 'C.UTF-8',
       npm_config_offline: 'true',
       npm_config_update_notifier: 'false',
-      ...env,
     };
   }
 

@@ -96,15 +96,21 @@ test('every page with code is listed here', () => {
   expect(withCode.sort()).toEqual([...Object.keys(rules), 'docs/interface.md'].sort());
 });
 
+/** The service of the pages that do not start one. */
+let common: Promise<PageSession> | undefined;
+afterAll(async () => (await common)?.close());
+
 describe.each(Object.entries(rules))('%s', (page, { notRun = {}, starts = {}, exits = {} }) => {
   const blocks = blocksOf(page);
   let session: PageSession;
 
   beforeAll(async () => {
-    if (Object.keys(starts).length === 0 && blocks.some(isRun)) session = await PageSession.start();
+    if (Object.keys(starts).length > 0 || !blocks.some(isRun)) return;
+    common ??= PageSession.start();
+    session = await common;
   });
   afterAll(async () => {
-    await session?.close();
+    if (Object.keys(starts).length > 0) await session?.close();
     await stub?.close();
     stub = undefined;
   });

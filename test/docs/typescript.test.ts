@@ -20,11 +20,13 @@ test('the TypeScript examples compile', async () => {
   const blocks = ['docs/interface.md', 'packages/sdk/README.md', 'README.md']
     .flatMap(blocksOf)
     .filter(({ language }) => language === 'ts');
-  const client = blocks.find(({ page }) => page === 'docs/interface.md')?.code ?? '';
   writeFileSync(join(shell.folder, 'package.json'), '{"type":"module"}');
-  const files = blocks.map(({ page, line, code, exampleOf }) => {
+  const files = blocks.map((block) => {
+    const { page, line, code } = block;
     const file = `${page.replaceAll(/\W/g, '-')}-line-${line}.ts`;
-    writeFileSync(join(shell.folder, file), exampleOf === null ? code : `${client}\n${code}`);
+    // The first block of a page makes the client that the others use.
+    const client = blocks.find((other) => other.page === page);
+    writeFileSync(join(shell.folder, file), block === client ? code : `${client?.code}\n${code}`);
     return file;
   });
   const checked = await run('node_modules/.bin/tsc', [...options, ...files], { cwd: shell.folder }).catch(

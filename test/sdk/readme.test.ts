@@ -1,28 +1,17 @@
-import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { transform } from 'esbuild';
-import { expect, test } from 'vitest';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test, vi } from 'vitest';
+import { blocksOf, root, runTypeScript } from '../docs/code-blocks.ts';
 import { useSharedServer } from '../support/shared-server.ts';
 
-const run = promisify(execFile);
-const root = fileURLToPath(new URL('../../', import.meta.url));
-const page = readFileSync(`${root}packages/sdk/README.md`, 'utf8');
+const blocks = blocksOf('packages/sdk/README.md');
+/** The first block makes the client that the others use. */
+const [client, ...examples] = blocks.filter(({ language }) => language === 'ts');
 
-/** Each example by the heading above it. */
-const examples = page
-  .split(/^## /m)
-  .slice(1)
-  .flatMap((section) => {
-    const heading = section.slice(0, section.indexOf('\n'));
-    const codes = [...section.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
-    return codes.map((code) => [heading, code] as const);
-  });
-
-/** What they print. */
+/** What they print, by the heading above each. */
 const printed: Readonly<Record<string, string>> = {
-  'An agent, from start to end': /```text\n(.*?)```/s.exec(page)?.[1] ?? '',
+  'An agent, from start to end': blocks.find(({ language }) => language === 'text')?.code ?? '',
   Streams: expect.stringMatching(/^\d+ one\n\d+ two\n$/),
   'A live list': 'gardener PHASE_COMPLETED\n',
   Errors: 'NOT_FOUND 5 404\nagentId.agent[0]\n',
@@ -31,16 +20,17 @@ const printed: Readonly<Record<string, string>> = {
 };
 
 const server = await useSharedServer();
+const folder = mkdtempSync(join(tmpdir(), 'muster-readme-'));
+symlinkSync(`${root}node_modules`, join(folder, 'node_modules'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 test('the expected output of every example is known', () => {
-  expect(examples.map(([heading]) => heading).sort()).toEqual(Object.keys(printed).sort());
+  expect(examples.map(({ heading }) => heading).sort()).toEqual(Object.keys(printed).sort());
 });
 
-test.each(examples)('%s', async (heading, code) => {
-  const { code: script } = await transform(code, { loader: 'ts' });
-  const { stdout, stderr } = await run(process.execPath, ['--input-type=module', '--eval', script], {
-    cwd: root,
-    env: { PATH: process.env.PATH, MUSTER_URL: server.url, MUSTER_API_KEY: server.key },
-  });
-  expect({ stdout, stderr }).toEqual({ stdout: printed[heading], stderr: '' });
+test.each(examples)('$heading', async ({ heading, code }) => {
+  const warn = vi.spyOn(console, 'warn');
+  const env = { MUSTER_URL: server.url, MUSTER_API_KEY: server.key };
+  expect(await runTypeScript(`${client?.code}\n${code}`, folder, env)).toEqual(printed[heading]);
+  expect(warn).not.toHaveBeenCalled();
 });

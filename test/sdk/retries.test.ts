@@ -172,22 +172,36 @@ describe('a call that might take effect twice is not retried when its reply was 
     requests = 0;
     await lost(() => clientOf().catalog.write('Tokens', name, { role: 'viewer' }, { ifGenerationMatch: 0 }));
   });
+});
 
-  test('but it is when the connection was refused', async () => {
-    await at.start();
-    await at.node.kill();
-    let starting: Promise<void> | undefined;
-    const client = clientOf({
-      url: at.node.url,
-      onRetry: ({ error }) => {
-        expect(error).toMatchObject({ isUnsent: true });
-        starting ??= at.node.start();
-      },
-    });
-    await client.createTasks(agent(), [{ subject: 'once' }]);
-    await starting;
-    expect(await at.tenant.tasks('agent')).toHaveLength(1);
+test('restarts: waits go on, calls take effect once, and every call is retried when the connection was refused', async () => {
+  await at.start();
+  await at.tenant.spawn('awaited');
+  const awaited = await at.tenant.start('awaited');
+  const { url } = at.node;
+  const waits = await heldWaits(clientOf({ url, retries: { tries: 1 } }), agent('awaited'));
+  await at.node.server.end('SIGTERM');
+  await at.node.start();
+
+  const client = clientOf({ url });
+  const queueing = Array.from({ length: 40 }, (_, i) => client.queue(agent(), `message ${i}`));
+  await at.node.kill();
+  let starting: Promise<void> | undefined;
+  const refused = clientOf({
+    url,
+    onRetry: ({ error }) => {
+      expect(error).toMatchObject({ isUnsent: true });
+      starting ??= at.node.start();
+    },
   });
+  await refused.createTasks(agent(), [{ subject: 'once' }]);
+  await starting;
+  expect(await at.tenant.tasks('agent')).toHaveLength(1);
+  const ids = (await Promise.all(queueing)).map(({ followUpId }) => followUpId);
+  const { followUps } = await at.tenant.status('agent');
+  expect(followUps.map(({ followUpId }) => followUpId).sort()).toEqual(ids.sort());
+  await at.tenant.end(awaited);
+  for (const wait of waits) expect(await wait).toMatchObject({ phaseReason: 'RESTING' });
 });
 
 test('all operations wait for a rate limit to end', async () => {
@@ -215,56 +229,34 @@ test('all operations wait for a rate limit to end', async () => {
   }
 });
 
-test('calls during a restart of the service take effect once', async () => {
-  await at.start();
-  const client = clientOf({ url: at.node.url });
-  const queueing = Array.from({ length: 40 }, (_, i) => client.queue(agent(), `message ${i}`));
-  await at.node.kill();
-  await at.node.start();
-  const ids = (await Promise.all(queueing)).map(({ followUpId }) => followUpId);
-  const { followUps } = await at.tenant.status('agent');
-  expect(followUps.map(({ followUpId }) => followUpId).sort()).toEqual(ids.sort());
-});
+/** Waits for one and for many agents, once the requests of both were sent. */
+async function heldWaits(client: MusterClient, name: string): Promise<Promise<unknown>[]> {
+  const waits = [client.wait(name), client.waitMany([name])];
+  await until(
+    'both waits held',
+    async () => requests,
+    (count) => count >= 2,
+  );
+  return waits;
+}
 
 describe('a wait', () => {
-  const settled = async (client: MusterClient, disturb: () => Promise<unknown>) => {
-    const claim = await at.start();
-    const waiting = client.wait(agent());
-    const waitingForMany = client.waitMany([agent()]);
-    await until(
-      'both waits held',
-      async () => requests,
-      (count) => count >= 2,
-    );
-    await disturb();
-    await at.tenant.end(claim);
-    expect(await waiting).toMatchObject({ phaseReason: 'RESTING' });
-    expect(await waitingForMany).toMatchObject({ phaseReason: 'RESTING' });
-  };
-
-  test('survives a restart of the service', async () => {
-    await settled(clientOf({ url: at.node.url, retries: { tries: 1 } }), async () => {
-      await at.node.server.end('SIGTERM');
-      await at.node.start();
-      await at.node.kill();
-      await at.node.start();
-    });
-  });
-
   test('survives a lost or silent connection', async () => {
     let retries = 0;
     const client = clientOf({ retries: { tries: 1 }, silenceMs: 2_000, onRetry: () => retries++ });
-    await settled(client, async () => {
-      at.proxy.set('cut');
-      at.proxy.set('through');
-      await until(
-        'a retry',
-        async () => retries,
-        (count) => count > 0,
-      );
-      at.proxy.set('half-open');
-      at.proxy.set('through');
-    });
+    const claim = await at.start();
+    const waits = await heldWaits(client, agent());
+    at.proxy.set('cut');
+    at.proxy.set('through');
+    await until(
+      'a retry',
+      async () => retries,
+      (count) => count > 0,
+    );
+    at.proxy.set('half-open');
+    at.proxy.set('through');
+    await at.tenant.end(claim);
+    for (const wait of waits) expect(await wait).toMatchObject({ phaseReason: 'RESTING' });
   });
 
   test('ignores the keep-alive white space, also when the connection is lost after it', async () => {

@@ -90,11 +90,11 @@ export class CatalogClient {
     const mark = ifGenerationMatch === undefined || hasSecret(kind) ? undefined : newMark();
     const justification = await this.#withMark(mark, settings);
     const body = {
-      ...(tenant && { ref: { tenant } }),
+      ref: tenant && { tenant },
       payload: encodePayload(document),
       updateMask: typeof updateMask === 'string' ? updateMask : updateMask.join(','),
-      ...(justification && { justification }),
-      ...(ifGenerationMatch !== undefined && { ifGenerationMatch }),
+      justification: justification || undefined,
+      ifGenerationMatch,
     };
     const { generation, payload } = await this.#caller.call('writeResource', body, settings, {
       params: { 'ref.kind': kind, 'ref.name': name },

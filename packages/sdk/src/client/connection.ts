@@ -66,12 +66,11 @@ export class Connection {
     try {
       const response = await this.#send(name, request, timeout.signal);
       this.#expectType(response, 'json');
-      const text = await this.#read(request, async () => {
-        const whole = await (request.isLong ? readChunks(response, timeout.restart) : response.text());
-        // On some platforms a body that was cut off looks like an empty one.
-        timeout.signal.throwIfAborted();
-        return whole;
-      });
+      let text = '';
+      if (request.isLong) for await (const chunk of this.#chunks(request, response, timeout)) text += chunk;
+      else text = await this.#read(request, () => response.text());
+      // On some platforms a body that was cut off looks like an empty one.
+      await this.#read(request, async () => timeout.signal.throwIfAborted());
       const value = parseJson(text);
       if (value === undefined) throw new ConnectionError(`a reply of ${this.#url} was cut off`);
       return value as ReplyOf<N>;
@@ -89,17 +88,22 @@ export class Connection {
       timeout.stop();
       yield null;
       const parser = new EventParser();
-      const decoder = new TextDecoder();
-      const reader = response.body?.getReader();
-      for (;;) {
-        timeout.restart();
-        const chunk = await this.#read(request, async () => reader?.read());
-        timeout.stop();
-        if (chunk === undefined || chunk.done) return;
-        yield* parser.push(decoder.decode(chunk.value, { stream: true }));
-      }
+      for await (const chunk of this.#chunks(request, response, timeout)) yield* parser.push(chunk);
     } finally {
       timeout.abort();
+    }
+  }
+
+  /** The timeout is stopped while the reader handles a chunk. */
+  async *#chunks(request: Request, response: Response, timeout: AttemptTimeout) {
+    const reader = response.body?.getReader();
+    const decoder = new TextDecoder();
+    for (;;) {
+      timeout.restart();
+      const chunk = await this.#read(request, async () => reader?.read());
+      timeout.stop();
+      if (chunk === undefined || chunk.done) return;
+      yield decoder.decode(chunk.value, { stream: true });
     }
   }
 
@@ -165,18 +169,6 @@ const warn = (operation: RouteName, warning: string): void =>
 const warnOfIgnored = (operation: RouteName, fields: readonly string[]): void =>
   warn(operation, `the service ignored unknown fields: ${fields.join(', ')}`);
 
-async function readChunks(response: Response, onChunk: () => void): Promise<string> {
-  const reader = response.body?.getReader();
-  const decoder = new TextDecoder();
-  let text = '';
-  for (;;) {
-    const chunk = await reader?.read();
-    if (chunk === undefined || chunk.done) return text + decoder.decode();
-    onChunk();
-    text += decoder.decode(chunk.value, { stream: true });
-  }
-}
-
 /** Undefined when the text is not JSON, or only the beginning of it. */
 function parseJson(text: string): unknown {
   try {
@@ -213,11 +205,11 @@ class AttemptTimeout {
     return this.#controller.signal;
   }
 
-  readonly restart = (): void => {
+  restart(): void {
     this.stop();
     if (this.#ms === undefined || this.#ms === Number.POSITIVE_INFINITY) return;
     this.#timer = setTimeout(() => this.#controller.abort(new Error(`no data for ${this.#ms} ms`)), this.#ms);
-  };
+  }
 
   stop(): void {
     clearTimeout(this.#timer);

@@ -1,5 +1,6 @@
 import type { ListRequest, SpawnRequest } from '../contract/agent.ts';
 import type { QueueRequest } from '../contract/follow-up.ts';
+import type { BodyOf } from '../contract/routes.ts';
 import type { EntryType } from '../contract/timeline.ts';
 import type { CallSettings } from './caller.ts';
 import type { AgentRef, Int64Input } from './values.ts';
@@ -45,19 +46,11 @@ export interface WaitSettings {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface WaitInput extends WaitSettings {
-  /** Waits until this message is answered. */
-  readonly followUpId?: string | undefined;
-  /** Waits until this run has ended. */
-  readonly runId?: Int64Input | undefined;
-  readonly timeoutSeconds?: number | undefined;
-}
+/** With `followUpId` until this message is answered, with `runId` until this run has ended. */
+export type WaitInput = WaitSettings & Omit<BodyOf<'wait'>, 'agentId'>;
 
-export interface WaitManyInput extends WaitSettings {
-  /** Waits until all of them need attention, not the first. */
-  readonly all?: boolean | undefined;
-  readonly timeoutSeconds?: number | undefined;
-}
+/** With `all` until all of them need attention, not the first. */
+export type WaitManyInput = WaitSettings & Omit<BodyOf<'waitMany'>, 'agentIds' | 'below'>;
 
 export interface StreamSettings extends WaitSettings {
   /** Called each time the stream is opened: at first and after each reconnection. */

@@ -87,11 +87,8 @@ export class MusterClient {
   }
 
   spawn({ path, outputSchema, ...fields }: SpawnInput, settings: SpawnSettings = {}): Promise<SpawnReply> {
-    const body = {
-      ...fields,
-      ...(path !== undefined && { agentId: agentIdOf(path) }),
-      ...schemaField(outputSchema),
-    };
+    const agentId = path === undefined ? undefined : agentIdOf(path);
+    const body = { ...fields, agentId, outputSchema: schemaText(outputSchema) };
     const headers = { 'idempotency-key': settings.idempotencyKey ?? mintId() };
     return this.#caller.call('spawn', body, settings, { headers });
   }
@@ -139,9 +136,9 @@ export class MusterClient {
       agentId: agentIdOf(agent),
       ...fields,
       followUpId: fields.followUpId || mintId(),
-      ...(persona !== undefined && { agent: persona }),
-      ...(deliverAt !== undefined && { deliverAt: timeText(deliverAt) }),
-      ...schemaField(outputSchema),
+      agent: persona,
+      deliverAt: timeText(deliverAt),
+      outputSchema: schemaText(outputSchema),
     };
     return this.#caller.call('queue', body, settings);
   }
@@ -239,29 +236,19 @@ export class MusterClient {
   /** One page, oldest first. */
   timeline(agent: AgentRef, input: TimelineInput = {}): Promise<ReplyOf<'timeline'>> {
     const { after, before, limit, types } = input;
-    const body = {
-      agentId: agentIdOf(agent),
-      ...(after !== undefined && { afterSequence: after }),
-      ...(before !== undefined && { beforeSequence: before }),
-      ...(types !== undefined && { types: [...types] }),
-      ...(limit !== undefined && { limit }),
-    };
-    return this.#caller.call('timeline', body, input);
+    const range = { afterSequence: after, beforeSequence: before, limit, types: types && [...types] };
+    return this.#caller.call('timeline', { agentId: agentIdOf(agent), ...range }, input);
   }
 
   /** All entries up to now, oldest first. */
-  async *timelineAll(
+  timelineAll(
     agent: AgentRef,
     input: Omit<TimelineInput, 'before' | 'limit'> = {},
   ): AsyncGenerator<TimelineEntry, void, void> {
-    let after = input.after ?? '0';
-    for (;;) {
+    return readPages(String(input.after ?? '0'), async (after) => {
       const { entries, more } = await this.timeline(agent, { ...input, after, limit: pageEntries });
-      yield* entries;
-      const last = entries.at(-1);
-      if (last === undefined || !more) return;
-      after = last.sequence;
-    }
+      return { entries, nextPageToken: (more && entries.at(-1)?.sequence) || '' };
+    });
   }
 
   /** The newest entries, oldest of them first; reads as many pages as needed. */
@@ -308,24 +295,15 @@ export class MusterClient {
     } = {},
   ): Promise<ReplyOf<'runs'>> {
     const { runId, before, limit } = input;
-    const body = {
-      agentId: agentIdOf(agent),
-      ...(runId !== undefined && { runId }),
-      ...(before !== undefined && { beforeRunId: before }),
-      ...(limit !== undefined && { limit }),
-    };
-    return this.#caller.call('runs', body, input);
+    return this.#caller.call('runs', { agentId: agentIdOf(agent), runId, beforeRunId: before, limit }, input);
   }
 
-  async *runsAll(agent: AgentRef, { signal, timeoutMs }: CallSettings = {}): AsyncGenerator<Run, void, void> {
-    let before: string | undefined;
-    for (;;) {
+  runsAll(agent: AgentRef, { signal, timeoutMs }: CallSettings = {}): AsyncGenerator<Run, void, void> {
+    return readPages(undefined, async (token) => {
+      const before = token === '' ? undefined : token;
       const { runs, more } = await this.runs(agent, { signal, timeoutMs, before, limit: pageEntries });
-      yield* runs;
-      const last = runs.at(-1);
-      if (last === undefined || !more) return;
-      before = last.runId;
-    }
+      return { entries: runs, nextPageToken: (more && runs.at(-1)?.runId) || '' };
+    });
   }
 
   diff(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'diff'>> {
@@ -338,8 +316,7 @@ export class MusterClient {
     input: { readonly checkpointId?: string; readonly part?: number } & CallSettings = {},
   ): Promise<ReplyOf<'checkpoint'>> {
     const { checkpointId, part = 0 } = input;
-    const body = { agentId: agentIdOf(agent), part, ...(checkpointId !== undefined && { checkpointId }) };
-    return this.#caller.call('checkpoint', body, input);
+    return this.#caller.call('checkpoint', { agentId: agentIdOf(agent), part, checkpointId }, input);
   }
 
   tasks(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'tasks'>> {
@@ -380,13 +357,14 @@ export class MusterClient {
   }
 }
 
-const schemaField = (schema: OutputSchema | undefined): { outputSchema?: string } =>
-  schema === undefined ? {} : { outputSchema: typeof schema === 'string' ? schema : JSON.stringify(schema) };
+const schemaText = (schema: OutputSchema | undefined): string | undefined =>
+  typeof schema === 'object' ? JSON.stringify(schema) : schema;
 
-const timeText = (time: Date | string): string => (typeof time === 'string' ? time : time.toISOString());
+const timeText = (time: Date | string | undefined): string | undefined =>
+  typeof time === 'object' ? time.toISOString() : time;
 
 const listBody = ({ parent, endedSince, ...filter }: ListInput): ListRequest => ({
   ...filter,
-  ...(endedSince !== undefined && { endedSince: timeText(endedSince) }),
-  ...(parent !== undefined && { parentId: agentIdOf(parent) }),
+  endedSince: timeText(endedSince),
+  parentId: parent === undefined ? undefined : agentIdOf(parent),
 });

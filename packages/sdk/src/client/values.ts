@@ -29,46 +29,28 @@ export type Int64 = string;
 /** A 64-bit value in a request: a string, or a safe integer. */
 export type Int64Input = string | number;
 
-const int64Pattern = /^(-?)0*(\d{1,19})$/;
-
-function parseInt64(value: Int64Input): { readonly sign: 1 | -1; readonly digits: string } {
-  const text = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value;
-  const match = typeof text === 'string' ? int64Pattern.exec(text) : null;
-  if (!match) throw new TypeError(`not a 64-bit integer: ${String(value)}`);
-  const digits = match[2] ?? '';
-  return { sign: match[1] === '-' && digits !== '0' ? -1 : 1, digits };
+function parseInt64(value: Int64Input): bigint {
+  const isInteger = typeof value === 'string' ? /^-?0*\d{1,19}$/.test(value) : Number.isSafeInteger(value);
+  if (!isInteger) throw new TypeError(`not a 64-bit integer: ${String(value)}`);
+  return BigInt(value);
 }
 
 /** Negative, 0 or positive when a is smaller than, equal to or larger than b, as `sort` expects. */
 export function compareInt64(a: Int64Input, b: Int64Input): number {
-  const left = parseInt64(a);
-  const right = parseInt64(b);
-  if (left.sign !== right.sign) return left.sign;
-  if (left.digits === right.digits) return 0;
-  const isLarger =
-    left.digits.length === right.digits.length
-      ? left.digits > right.digits
-      : left.digits.length > right.digits.length;
-  return isLarger ? left.sign : -left.sign;
+  const difference = parseInt64(a) - parseInt64(b);
+  return difference < 0n ? -1 : Number(difference > 0n);
 }
 
 /** A random id. Not `crypto.randomUUID`, which browsers offer on secure pages only. */
-export const mintId = (): string =>
-  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join(
-    '',
-  );
-
-const chunkBytes = 0x8000;
+export function mintId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
 
 /** A document as requests carry it: base64 of its JSON. */
 export function encodePayload(document: unknown): string {
   const bytes = new TextEncoder().encode(JSON.stringify(document));
-  let binary = '';
-  // In chunks, because the number of arguments of a call is limited.
-  for (let from = 0; from < bytes.length; from += chunkBytes) {
-    binary += String.fromCharCode(...bytes.subarray(from, from + chunkBytes));
-  }
-  return btoa(binary);
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
 }
 
 export function decodePayload(payload: string): unknown {

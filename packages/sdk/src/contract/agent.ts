@@ -23,29 +23,22 @@ import {
 } from './schema.ts';
 import { task, tasksIn } from './task.ts';
 
-export const labels = {
-  type: 'object',
-  additionalProperties: { type: 'string' },
-} as const;
-
-const key = {
-  pattern: `^[^\\s\\p{Cc}=,]{1,${limits.labelKeyLength}}$`,
-  expected: `keys of 1 to ${limits.labelKeyLength} characters without white space, control characters, "=" and ","`,
-} as const;
-
-const value = {
-  type: 'string',
-  maxLength: limits.labelValueLength,
-  pattern: '^[^\\p{Cc}]*$',
-  expected: `a text of at most ${limits.labelValueLength} characters without control characters`,
-} as const;
+export const labels = { type: 'object', additionalProperties: text } as const;
 
 /** Labels in a request. */
-export const labelsIn = {
+const labelsIn = {
   title: 'LabelsInput',
   type: 'object',
-  propertyNames: key,
-  additionalProperties: value,
+  propertyNames: {
+    pattern: `^[^\\s\\p{Cc}=,]{1,${limits.labelKeyLength}}$`,
+    expected: `keys of 1 to ${limits.labelKeyLength} characters without white space, control characters, "=" and ","`,
+  },
+  additionalProperties: {
+    type: 'string',
+    maxLength: limits.labelValueLength,
+    pattern: '^[^\\p{Cc}]*$',
+    expected: `a text of at most ${limits.labelValueLength} characters without control characters`,
+  },
   maxProperties: limits.labelsPerAgent,
   expected: `at most ${limits.labelsPerAgent} labels`,
 } as const;

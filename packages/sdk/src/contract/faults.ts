@@ -134,7 +134,5 @@ const otherFault = fixable('', 'Fix what the error says, then retry.');
 export const faultOf = (code: string): Fault =>
   Object.hasOwn(faults, code) ? faults[code as FaultCode] : otherFault;
 
-const secondMs = 1000;
-
 /** The delays before retries of a passing fault; after the last one the fault counts as fixable. */
-export const retryDelaysMs: readonly number[] = [30, 60, 120, 240, 480].map((seconds) => seconds * secondMs);
+export const retryDelaysMs: readonly number[] = [30, 60, 120, 240, 480].map((seconds) => seconds * 1000);

@@ -16,8 +16,12 @@ import {
 } from './schema.ts';
 import { task, tasksIn } from './task.ts';
 
-export const followUpStates = ['DEFERRED', 'QUEUED', 'DELIVERED', 'CLEARED', 'REMOVED'] as const;
-export type FollowUpState = (typeof followUpStates)[number];
+const state = {
+  title: 'FollowUpState',
+  type: 'string',
+  enum: ['DEFERRED', 'QUEUED', 'DELIVERED', 'CLEARED', 'REMOVED'],
+} as const;
+export type FollowUpState = Infer<typeof state>;
 
 /** Settings of a spawn or a follow-up. Each stays until it is changed; empty leaves it unchanged. */
 export const settingsIn = {
@@ -49,7 +53,6 @@ export const queueRequest = request('QueueFollowUpRequest', {
   deliverAt: timestampIn,
 });
 export type QueueRequest = Infer<typeof queueRequest>;
-const state = { title: 'FollowUpState', type: 'string', enum: followUpStates } as const;
 
 export const queueReply = reply('QueueFollowUpReply', { followUpId: text, state });
 

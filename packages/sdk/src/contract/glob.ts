@@ -103,14 +103,8 @@ class Glob {
 
   matches(path: string, budget: Budget): boolean {
     budget.steps -= 1;
-    return (this.#hasLiteralEnds(path) && this.#runOn(path, budget)) !== this.#isNegated;
-  }
-
-  #hasLiteralEnds(path: string): boolean {
-    const prefix = this.#prefix;
-    const last = prefix.length - 1;
-    if (last >= 0 && path.charCodeAt(last) !== prefix.charCodeAt(last)) return false;
-    return path.startsWith(prefix) && path.endsWith(this.#suffix);
+    const hasEnds = path.startsWith(this.#prefix) && path.endsWith(this.#suffix);
+    return (hasEnds && this.#runOn(path, budget)) !== this.#isNegated;
   }
 
   #runOn(path: string, budget: Budget): boolean {

@@ -27,7 +27,7 @@ export type Provider = (typeof providers)[number];
 
 /** `PROVIDER_SERVICE_PROFILE` ↔ `service_profile`, the form used in `<provider_name>/<account>`. */
 export const providerName = (provider: Provider): string => provider.slice('PROVIDER_'.length).toLowerCase();
-export const providerByName = (name: string): Provider | undefined =>
+export const providerByName = (name: string | undefined): Provider | undefined =>
   providers.find((p) => p !== 'PROVIDER_UNSPECIFIED' && providerName(p) === name);
 
 export const provider = { title: 'Provider', type: 'string', enum: providers } as const;
@@ -170,15 +170,12 @@ export function agentOfPage(page: string): AgentId | undefined {
   const [, first, ...encoded] = page.split('/');
   const parts = encoded.map(decoded);
   const [tenantProvider, org, owner, account, workspace, ...agent] = parts;
-  const provider = providerOf(tenantProvider);
-  const ownerProvider = providerOf(owner);
+  const provider = providerByName(tenantProvider);
+  const ownerProvider = providerByName(owner);
   if (first !== 'agents' || !provider || !ownerProvider || parts.some((part) => !part)) return undefined;
   if (!org || !account || !workspace || agent.length === 0) return undefined;
   return { tenant: { provider, org }, ownerProvider, account, workspace, agent: agent as string[] };
 }
-
-const providerOf = (name: string | undefined): Provider | undefined =>
-  (name && providerByName(name)) || undefined;
 
 function decoded(part: string): string | undefined {
   try {

@@ -77,18 +77,14 @@ export const runsRequest = request('ListRunsRequest', {
 });
 export const runsReply = reply('ListRunsReply', { runs: list(run), more });
 
-export const stopModes = [
-  'STOP_TURN_MODE_UNSPECIFIED',
-  'STOP_TURN_MODE_INTERRUPT',
-  'STOP_TURN_MODE_KILL',
-] as const;
-export type StopMode = (typeof stopModes)[number];
+const mode = {
+  title: 'StopTurnMode',
+  type: 'string',
+  enum: ['STOP_TURN_MODE_UNSPECIFIED', 'STOP_TURN_MODE_INTERRUPT', 'STOP_TURN_MODE_KILL'],
+} as const;
+export type StopMode = Infer<typeof mode>;
 
-export const stopTurnRequest = request('StopTurnRequest', {
-  agentId: agentIdIn,
-  runId: int64In,
-  mode: { title: 'StopTurnMode', type: 'string', enum: stopModes },
-});
+export const stopTurnRequest = request('StopTurnRequest', { agentId: agentIdIn, runId: int64In, mode });
 
 /** Requests of an agent about its own run, with the key of the run. */
 export const askRequest = request('AskRequest', {

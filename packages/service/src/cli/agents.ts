@@ -14,7 +14,7 @@ import {
   unpushedText,
 } from '@muster/sdk/contract';
 import type { Command } from 'commander';
-import { addCommand, type Invocation } from './command.ts';
+import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
 import {
   addSettingsOptions,
@@ -30,7 +30,7 @@ import {
 import { newestSequence } from './logs.ts';
 import type { Column, Output } from './output.ts';
 import { taskLine } from './tasks.ts';
-import { statusStyle, type WaitOrFollowFlags, waitOrFollow } from './wait.ts';
+import { statusStyle, waitOrFollow } from './wait.ts';
 
 const waitOption = ['--wait', 'wait until the agent needs you; sets the exit code'] as const;
 const followOption = ['--follow', 'show the transcript until the agent needs you'] as const;
@@ -73,14 +73,8 @@ export function addAgentCommands(program: Command): void {
   addCommand(program, 'kill <agent>', 'end an agent and all agents below it', kill).option(...yesOption);
 }
 
-interface SpawnFlags extends SettingsFlags, WaitOrFollowFlags {
-  readonly file?: string;
-  readonly name?: string;
-  readonly workspace?: string;
-  readonly expect?: string;
-  readonly task?: readonly string[];
-  readonly label?: readonly string[];
-}
+type SpawnFlags = SettingsFlags &
+  Flags<'file' | 'name' | 'workspace' | 'expect', 'wait' | 'follow', 'task' | 'label'>;
 
 async function spawn(invocation: Invocation<SpawnFlags>, text?: string): Promise<void> {
   const { flags, client, output, signal } = invocation;
@@ -95,7 +89,7 @@ async function spawn(invocation: Invocation<SpawnFlags>, text?: string): Promise
         ...(flags.workspace !== undefined && { workspace: flags.workspace }),
       },
       description,
-      ...(flags.expect !== undefined && { expectedOutput: flags.expect }),
+      expectedOutput: flags.expect,
       ...tasksOf(flags.task),
       ...labelsOf(flags.label),
       ...settingsOf(flags),
@@ -114,13 +108,7 @@ async function spawn(invocation: Invocation<SpawnFlags>, text?: string): Promise
   });
 }
 
-interface PsFlags {
-  readonly all?: boolean;
-  readonly account?: string;
-  readonly workspace?: string;
-  readonly watch?: boolean;
-  readonly label?: readonly string[];
-}
+type PsFlags = Flags<'account' | 'workspace', 'all' | 'watch', 'label'>;
 
 interface Row {
   readonly entry: AgentEntry;
@@ -150,9 +138,9 @@ const noAgents = 'no agents; spawn one with muster spawn "…"';
 async function ps({ flags, client, output, signal }: Invocation<PsFlags>): Promise<void> {
   const request: ListInput = {
     allDepths: true,
-    ...(flags.all && { includeTerminal: true }),
-    ...(flags.account !== undefined && { account: flags.account }),
-    ...(flags.workspace !== undefined && { workspace: flags.workspace }),
+    includeTerminal: flags.all,
+    account: flags.account,
+    workspace: flags.workspace,
     ...labelsOf(flags.label),
   };
   if (flags.watch && output.format !== 'table') {
@@ -161,10 +149,12 @@ async function ps({ flags, client, output, signal }: Invocation<PsFlags>): Promi
   }
   const rows = await output.progress.during('listing agents', readRows(client(), request, signal));
   if (flags.watch) return watch(client(), request, rows, output, signal);
-  output.answer(
-    rows.map(({ entry }) => entry),
-    () => output.table(rows, columnsFor(rows), noAgents),
-  );
+  if (output.format === 'table') await output.table(rows, columnsFor(rows), noAgents);
+  else
+    output.answer(
+      rows.map(({ entry }) => entry),
+      () => {},
+    );
 }
 
 const columnsFor = (rows: readonly Row[]): readonly Column<Row>[] =>
@@ -211,7 +201,7 @@ async function watch(
   const listening = listen();
   const draw = drawer(output);
   while (!signal.aborted) {
-    draw(rows.length > 0 ? output.tableLines(rows, columnsFor(rows)) : [noAgents]);
+    draw(rows.length > 0 ? await output.tableLines(rows, columnsFor(rows)) : [noAgents]);
     await Promise.race([listening, new Promise((resolve) => setTimeout(resolve, redrawMs))]);
     if (!isStale) continue;
     isStale = false;
@@ -310,7 +300,7 @@ async function reopen({ client, output, signal }: Invocation, agent: string): Pr
 }
 
 async function stop(
-  { flags, client, output, signal }: Invocation<{ readonly kill?: boolean }>,
+  { flags, client, output, signal }: Invocation<Flags<never, 'kill'>>,
   agent: string,
 ): Promise<void> {
   const { run, runCount } = await client().status(agent, { signal });
@@ -326,7 +316,7 @@ async function stop(
   );
 }
 
-async function retry(invocation: Invocation<WaitOrFollowFlags>, agent: string): Promise<void> {
+async function retry(invocation: Invocation<Flags<never, 'wait' | 'follow'>>, agent: string): Promise<void> {
   const { flags, client, output, signal } = invocation;
   const followAfter = flags.follow ? await newestSequence(client(), agent, signal) : undefined;
   const reply = await client().retry(agent, { signal });
@@ -335,7 +325,7 @@ async function retry(invocation: Invocation<WaitOrFollowFlags>, agent: string): 
 }
 
 async function kill(
-  { flags, client, output, signal }: Invocation<{ readonly yes?: boolean }>,
+  { flags, client, output, signal }: Invocation<Flags<never, 'yes'>>,
   agent: string,
 ): Promise<void> {
   const status = await client().status(agent, { signal });

@@ -7,25 +7,20 @@ import { openLog } from '../lib/log.ts';
 import { ArchiveError, cutOff, type RowCounts } from '../store/archive/archive-format.ts';
 import { exportStore } from '../store/archive/export-store.ts';
 import { importStore } from '../store/archive/import-store.ts';
-import type { Invocation } from './command.ts';
+import type { Flags, Invocation } from './command.ts';
 import { type Config, readConfig } from './config.ts';
 import { keyFile } from './connection.ts';
 import { openDataFolder, secretFile } from './data-folder.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
-import { refuseExisting, writeNewFile } from './output.ts';
+import { checkTarget, writeNewFile } from './output.ts';
 import { openStore } from './store.ts';
 
-export interface ExportFlags {
-  readonly file?: string;
-  readonly force?: boolean;
-}
+export type ExportFlags = Flags<'file', 'force'>;
 
 /** Needs no API key: it reads the database itself, also while the service runs. */
 export async function exportArchive({ flags, output, env, signal }: Invocation<ExportFlags>): Promise<void> {
   const { file = '-', force = false } = flags;
-  if (file === '-' && output.isTerminal)
-    throw usageError("can't write an archive to a terminal; use -f FILE, or a pipe");
-  refuseExisting(file, force);
+  checkTarget(file, force, output);
   const config = readConfig(env);
   // Opening the store would create an empty one, and its archive would look complete.
   if (!config.databaseUrl && !existsSync(`${config.dataFolder}/postgres`))

@@ -6,19 +6,17 @@ import { join } from 'node:path';
 import { type CatalogClient, FailedPreconditionError, NotFoundError, type Role, reasonOf } from '@muster/sdk';
 import { clock, kindOf, kinds, secretFields } from '@muster/sdk/contract';
 import { type Command, Option } from 'commander';
-import { addCommand, type Invocation } from './command.ts';
+import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodeOf, usageError } from './errors.ts';
 import { collect, durationMs, isConfirmed, yesOption } from './input.ts';
 import type { ResourceFile } from './resource-files.ts';
 
-const justification = [
+const justificationOption = [
   '--justification <text>',
   'reason for the audit record; required for operators',
 ] as const;
 
-interface JustificationFlag {
-  readonly justification?: string;
-}
+type JustificationFlag = Flags<'justification'>;
 
 export function addCatalogCommands(program: Command): void {
   const applyText = 'create or change resources from YAML or Markdown files; shows the changes first';
@@ -29,16 +27,16 @@ export function addCatalogCommands(program: Command): void {
       collect,
     )
     .option('--dry-run', 'only show what would change')
-    .option(...justification);
+    .option(...justificationOption);
   addCommand(program, 'get', 'list the resources of a kind, or print one of them as a file', get)
     .argument('<kind>', kinds.join(', '))
     .argument('[name]');
   addCommand(program, 'edit <kind> <name>', 'edit a resource in your editor ($VISUAL, $EDITOR)', edit).option(
-    ...justification,
+    ...justificationOption,
   );
   addCommand(program, 'delete <kind> <name>', 'delete a resource', deleteResource)
     .option(...yesOption)
-    .option(...justification);
+    .option(...justificationOption);
   addCommand(program, 'history <kind> <name>', 'show who changed a resource, when and why', history);
 
   const token = program.command('token').description('create and revoke API keys');
@@ -51,14 +49,11 @@ export function addCatalogCommands(program: Command): void {
     .option('--account <name>', "the key's account; yours if not given")
     .option('--pool <name>', 'for role runner: the pool that the runner serves')
     .option('--expires <duration>', 'expires after this long, such as 90d')
-    .option(...justification);
-  addCommand(token, 'revoke <name>', 'revoke an API key', revokeToken).option(...justification);
+    .option(...justificationOption);
+  addCommand(token, 'revoke <name>', 'revoke an API key', revokeToken).option(...justificationOption);
 }
 
-interface ApplyFlags extends JustificationFlag {
-  readonly file: readonly string[];
-  readonly dryRun?: boolean;
-}
+type ApplyFlags = Flags<'justification', 'dryRun'> & { readonly file: readonly string[] };
 
 async function apply(invocation: Invocation<ApplyFlags>): Promise<void> {
   const { flags, client, output, signal } = invocation;
@@ -140,7 +135,7 @@ async function get({ client, output, signal }: Invocation, kindName: string, nam
   }
   const entries = [];
   for await (const entry of client().catalog.listAll(kind, { signal })) entries.push(entry);
-  output.table(
+  await output.table(
     entries,
     [
       { title: 'NAME', of: (entry) => entry.name, isFlexible: true },
@@ -211,7 +206,7 @@ async function runEditor(editor: string, file: string): Promise<number | null> {
 }
 
 async function deleteResource(
-  { flags, client, output, signal }: Invocation<JustificationFlag & { readonly yes?: boolean }>,
+  { flags, client, output, signal }: Invocation<Flags<'justification', 'yes'>>,
   kindName: string,
   name: string,
 ): Promise<void> {
@@ -237,7 +232,7 @@ async function history(
   const kind = kindOf(kindName) ?? kindName;
   const entries = [];
   for await (const entry of client().catalog.historyAll(kind, name, { signal })) entries.push(entry);
-  output.table(
+  await output.table(
     entries,
     [
       { title: 'GENERATION', of: (entry) => entry.generation, isRight: true },
@@ -251,25 +246,16 @@ async function history(
   );
 }
 
-interface TokenFlags extends JustificationFlag {
-  readonly role?: Role;
-  readonly account?: string;
-  readonly pool?: string;
-  readonly expires?: string;
-}
+type TokenFlags = Flags<'account' | 'pool' | 'expires' | 'justification'> & { readonly role?: Role };
 
 async function createToken(
   { flags, client, output, signal }: Invocation<TokenFlags>,
   name: string,
 ): Promise<void> {
-  const { role, account, pool, expires } = flags;
-  const document = {
-    ...(role !== undefined && { role }),
-    ...(account !== undefined && { account }),
-    ...(pool !== undefined && { pool }),
-    ...(expires !== undefined && { expiresAt: new Date(Date.now() + durationMs(expires)).toISOString() }),
-  };
-  const settings = { ifGenerationMatch: '0', justification: flags.justification, signal };
+  const { role, account, pool, expires, justification } = flags;
+  const expiry = expires === undefined ? undefined : new Date(Date.now() + durationMs(expires));
+  const document = { role, account, pool, expiresAt: expiry?.toISOString() };
+  const settings = { ifGenerationMatch: '0', justification, signal };
   const written = await client().catalog.write('token', name, document, settings);
   output.answer(written, () => {
     output.line(String(written.document.key));

@@ -4,9 +4,14 @@ import { type Connection, findConnection } from './connection.ts';
 import { CommandError, exitCodes } from './errors.ts';
 import { type Output, type OutputFormat, openOutput } from './output.ts';
 
+/** Options of a command, by what they take: a text, nothing, or several texts. */
+export type Flags<Text extends string, Switch extends string = never, List extends string = never> = {
+  readonly [F in Text]?: string;
+} & { readonly [F in Switch]?: boolean } & { readonly [F in List]?: readonly string[] };
+
 /** What every command is called with, beside its own arguments. */
-export interface Invocation<Flags = unknown> {
-  readonly flags: Flags & GlobalFlags;
+export interface Invocation<F = unknown> {
+  readonly flags: F & GlobalFlags;
   readonly output: Output;
   readonly env: NodeJS.ProcessEnv;
   /** Aborts at Ctrl-C. */
@@ -15,11 +20,7 @@ export interface Invocation<Flags = unknown> {
   readonly client: () => MusterClient;
 }
 
-interface GlobalFlags {
-  readonly url?: string;
-  readonly output?: OutputFormat;
-  readonly color?: boolean;
-}
+type GlobalFlags = Flags<'url', 'color'> & { readonly output?: OutputFormat };
 
 /** Fewer than the client's default, because a person waits; enough to survive a restart of the service. */
 const retries = { tries: 4 };
@@ -27,11 +28,11 @@ const retries = { tries: 4 };
 const cleanUpMs = 5_000;
 
 /** Adds a command; `usage` is its name and its arguments, such as `show <agent> <id>`. */
-export function addCommand<Flags, Args extends unknown[]>(
+export function addCommand<F, Args extends unknown[]>(
   parent: Command,
   usage: string,
   description: string,
-  run: (invocation: Invocation<Flags>, ...args: Args) => Promise<void>,
+  run: (invocation: Invocation<F>, ...args: Args) => Promise<void>,
   options?: CommandOptions,
 ): Command {
   return parent
@@ -39,15 +40,15 @@ export function addCommand<Flags, Args extends unknown[]>(
     .description(description)
     .action((...all: unknown[]) => {
       const command = all.at(-1) as Command;
-      return invoke(command.optsWithGlobals<Flags & GlobalFlags>(), (invocation) =>
+      return invoke(command.optsWithGlobals<F & GlobalFlags>(), (invocation) =>
         run(invocation, ...(all.slice(0, -2) as Args)),
       );
     });
 }
 
-async function invoke<Flags>(
-  flags: Flags & GlobalFlags,
-  run: (invocation: Invocation<Flags>) => Promise<void>,
+async function invoke<F>(
+  flags: F & GlobalFlags,
+  run: (invocation: Invocation<F>) => Promise<void>,
 ): Promise<void> {
   const { env } = process;
   // Imported here, so that `muster --help` starts fast.

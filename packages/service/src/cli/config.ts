@@ -7,7 +7,7 @@ import { type KeyParts, parseKey } from '../lib/token.ts';
 import { type Prices, readPrices } from '../runner/gateway/prices.ts';
 import { defaultHelperModel, hasProviderKey } from '../runner/harnesses.ts';
 import { type SandboxMode, sandboxModes } from '../runner/sandbox/probe.ts';
-import { readTenantAllow, type TenantAllow, tenantAllowName } from '../runner/tenant-allow.ts';
+import { readTenantAllow, tenantAllowName } from '../runner/tenant-allow.ts';
 import { withoutSlash } from './connection.ts';
 
 /** A variable that can't be used; the message names it, its value and what is accepted. */
@@ -64,7 +64,7 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string) {
     prices: pricesIn(env.MUSTER_PRICES),
     stallMs: numberIn(env, 'MUSTER_STALL_SECONDS', 300, 1, 3_600) * 1_000,
     limitWaitMs: numberIn(env, 'MUSTER_LIMIT_WAIT_SECONDS', 60, 0, 60) * 1_000,
-    tenantAllow: tenantAllowIn(env),
+    tenantAllow: readOrExplain(tenantAllowName, () => readTenantAllow(env[tenantAllowName] || '{}')),
     helperModel: helperModelIn(env),
     rehearsalMs: numberIn(env, 'MUSTER_REHEARSAL_MS', 2_000, 0, 3_600_000),
     /** How long an agent's folders stay after its end. */
@@ -154,11 +154,12 @@ function bootstrapKey(text: string | undefined): KeyParts | null {
   return key;
 }
 
-function tenantAllowIn(env: NodeJS.ProcessEnv): TenantAllow {
+/** Names the variable in the error. */
+function readOrExplain<T>(problem: string, read: () => T): T {
   try {
-    return readTenantAllow(env[tenantAllowName] || '{}');
+    return read();
   } catch (error) {
-    throw new ConfigError(`${tenantAllowName}: ${(error as Error).message}`);
+    throw new ConfigError(`${problem}: ${(error as Error).message}`);
   }
 }
 
@@ -179,10 +180,6 @@ function helperModelIn(env: NodeJS.ProcessEnv): string {
 }
 
 function pricesIn(file: string | undefined): Prices {
-  if (!file) return readPrices();
-  try {
-    return readPrices(JSON.parse(readFileSync(file, 'utf8')));
-  } catch (error) {
-    throw new ConfigError(`MUSTER_PRICES: can't use ${file}: ${(error as Error).message}`);
-  }
+  const readFile = () => readPrices(JSON.parse(readFileSync(file ?? '', 'utf8')));
+  return file ? readOrExplain(`MUSTER_PRICES: can't use ${file}`, readFile) : readPrices();
 }

@@ -4,6 +4,7 @@ import { MusterClient, MusterError } from '@muster/sdk';
 import { type Backend, backendNames, type Service } from '@muster/sdk/contract';
 import { findClaudeCode } from '../harness/claude-code/claude-code.ts';
 import { findCodex } from '../harness/codex/codex.ts';
+import { messageOf } from '../lib/errors.ts';
 import { chooseSandbox } from '../runner/sandbox/probe.ts';
 import type { Invocation } from './command.ts';
 import { sandboxModeIn } from './config.ts';
@@ -160,5 +161,3 @@ async function askService({ connection, signal }: Invocation): Promise<[Finding,
     return [finding('service', 'missing', messageOf(error), next), undefined];
   }
 }
-
-const messageOf = (error: unknown): string => (error as Error).message;

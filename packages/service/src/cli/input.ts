@@ -4,19 +4,13 @@ import { createInterface } from 'node:readline/promises';
 import { addAbortSignal, Writable } from 'node:stream';
 import { text as textFrom } from 'node:stream/consumers';
 import type { Command } from 'commander';
+import type { Flags } from './command.ts';
 import { usageError } from './errors.ts';
 
 /** Collects the values of an option that may be repeated. */
 export const collect = (value: string, before: readonly string[] = []): string[] => [...before, value];
 
-export interface SettingsFlags {
-  readonly persona?: string;
-  readonly model?: string;
-  readonly effort?: string;
-  readonly tier?: string;
-  readonly fast?: boolean;
-  readonly schema?: string;
-}
+export type SettingsFlags = Flags<'persona' | 'model' | 'effort' | 'tier' | 'schema', 'fast'>;
 
 /** Options that `spawn` and `send` share. */
 export const addSettingsOptions = (command: Command): Command =>
@@ -137,10 +131,7 @@ export function durationMs(text: string): number {
 }
 
 /** The delivery time that --at or --in give. */
-export async function deliveryTime(
-  flags: { readonly at?: string; readonly in?: string },
-  now = new Date(),
-): Promise<string | undefined> {
+export async function deliveryTime(flags: Flags<'at' | 'in'>, now = new Date()): Promise<string | undefined> {
   if (flags.at !== undefined && flags.in !== undefined) throw usageError('use --at or --in, not both');
   if (flags.in !== undefined) return new Date(now.getTime() + durationMs(flags.in)).toISOString();
   if (flags.at === undefined) return undefined;

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { MusterClient, MusterError, type StatusName } from '@muster/sdk';
 import { providerName } from '@muster/sdk/contract';
 import type { Command } from 'commander';
-import { addCommand, type Invocation } from './command.ts';
+import { addCommand, type Flags, type Invocation } from './command.ts';
 import { checkLogin, findConnection, type Login, loginFile, signInUrl, withoutSlash } from './connection.ts';
 import { usageError } from './errors.ts';
 import { ask, pipedText } from './input.ts';
@@ -27,12 +27,9 @@ export function addLoginCommands(program: Command): void {
   );
 }
 
-async function login({
-  flags,
-  output,
-  env,
-  signal,
-}: Invocation<{ readonly keyStdin?: boolean; readonly forget?: boolean }>): Promise<void> {
+type LoginFlags = Flags<never, 'keyStdin' | 'forget'>;
+
+async function login({ flags, output, env, signal }: Invocation<LoginFlags>): Promise<void> {
   const file = loginFile(env);
   if (flags.forget) {
     rmSync(file, { force: true });

@@ -1,15 +1,9 @@
 import type { AgentRef, MusterClient } from '@muster/sdk';
 import { clock, firstLine, type TimelineEntry } from '@muster/sdk/contract';
 import type { Command } from 'commander';
-import { addCommand, type Invocation } from './command.ts';
+import { addCommand, type Flags, type Invocation } from './command.ts';
 import { usageError } from './errors.ts';
 import { Output, printable, type Style } from './output.ts';
-
-interface LogsFlags {
-  readonly follow?: boolean;
-  readonly lines?: string;
-  readonly json?: boolean;
-}
 
 const mostLines = 1000;
 
@@ -21,7 +15,7 @@ export function addLogsCommand(program: Command): void {
 }
 
 async function logs(
-  { flags, client, signal, ...given }: Invocation<LogsFlags>,
+  { flags, client, signal, ...given }: Invocation<Flags<'lines', 'follow' | 'json'>>,
   agent: string,
 ): Promise<void> {
   const newest = flags.lines === undefined ? undefined : Number(flags.lines);

@@ -18,9 +18,6 @@ export interface Column<T> {
   readonly isRight?: true;
 }
 
-/** Replaced by the library when `openOutput` has loaded it. */
-let stringWidth = (text: string): number => text.length;
-
 const gap = 2;
 const leastWidth = 8;
 
@@ -74,35 +71,35 @@ export class Output {
     else show(value);
   }
 
-  table<T>(rows: readonly T[], columns: readonly Column<T>[], ifEmpty: string): void {
-    this.answer(rows, () => {
-      if (rows.length === 0) this.note(ifEmpty);
-      else for (const text of this.tableLines(rows, columns)) this.line(text);
-    });
+  async table<T>(rows: readonly T[], columns: readonly Column<T>[], ifEmpty: string): Promise<void> {
+    if (this.format !== 'table') return this.answer(rows, () => {});
+    if (rows.length === 0) this.note(ifEmpty);
+    else for (const text of await this.tableLines(rows, columns)) this.line(text);
   }
 
-  tableLines<T>(rows: readonly T[], columns: readonly Column<T>[]): string[] {
-    const cells = rows.map((row) => columns.map((column) => printable(column.of(row).replace(/\s+/g, ' '))));
-    const wanted = columns.map(({ title }, at) =>
-      cells.reduce((widest, row) => Math.max(widest, stringWidth(row[at] ?? '')), stringWidth(title)),
+  async tableLines<T>(rows: readonly T[], columns: readonly Column<T>[]): Promise<string[]> {
+    // Imported here: it takes as long to load as all of this program.
+    const { default: stringWidth } = await import('string-width');
+    const cellsOf = (row: T): string[] => columns.map(({ of }) => printable(of(row).replace(/\s+/g, ' ')));
+    const lines = [columns.map(({ title }) => title), ...rows.map(cellsOf)];
+    const wanted = columns.map((_, at) =>
+      lines.reduce((widest, cells) => Math.max(widest, stringWidth(cells[at] ?? '')), 0),
     );
     const widths = fitWidths(wanted, columns, this.width);
-    const lineOf = (texts: readonly string[], paint: (at: number, text: string) => string): string =>
-      texts
-        .map((text, at) =>
-          paint(at, pad(truncate(text, widths[at] ?? 0), widths[at] ?? 0, columns[at]?.isRight)),
-        )
+    const fit = (text: string, width: number, isRight = false): string => {
+      const shown = stringWidth(text) <= width ? text : truncate(text, width, stringWidth);
+      const space = ' '.repeat(Math.max(0, width - stringWidth(shown)));
+      return isRight ? space + shown : shown + space;
+    };
+    return lines.map((cells, line) =>
+      columns
+        .map(({ style, isRight }, at) => {
+          const text = fit(cells[at] ?? '', widths[at] ?? 0, isRight);
+          return this.paint(line === 0 ? 'dim' : style?.(rows[line - 1] as T), text);
+        })
         .join(' '.repeat(gap))
-        .trimEnd();
-    return [
-      lineOf(
-        columns.map(({ title }) => title),
-        (_, text) => this.paint('dim', text),
-      ),
-      ...cells.map((texts, row) =>
-        lineOf(texts, (at, text) => this.paint(columns[at]?.style?.(rows[row] as T), text)),
-      ),
-    ];
+        .trimEnd(),
+    );
   }
 
   /** Prints a unified diff, with colours. */
@@ -113,12 +110,11 @@ export class Output {
 
 const diffStyles: Readonly<Record<string, Style>> = { '+': 'green', '-': 'red', '@': 'cyan' };
 
-/** Imports the libraries that the format needs; both are slow to load. */
+/** Imports the library that the format needs; it is slow to load. */
 export async function openOutput(
   { output = 'table', color }: { readonly output?: OutputFormat; readonly color?: boolean },
   env: NodeJS.ProcessEnv,
 ): Promise<Output> {
-  if (output === 'table') stringWidth = (await import('string-width')).default;
   const toYaml = output === 'yaml' ? (await import('yaml')).stringify : undefined;
   return new Output(output, wantsColour(color, env), toYaml);
 }
@@ -151,19 +147,13 @@ function fitWidths(
   return widths;
 }
 
-function truncate(text: string, width: number): string {
-  if (stringWidth(text) <= width) return text;
+function truncate(text: string, width: number, stringWidth: (text: string) => number): string {
   let start = '';
   for (const character of text) {
     if (stringWidth(start + character) > width - 1) break;
     start += character;
   }
   return `${start}…`;
-}
-
-function pad(text: string, width: number, isRight = false): string {
-  const space = ' '.repeat(Math.max(0, width - stringWidth(text)));
-  return isRight ? space + text : text + space;
 }
 
 /** Writes a file that only its owner can read. An interrupted write leaves no file, and the old one if there was one. */
@@ -187,8 +177,10 @@ export async function writeNewFile(
   }
 }
 
-/** Called early, before the content is prepared. */
-export function refuseExisting(file: string, replaces: boolean): void {
+/** Refuses an archive for a terminal or an existing file. Called early, before the content is prepared. */
+export function checkTarget(file: string, replaces: boolean, { isTerminal }: Output): void {
+  if (file === '-' && isTerminal)
+    throw usageError("can't write an archive to a terminal; use -f FILE, or a pipe");
   if (file !== '-' && !replaces && existsSync(file)) throw fileExists(file);
 }
 

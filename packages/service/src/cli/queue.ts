@@ -1,6 +1,6 @@
 import { ageOf, clock, firstLine, type PendingFollowUp } from '@muster/sdk/contract';
 import type { Command } from 'commander';
-import { addCommand, type Invocation } from './command.ts';
+import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
 import {
   addSettingsOptions,
@@ -12,7 +12,7 @@ import {
   tasksOf,
 } from './input.ts';
 import { newestSequence } from './logs.ts';
-import { type WaitOrFollowFlags, waitOrFollow } from './wait.ts';
+import { waitOrFollow } from './wait.ts';
 
 export function addQueueCommands(program: Command): void {
   addSettingsOptions(addCommand(program, 'send <agent> [text]', 'send an agent a message', send))
@@ -33,15 +33,8 @@ export function addQueueCommands(program: Command): void {
   addCommand(queue, 'clear <agent>', 'discard all queued messages; deferred messages stay', clear);
 }
 
-interface SendFlags extends SettingsFlags, WaitOrFollowFlags {
-  readonly file?: string;
-  readonly task?: readonly string[];
-  readonly id?: string;
-  readonly preempt?: boolean;
-  readonly replace?: boolean;
-  readonly at?: string;
-  readonly in?: string;
-}
+type SendFlags = SettingsFlags &
+  Flags<'file' | 'id' | 'at' | 'in', 'preempt' | 'replace' | 'wait' | 'follow', 'task'>;
 
 async function send(invocation: Invocation<SendFlags>, agent: string, text?: string): Promise<void> {
   const { flags, client, output, signal } = invocation;
@@ -60,10 +53,10 @@ async function send(invocation: Invocation<SendFlags>, agent: string, text?: str
     {
       description,
       ...settings,
-      ...(flags.id !== undefined && { followUpId: flags.id }),
-      ...(flags.preempt && { preempt: true }),
-      ...(flags.replace && { replace: true }),
-      ...(deliverAt !== undefined && { deliverAt }),
+      followUpId: flags.id,
+      preempt: flags.preempt,
+      replace: flags.replace,
+      deliverAt,
     },
     { signal },
   );
@@ -82,7 +75,7 @@ async function send(invocation: Invocation<SendFlags>, agent: string, text?: str
 async function list({ client, output, signal }: Invocation, agent: string): Promise<void> {
   const followUps: PendingFollowUp[] = [];
   for await (const followUp of client().followUps(agent, { signal })) followUps.push(followUp);
-  output.table(
+  await output.table(
     followUps,
     [
       { title: 'ID', of: ({ followUpId }) => followUpId },

@@ -5,16 +5,11 @@ import { version } from '../lib/version.ts';
 import { type Abilities, abilitiesOf } from '../runner/harnesses.ts';
 import { Runner, type RunnerOptions } from '../runner/runner.ts';
 import { chooseSandbox, type SandboxChoice } from '../runner/sandbox/probe.ts';
+import type { Flags } from './command.ts';
 import { ConfigError, logLevelIn, type RunnerConfig, readRunnerConfig } from './config.ts';
 import { lockRunnerFolder, openDataFolder } from './data-folder.ts';
 
-interface RunnerFlags {
-  readonly url?: string;
-  readonly key?: string;
-  readonly pool?: string;
-  readonly name?: string;
-  readonly data?: string;
-}
+type RunnerFlags = Flags<'url' | 'key' | 'pool' | 'name' | 'data'>;
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 

@@ -2,9 +2,9 @@ import { pipeline } from 'node:stream/promises';
 import { agentIdOf, type MusterClient, MusterError, NotFoundError, type Run } from '@muster/sdk';
 import { ageOf, bytesText, clock, dollars, thousands } from '@muster/sdk/contract';
 import type { Command } from 'commander';
-import { addCommand, type Invocation } from './command.ts';
-import { CommandError, exitCodes, usageError } from './errors.ts';
-import { refuseExisting, writeNewFile } from './output.ts';
+import { addCommand, type Flags, type Invocation } from './command.ts';
+import { CommandError, exitCodes } from './errors.ts';
+import { checkTarget, writeNewFile } from './output.ts';
 
 /** Commands that show what an agent's turns produced. */
 export function addRunCommands(program: Command): void {
@@ -28,7 +28,7 @@ export function addRunCommands(program: Command): void {
 }
 
 async function runs(
-  { flags, client, output, signal }: Invocation<{ readonly run?: string }>,
+  { flags, client, output, signal }: Invocation<Flags<'run'>>,
   agent: string,
 ): Promise<void> {
   const reply = await client().runs(agent, { runId: flags.run, signal });
@@ -36,7 +36,7 @@ async function runs(
     for (const run of reply.runs) output.answer(run, () => output.line(resultText(run)));
     return;
   }
-  output.table(
+  await output.table(
     reply.runs,
     [
       { title: 'RUN', of: ({ runId }) => runId, isRight: true },
@@ -61,7 +61,7 @@ const secondsOf = ({ startedAt, endedAt }: Run): string =>
   endedAt === null ? '' : String(Math.round((Date.parse(endedAt) - Date.parse(startedAt)) / 1000));
 
 async function diff(
-  { flags, client, output, signal }: Invocation<{ readonly workingTree?: boolean }>,
+  { flags, client, output, signal }: Invocation<Flags<never, 'workingTree'>>,
   agent: string,
 ): Promise<void> {
   const reply = await client().diff(agent, { signal });
@@ -79,13 +79,11 @@ async function diff(
 const downloads = 5;
 
 async function work(
-  { flags, client, output, signal }: Invocation<{ readonly file?: string; readonly force?: boolean }>,
+  { flags, client, output, signal }: Invocation<Flags<'file', 'force'>>,
   agent: string,
 ): Promise<void> {
   const { file = `${agentIdOf(agent).agent?.join('-')}-work.tar.gz`, force = false } = flags;
-  if (file === '-' && output.isTerminal)
-    throw usageError("can't write an archive to a terminal; use -f FILE, or a pipe");
-  refuseExisting(file, force);
+  checkTarget(file, force, output);
   const downloading = download(client(), agent, signal);
   const { content, ...checkpoint } = await output.progress.during('downloading the checkpoint', downloading);
   const { runId, completedAt, bytes } = checkpoint;

@@ -4,6 +4,7 @@ import { bootstrap, makeKey } from '../control/bootstrap.ts';
 import { Control } from '../control/control.ts';
 import { Metrics } from '../http/metrics.ts';
 import { buildServer } from '../http/server.ts';
+import { Change } from '../lib/change.ts';
 import { type Log, openLog } from '../lib/log.ts';
 import { formatKey } from '../lib/token.ts';
 import { abilitiesOf } from '../runner/harnesses.ts';
@@ -144,24 +145,19 @@ const reachable = (address: string): string => address.replace(/\/\/(0\.0\.0\.0|
 /** Counts requests until their responses are closed. */
 function countRequests(server: Server) {
   let open = 0;
-  let wake: () => void = () => {};
+  const closed = new Change();
   server.on('request', (_request, response) => {
     open += 1;
     response.once('close', () => {
       open -= 1;
-      if (open === 0) wake();
+      closed.happened();
     });
   });
   return {
-    ended: (withinMs: number): Promise<void> =>
-      new Promise((resolve) => {
-        const timer = setTimeout(resolve, withinMs);
-        wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-        if (open === 0) wake();
-      }),
+    async ended(withinMs: number): Promise<void> {
+      const endMs = performance.now() + withinMs;
+      while (open > 0 && performance.now() < endMs) await closed.within(endMs - performance.now());
+    },
   };
 }
 

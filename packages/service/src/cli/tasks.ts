@@ -1,6 +1,6 @@
 import { type Task, taskMarks } from '@muster/sdk/contract';
 import type { Command } from 'commander';
-import { addCommand, type Invocation } from './command.ts';
+import { addCommand, type Flags, type Invocation } from './command.ts';
 
 const changes = {
   start: ['TASK_STATUS_IN_PROGRESS', 'mark a task as in progress'],
@@ -34,12 +34,11 @@ async function list({ client, output, signal }: Invocation, agent: string): Prom
 }
 
 async function add(
-  { flags: { description }, client, output, signal }: Invocation<{ readonly description?: string }>,
+  { flags: { description }, client, output, signal }: Invocation<Flags<'description'>>,
   agent: string,
   subject: string,
 ): Promise<void> {
-  const task = { subject, ...(description !== undefined && { description }) };
-  const { tasks } = await client().createTasks(agent, [task], { signal });
+  const { tasks } = await client().createTasks(agent, [{ subject, description }], { signal });
   output.answer(tasks.at(-1) ?? null, (added) => output.line(added?.id ?? ''));
 }
 

@@ -2,19 +2,13 @@ import type { AgentRef, MusterClient } from '@muster/sdk';
 import { compareInt64 } from '@muster/sdk';
 import { type AgentStatus, firstLine, type PhaseReason, pathOf, statusText } from '@muster/sdk/contract';
 import type { Command } from 'commander';
-import { addCommand, type Invocation } from './command.ts';
+import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodeOfAgent, exitCodes, usageError } from './errors.ts';
 import { durationMs } from './input.ts';
 import { newestSequence, showEntry } from './logs.ts';
 import type { Output, Style } from './output.ts';
 
-interface WaitFlags {
-  readonly timeout?: string;
-  readonly all?: boolean;
-  readonly below?: string;
-  readonly message?: string;
-  readonly run?: string;
-}
+type WaitFlags = Flags<'timeout' | 'below' | 'message' | 'run', 'all'>;
 
 export function addWaitCommand(program: Command): void {
   addCommand(
@@ -87,11 +81,6 @@ async function waitForEach(
     return exitCodeOfAgent(status);
   });
   process.exitCode = (await Promise.all(waits)).find((code) => code !== exitCodes.ok) ?? exitCodes.ok;
-}
-
-export interface WaitOrFollowFlags {
-  readonly wait?: boolean;
-  readonly follow?: boolean;
 }
 
 /**

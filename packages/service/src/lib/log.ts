@@ -21,10 +21,6 @@ function errorOf(error: unknown): Record<string, unknown> {
 }
 
 /** What the runner needs of a log, so that its tests can pass their own. */
-export interface RunnerLog {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
+export type RunnerLog = Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
 
 export const silentLog: RunnerLog = { info: () => {}, warn: () => {}, error: () => {} };
