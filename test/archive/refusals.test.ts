@@ -21,7 +21,7 @@ let lines: string[];
 let empty: string;
 
 beforeAll(async () => {
-  node = await places.node({ embedded: true, runner: false });
+  node = await places.node({ runner: false });
   file = places.path('whole.gz');
   expect(await muster(['export', '-f', file], node.server.env)).toMatchObject({ code: 0 });
   lines = linesOf(file);
@@ -139,7 +139,7 @@ test('an archive of a newer version, and other files, are refused', async () => 
   });
 });
 
-test('a database that is not empty, or in use, is refused', async () => {
+test('a database that is not empty is refused', async () => {
   const used = await places.database();
   expect(await imported(file, used)).toMatchObject({ code: 0 });
   const before = await dump(used);
@@ -148,10 +148,6 @@ test('a database that is not empty, or in use, is refused', async () => {
     stderr: expect.stringContaining('The store is not empty (there are rows in tenants, keys, resources'),
   });
   expect(await dump(used)).toEqual(before);
-  expect(await muster(['import', '-f', file], node.server.env)).toMatchObject({
-    code: 1,
-    stderr: expect.stringMatching(/^muster: The folder .* is in use by process \d+; stop it first/),
-  });
 });
 
 test('an older archive is imported into the columns that it has', async () => {

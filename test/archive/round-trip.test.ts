@@ -83,6 +83,10 @@ test('everything moves from the embedded database to another server and back, wh
   expect(exported).toMatchObject({ code: 0, stderr: '' });
   expect(exported.stdout).toContain('exported 6 agents, ');
   expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(await muster(['import', '-f', file], home.server.env)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^muster: The folder .* is in use by process \d+; stop it first/),
+  });
 
   const url = await places.database();
   const imported = await muster(['import', '-f', file], places.env(url));

@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 test('an export under load is a consistent snapshot with everything that was acknowledged before', async () => {
   const load = new Load(new RetryingClient(node), 'busy');
-  for (let i = 0; i < 3; i += 1) {
+  for (let i = 0; i < 2; i += 1) {
     load.open();
     await load.more(30);
     const followUps = load.followUps.map(({ reply }) => reply.followUpId);

@@ -16,6 +16,7 @@ beforeAll(async () => {
   url = await places.database();
   await migrate({ connectionString: url });
   client = await connected(url);
+  await insertOddValues();
 });
 afterAll(() => client.end());
 
@@ -68,9 +69,7 @@ const insertAgent = (number: number, ancestors: readonly number[]): Promise<stri
 const odd =
   'quote " backslash \\ braces {},[] tab \t return \r line \n separators \u2028\u2029 \u0001 🙂 \\x41 \\u0041';
 
-test('every value is the same after an import, including the spaces in JSON', {
-  timeout: 180_000,
-}, async () => {
+async function insertOddValues(): Promise<void> {
   await client.query(`INSERT INTO tenants (id, provider, org) VALUES (7, 'PROVIDER_CODEHOST_APP', 'seven')`);
   // The ids of parents are larger than those of their children, and there are more than fit into one page.
   await insertAgent(900, []);
@@ -94,28 +93,34 @@ test('every value is the same after an import, including the spaces in JSON', {
     `INSERT INTO resources (tenant, kind, name, generation, document)
      VALUES (7, 'persona', 'json-null', 1, 'null'), (7, 'persona', 'sql-null', 1, NULL)`,
   );
-  const large = Buffer.alloc(limits.checkpointPartBytes, randomBytes(4096));
-  for (const [agent, content, parts] of [
-    [id(900), large, limits.checkpointParts],
-    [id(800), Buffer.alloc(0), 1],
-    [id(700), Buffer.from([0, 255, 10, 13]), 1],
-  ] as const) {
-    await client.query('INSERT INTO checkpoints VALUES (7, $1, $1, 1, true, $2, 9007199254740993, NULL)', [
-      agent,
-      parts,
-    ]);
-    await client.query(
-      'INSERT INTO checkpoint_parts SELECT 7, $1, $1, n, $2 FROM generate_series(0, $3::int - 1) n',
-      [agent, content, parts],
-    );
-  }
+  await insertCheckpoint(id(800), Buffer.alloc(0), 1);
+  await insertCheckpoint(id(700), Buffer.from([0, 255, 10, 13]), 1);
   await client.query('INSERT INTO diffs VALUES (7, $1, $2, $3)', [id(900), odd, odd.repeat(4_000)]);
+}
+
+async function insertCheckpoint(agent: string, content: Buffer, parts: number): Promise<void> {
+  await client.query('INSERT INTO checkpoints VALUES (7, $1, $1, 1, true, $2, 9007199254740993, NULL)', [
+    agent,
+    parts,
+  ]);
+  await client.query(
+    'INSERT INTO checkpoint_parts SELECT 7, $1, $1, n, $2 FROM generate_series(0, $3::int - 1) n',
+    [agent, content, parts],
+  );
+}
+
+test('every value is the same after an import, including the spaces in JSON', {
+  timeout: 180_000,
+}, async () => {
+  const large = Buffer.alloc(limits.checkpointPartBytes, randomBytes(4096));
+  await insertCheckpoint(id(900), large, limits.checkpointParts);
 
   const file = places.path('odd.gz');
   expect(await muster(['export', '-f', file], places.env(url))).toMatchObject({ code: 0, stderr: '' });
   const other = await places.database();
   expect(await muster(['import', '-f', file], places.env(other))).toMatchObject({ code: 0 });
   expect(await dump(other)).toEqual(await dump(url));
+  await client.query('DELETE FROM checkpoints WHERE agent = $1', [id(900)]);
 
   const there = await connected(other);
   const made = await there.query("INSERT INTO tenants (provider, org) VALUES ('', 'new') RETURNING id");
@@ -168,7 +173,6 @@ test('sessions of an older archive become checkpoints with the same bytes', asyn
 });
 
 test('a server with other settings writes the same archive', async () => {
-  await client.query('DELETE FROM checkpoint_parts WHERE length(content) > 1000');
   const strange = await places.database();
   const name = new URL(strange).pathname.slice(1);
   const file = places.path('odd.gz');
