@@ -1,5 +1,5 @@
 /// <reference lib="dom" />
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
 import { sendRaw } from '../support/raw-requests.ts';
@@ -46,22 +46,25 @@ describe('the files', () => {
 
 describe.skipIf(!hasChromium)('the page in Chromium', () => {
   let browser: Browser;
+  /** One page for the tests that leave it as they found it, or only unfold schemas. */
+  let visitor: Visitor;
   beforeAll(async () => {
     browser = await sharedChromium();
+    visitor = await openDocs();
   });
   afterAll(() => closeContexts(browser));
 
-  async function openDocs(hash = '', options: BrowserContextOptions = {}): Promise<Visitor> {
-    const visitor = await Visitor.arrive(browser, server, { ...options, path: `/docs${hash}`, key: '' });
-    await visitor.page.locator('main[aria-busy=false]').waitFor();
-    return visitor;
+  async function openDocs(hash = ''): Promise<Visitor> {
+    const arrived = await Visitor.arrive(browser, server, { path: `/docs${hash}`, key: '' });
+    await arrived.page.locator('main[aria-busy=false]').waitFor();
+    return arrived;
   }
 
   const shown = (page: Page): Promise<string[]> =>
     page.locator('.operation:visible').evaluateAll((all) => all.map(({ id }) => id));
 
   test('shows every operation, and requests only its own server', async () => {
-    const { page, errors } = await openDocs();
+    const { page, errors } = visitor;
     expect((await shown(page)).sort()).toEqual([...operationIds].sort());
     expect(await page.locator('nav li').count()).toBe(operationIds.length);
     await expect
@@ -70,8 +73,8 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     expect(errors).toEqual([]);
   });
 
-  test('shows schemas down to the last field', async () => {
-    const { page, errors } = await openDocs('#status');
+  test('shows schemas down to the last field, without accessibility violations, light and dark', async () => {
+    const { page, errors } = visitor;
     const operation = page.locator('#status');
     await operation.getByText('Reply').click();
     await operation
@@ -82,11 +85,12 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     await expect.poll(() => operation.innerText()).toMatch(/phaseReason[\s\S]*One of NO_RUNNER, /);
     await page.locator('#schema-Task summary').first().click();
     await expect.poll(() => page.locator('#schema-Task').innerText()).toContain('blockedBy');
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     expect(errors).toEqual([]);
   });
 
   test('can be searched by path, name and field, with the keyboard', async () => {
-    const { page } = await openDocs();
+    const { page } = visitor;
     await page.keyboard.press('/');
     await page.keyboard.type('beforeSequence');
     await expect.poll(() => shown(page)).toEqual(['timeline']);
@@ -121,15 +125,11 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     return top >= 0 && top < innerHeight;
   };
 
-  test('has no accessibility violations, light and dark', async () => {
-    const visitor = await openDocs();
-    await visitor.page.locator('#status').getByText('Reply').click();
-    await visitor.page.locator('#status').getByText('phaseReason', { exact: true }).waitFor();
-    expect(await visitor.accessibilityProblems()).toEqual([]);
-  });
-
   test('fits a phone', async () => {
-    const visitor = await openDocs('', { viewport: { width: 360, height: 740 } });
+    const { page } = visitor;
+    const usual = page.viewportSize();
+    await page.setViewportSize({ width: 360, height: 740 });
     await visitor.expectNoSidewaysScroll();
+    if (usual) await page.setViewportSize(usual);
   });
 });
