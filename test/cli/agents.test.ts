@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { writeResource } from '../support/catalog.ts';
-import { ended, userOfSharedServer } from './cli.ts';
+import { resultOf, userOfSharedServer } from './cli.ts';
 
 const ada = userOfSharedServer();
 
@@ -39,23 +39,23 @@ describe('spawn', () => {
 
   test('takes its text from a file, standard input, or -', async () => {
     const file = ada.file('work.md', '!say from a file\n');
-    const ways: [string[], string?][] = [
+    const sources: [string[], string?][] = [
       [['--file', file]],
       [[], '!say piped\n'],
       [['-'], '!say by a dash\n'],
       [['-f', '-'], '!say by a dash in a flag\n'],
     ];
-    const said = [];
-    for (const [args, input] of ways)
-      said.push(
+    const responses = [];
+    for (const [args, input] of sources)
+      responses.push(
         (await ada.data(['spawn', ...args, '--wait'], input === undefined ? {} : { input })).response,
       );
-    expect(said).toEqual(['from a file', 'piped', 'by a dash', 'by a dash in a flag']);
+    expect(responses).toEqual(['from a file', 'piped', 'by a dash', 'by a dash in a flag']);
   });
 
   test('waits for standard input that comes late', async () => {
     const child = ada.start(['spawn', '--wait', '-o', 'json'], { input: null });
-    const answer = ended(child);
+    const answer = resultOf(child);
     // When this command has ended, the other one has found its input still empty.
     await ada.prints(['whoami']);
     child.stdin?.end('!say late');
@@ -122,11 +122,11 @@ describe('ps', () => {
   test('shows a tree, with --all also agents that have ended', async () => {
     const root = await busy();
     await ada.spawnAndWait(`${root}/tests`, '!say Hi.');
-    const gone = await idle('!finish');
+    const finished = await idle('!finish');
     const shown = await ada.prints(['ps']);
     expect(shown).toMatch(new RegExp(`^${root} .*\\n· tests +idle`, 'm'));
-    expect(shown).not.toContain(gone);
-    expect(await ada.prints(['ps', '--all'])).toMatch(new RegExp(`^${gone} +finished`, 'm'));
+    expect(shown).not.toContain(finished);
+    expect(await ada.prints(['ps', '--all'])).toMatch(new RegExp(`^${finished} +finished`, 'm'));
     const entries = await ada.data<{ agentId: { agent: string[] } }[]>(['ps', '-a']);
     expect(entries.map(({ agentId }) => agentId.agent.join('/'))).toContain(`${root}/tests`);
     expect(await ada.prints(['ps', '-o', 'yaml'])).toMatch(/^- agentId:/);

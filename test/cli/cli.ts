@@ -11,13 +11,13 @@ import { program, type Server } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 /** A command's exit code and output. */
-export interface Ended {
+export interface CommandResult {
   readonly code: number | null;
   readonly out: string;
   readonly err: string;
 }
 
-export interface Use {
+export interface RunOptions {
   /** Standard input; empty by default, `null` leaves it open. */
   readonly input?: string | null;
   /** Merged over the user's; `undefined` removes a variable. */
@@ -27,7 +27,7 @@ export interface Use {
 
 /** A user with their own home folder, who runs `muster …` without a terminal. */
 export class TestUser {
-  readonly home = mkdtempSync(join(tmpdir(), 'muster-person-'));
+  readonly home = mkdtempSync(join(tmpdir(), 'muster-user-'));
   readonly env: NodeJS.ProcessEnv;
   /** For what a test only sets up or checks: a command would cost a process each time. */
   api: Api;
@@ -50,30 +50,30 @@ export class TestUser {
     Object.assign(this.env, { MUSTER_URL: server.url, MUSTER_API_KEY: server.key });
   }
 
-  start(args: readonly string[], use: Use = {}): ChildProcess {
+  start(args: readonly string[], options: RunOptions = {}): ChildProcess {
     const child = spawn(process.execPath, [program, ...args], {
-      cwd: use.folder ?? this.home,
-      env: { ...this.env, ...use.env },
+      cwd: options.folder ?? this.home,
+      env: { ...this.env, ...options.env },
       stdio: 'pipe',
     });
-    if (use.input !== null) child.stdin?.end(use.input ?? '');
+    if (options.input !== null) child.stdin?.end(options.input ?? '');
     return child;
   }
 
-  async muster(args: readonly string[], use: Use = {}): Promise<Ended> {
-    return ended(this.start(args, use));
+  async muster(args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
+    return resultOf(this.start(args, options));
   }
 
   /** The standard output of a command that must succeed. */
-  async prints(args: readonly string[], use: Use = {}): Promise<string> {
-    const { code, out, err } = await this.muster(args, use);
+  async prints(args: readonly string[], options: RunOptions = {}): Promise<string> {
+    const { code, out, err } = await this.muster(args, options);
     if (code !== 0) throw new Error(`muster ${args.join(' ')}: ${code}\n${out}${err}`);
     return out;
   }
 
   /** The same, parsed from `-o json`. */
-  async data<T = Record<string, unknown>>(args: readonly string[], use: Use = {}): Promise<T> {
-    return JSON.parse(await this.prints([...args, '-o', 'json'], use)) as T;
+  async data<T = Record<string, unknown>>(args: readonly string[], options: RunOptions = {}): Promise<T> {
+    return JSON.parse(await this.prints([...args, '-o', 'json'], options)) as T;
   }
 
   /** Spawns an agent that works until it is stopped. */
@@ -121,7 +121,7 @@ export function userOfSharedServer(options: { readonly runner?: boolean } = {}):
   return user;
 }
 
-export async function ended(child: ChildProcess): Promise<Ended> {
+export async function resultOf(child: ChildProcess): Promise<CommandResult> {
   let out = '';
   let err = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {

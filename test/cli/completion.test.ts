@@ -11,12 +11,12 @@ beforeAll(() => {
 afterAll(() => ada?.remove());
 
 describe.each(shells)('completion in %s', (shell) => {
-  let at: Terminal;
+  let terminal: Terminal;
   beforeAll(async () => {
-    at = await Terminal.open(ada, { shell });
-    expect(await at.run(`eval "$(muster completion ${shell})"`)).toEqual({ text: '', code: 0 });
+    terminal = await Terminal.open(ada, { shell });
+    expect(await terminal.run(`eval "$(muster completion ${shell})"`)).toEqual({ text: '', code: 0 });
   });
-  afterAll(() => at?.close());
+  afterAll(() => terminal?.close());
 
   test.each([
     ['a command', 'muster compl', 'muster completion'],
@@ -27,19 +27,19 @@ describe.each(shells)('completion in %s', (shell) => {
     ['the value of a flag', 'muster ps --output ya', 'muster ps --output yaml'],
     ['an argument', 'muster completion zs', 'muster completion zsh'],
   ])('completes %s', async (_, typed, completed) => {
-    await at.press(typed);
-    await at.shows(new RegExp(`^> ${typed}$`, 'm'));
-    await at.key('Tab');
-    await at.shows(new RegExp(`^> ${completed}$`, 'm'));
-    await at.abandon();
-    await at.run('true');
+    await terminal.press(typed);
+    await terminal.shows(new RegExp(`^> ${typed}$`, 'm'));
+    await terminal.key('Tab');
+    await terminal.shows(new RegExp(`^> ${completed}$`, 'm'));
+    await terminal.cancelLine();
+    await terminal.run('true');
   });
 
   test('lists the choices', async () => {
-    await at.press('muster queue ');
-    await at.key('Tab');
-    await at.key('Tab');
-    const screen = await at.shows(/remove/);
+    await terminal.press('muster queue ');
+    await terminal.key('Tab');
+    await terminal.key('Tab');
+    const screen = await terminal.shows(/remove/);
     for (const word of ['clear', 'list', 'remove', '--help']) expect(screen).toContain(word);
   });
 });

@@ -3,35 +3,25 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SignedIn } from '@muster/sdk/contract';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { program, type Server, startServer } from '../support/server.ts';
 import { signInWithCode } from '../support/sign-in.ts';
-import { ended, TestUser } from './cli.ts';
+import { resultOf, userOfSharedServer } from './cli.ts';
 
-let server: Server;
-let ada: TestUser;
-
-beforeAll(async () => {
-  server = await startServer({ runner: false });
-  ada = new TestUser(server);
-});
-afterAll(async () => {
-  ada?.remove();
-  await server?.close();
-});
+const ada = userOfSharedServer({ runner: false });
 
 test('a runner with its own key runs agents, and exits at Ctrl-C', async () => {
   const key = (await ada.prints(['token', 'create', 'machine', '--role', 'runner'])).trim();
-  const runner = ada.start(['runner', '--key', key, '--name', 'attic']);
-  const gone = ended(runner);
-  await ada.agents.spawn('lodger', { description: '!say From the attic.' });
-  expect(await ada.prints(['wait', 'lodger'])).toBe('lodger idle: From the attic.\n');
+  const runner = ada.start(['runner', '--key', key, '--name', 'runner-1']);
+  const exited = resultOf(runner);
+  await ada.agents.spawn('worker', { description: '!say Done.' });
+  expect(await ada.prints(['wait', 'worker'])).toBe('worker idle: Done.\n');
   runner.kill('SIGINT');
-  const { code, out } = await gone;
+  const { code, out } = await exited;
   expect(code).toBe(0);
-  expect(out).toMatch(new RegExp(`^Runner attic serves ${server.url}\n`));
+  expect(out).toMatch(new RegExp(`^Runner runner-1 serves ${ada.server.url}\n`));
 });
 
 test.each([
@@ -46,13 +36,6 @@ test.each([
   expect(err).toMatch(new RegExp(`^muster: ${problem}.*\n$`));
 });
 
-test('an operator key is created on the machine of the server', async () => {
-  const { code, out } = await ada.muster(['operator', 'create', '--account', 'olga'], { env: server.env });
-  expect(code).toBe(0);
-  const key = /mst_\S+/.exec(out)?.[0] ?? '';
-  expect(await ada.prints(['whoami'], { env: { MUSTER_API_KEY: key } })).toMatch(/^olga \(operator\)/);
-});
-
 /** The sign-in link that a service prints when it has started. */
 async function linkOf({ output, url }: Server): Promise<string | undefined> {
   const text = await until(
@@ -64,12 +47,27 @@ async function linkOf({ output, url }: Server): Promise<string | undefined> {
   return /ready at .*\n {2}open {6}(\S+) {2}\(signs you in once; later use muster open\)\n/.exec(text)?.[1];
 }
 
-test('serve prints a sign-in link for the configured, the generated and the stored admin key', async () => {
+describe('a service', () => {
   const data = mkdtempSync(join(tmpdir(), 'muster-data-'));
   const kept = { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: undefined };
-  const first = await startServer({ runner: false, env: kept });
-  const { databaseUrl } = first;
-  try {
+  let first: Server;
+  beforeAll(async () => {
+    first = await startServer({ runner: false, env: kept });
+  });
+  afterAll(async () => {
+    await first?.close();
+    rmSync(data, { recursive: true, force: true });
+  });
+
+  test('an operator key is created on its machine', async () => {
+    const { code, out } = await ada.muster(['operator', 'create', '--account', 'olga'], { env: first.env });
+    expect(code).toBe(0);
+    const env = { MUSTER_URL: first.url, MUSTER_API_KEY: /mst_\S+/.exec(out)?.[0] ?? '' };
+    expect(await ada.prints(['whoami'], { env })).toMatch(/^olga \(operator\)/);
+  });
+
+  test('prints its URL and a sign-in link for the configured, the generated and the stored admin key, and exits with 0 at Ctrl-C', async () => {
+    const { databaseUrl } = first;
     const key = readFileSync(join(data, 'admin.key'), 'utf8').trim();
     const keyId = key.slice('mst_'.length).split('.')[0];
     const signsIn = async (own: Server): Promise<string> => {
@@ -78,30 +76,20 @@ test('serve prints a sign-in link for the configured, the generated and the stor
       return (expectOk(await signInWithCode(own.url, code)) as SignedIn).caller.keyId;
     };
     expect(await signsIn(first)).toBe(keyId);
-    await first.end();
-    for (const env of [kept, { MUSTER_BOOTSTRAP_KEY: key }]) {
-      const later = await startServer({ runner: false, databaseUrl, env });
-      expect(await signsIn(later)).toBe(keyId);
-      await later.end();
-    }
+    const stored = await startServer({ databaseUrl, env: kept });
+    expect(stored.process.spawnargs).toContain(program);
+    expect(await signsIn(stored)).toBe(keyId);
+    const exited = once(stored.process, 'exit');
+    stored.process.kill('SIGINT');
+    expect(await exited).toEqual([0, null]);
+    const configured = await startServer({ runner: false, databaseUrl, env: { MUSTER_BOOTSTRAP_KEY: key } });
+    expect(await signsIn(configured)).toBe(keyId);
+    await configured.end();
     // Without a key of this database, or with an address that other machines can reach, it prints no link.
     for (const env of [{}, { ...kept, MUSTER_HOST: '0.0.0.0' }]) {
       const later = await startServer({ runner: false, databaseUrl, env });
       expect(await linkOf(later)).toBeUndefined();
       await later.end();
     }
-  } finally {
-    await first.close();
-    rmSync(data, { recursive: true, force: true });
-  }
-});
-
-test('serve prints its URL, and exits with 0 at Ctrl-C', async () => {
-  const own = await startServer();
-  expect(own.output.join('')).toContain(`Muster is ready at ${own.url}\n`);
-  expect(own.process.spawnargs).toContain(program);
-  const gone = once(own.process, 'exit');
-  own.process.kill('SIGINT');
-  expect(await gone).toEqual([0, null]);
-  await own.close();
+  });
 });

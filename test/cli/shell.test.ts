@@ -13,7 +13,7 @@ import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { program, type Server, startServer } from '../support/server.ts';
 import { signInWithCode } from '../support/sign-in.ts';
-import { ended, TestUser } from './cli.ts';
+import { resultOf, TestUser } from './cli.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'muster-place-'));
 let server: Server;
@@ -181,9 +181,9 @@ describe('mistakes', () => {
 });
 
 describe('pipes', () => {
-  test('a reader that closes the pipe is no error', async () => {
+  test('a closed pipe is not an error', async () => {
     const run = `"${process.execPath}" "${program}" help | head -1; echo "\${PIPESTATUS[0]}"`;
-    const { out, err } = await ended(spawn('bash', ['-c', run], { env: ada.env }));
+    const { out, err } = await resultOf(spawn('bash', ['-c', run], { env: ada.env }));
     expect({ out, err }).toEqual({ out: 'Usage: muster [options] [command]\n0\n', err: '' });
   });
 
@@ -240,8 +240,8 @@ test('doctor reports the backends of the running service, not of its own environ
   expect(text).toMatch(/^ok +runner +codex-1 in pool default: Codex, sandbox$/m);
   expect(text).not.toContain('hush');
   await codex.poll({ leaving: true });
-  const gone = expect.objectContaining({ what: 'Codex', verdict: 'missing' });
-  expect(await ada.data(['doctor'])).toContainEqual(gone);
+  const noCodex = expect.objectContaining({ what: 'Codex', verdict: 'missing' });
+  expect(await ada.data(['doctor'])).toContainEqual(noCodex);
 });
 
 test('doctor fails when a provider key is set and there is no sandbox', async () => {
@@ -249,8 +249,8 @@ test('doctor fails when a provider key is set and there is no sandbox', async ()
   const { code, out } = await newcomer.muster(['doctor'], { env });
   expect(code).toBe(1);
   expect(out).toMatch(/^broken +sandbox .*bubblewrap is not installed.*\n +→ apt-get install bubblewrap/m);
-  const told = await newcomer.muster(['doctor'], { env: { ...env, MUSTER_SANDBOX: 'off' } });
-  expect(told.out).toMatch(/^missing +sandbox .*MUSTER_SANDBOX is off/m);
+  const off = await newcomer.muster(['doctor'], { env: { ...env, MUSTER_SANDBOX: 'off' } });
+  expect(off.out).toMatch(/^missing +sandbox .*MUSTER_SANDBOX is off/m);
 });
 
 describe('open', () => {

@@ -3,14 +3,14 @@ import { writeResource } from '../support/catalog.ts';
 import { TestUser, userOfSharedServer } from './cli.ts';
 import { hasTerminal, Terminal } from './terminal.ts';
 
-describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
+describe.skipIf(!hasTerminal)('in a terminal of 80 columns', () => {
   const ada = userOfSharedServer();
-  let at: Terminal;
+  let terminal: Terminal;
 
   beforeAll(async () => {
-    at = await Terminal.open(ada);
+    terminal = await Terminal.open(ada);
   });
-  afterAll(() => at?.close());
+  afterAll(() => terminal?.close());
 
   describe('tables', () => {
     test('fit 80 columns: long values are truncated, and no line wraps', async () => {
@@ -18,7 +18,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
       const question = 'Which of the many colours shall it be, and why do you think so, if I may ask?';
       await ada.spawnAndWait(long, `!ask ${question}`);
       await ada.spawnAndWait(`${long}/child`, '!say Hi.');
-      const { text, code } = await at.run('muster ps');
+      const { text, code } = await terminal.run('muster ps');
       expect(code).toBe(0);
       const lines = text.split('\n');
       expect(lines).toHaveLength(3);
@@ -28,10 +28,10 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
       expect(Math.max(...lines.map((line) => [...line].length))).toBeLessThanOrEqual(80);
       await writeResource(ada.api, 'pool', long, {});
       for (const command of ['get pool', `history pool ${long}`, `queue ${long}`]) {
-        const table = (await at.run(`muster ${command}`)).text.split('\n');
+        const table = (await terminal.run(`muster ${command}`)).text.split('\n');
         expect(table.every((line) => [...line].length <= 80)).toBe(true);
       }
-      expect((await at.run('muster get pool')).text.split('\n')).toHaveLength(3);
+      expect((await terminal.run('muster get pool')).text.split('\n')).toHaveLength(3);
     });
 
     test('fit a narrow window', async () => {
@@ -42,27 +42,27 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
     });
 
     test('are not truncated in a pipe', async () => {
-      await at.run('muster ps | cat > piped.txt');
-      expect((await at.run('grep -c "if I may ask?" piped.txt')).text).toBe('1');
+      await terminal.run('muster ps | cat > piped.txt');
+      expect((await terminal.run('grep -c "if I may ask?" piped.txt')).text).toBe('1');
     });
   });
 
   describe('colours', () => {
     test('are shown, but not in a pipe, with NO_COLOR or with --no-color', async () => {
       await ada.spawnAndWait('green', '!finish');
-      await at.run('muster ps -a');
-      expect(await at.coloured()).toContain('\u001b[32mfinished');
+      await terminal.run('muster ps -a');
+      expect(await terminal.coloured()).toContain('\u001b[32mfinished');
       for (const command of ['muster ps -a | cat', 'NO_COLOR=1 muster ps -a', 'muster ps -a --no-color']) {
-        const { text } = await at.run(command);
+        const { text } = await terminal.run(command);
         expect(text).toContain('finished');
-        expect(await at.coloured()).not.toContain('\u001b[32m');
+        expect(await terminal.coloured()).not.toContain('\u001b[32m');
       }
     });
 
     test('control codes of an agent do nothing to the terminal', async () => {
-      const trick = '!run printf "\\033[2J\\033]0;owned\\007\\033[31mred"';
-      await ada.spawnAndWait('trickster', trick);
-      const { text } = await at.run('muster logs trickster');
+      const codes = '!run printf "\\033[2J\\033]0;owned\\007\\033[31mred"';
+      await ada.spawnAndWait('colourful', codes);
+      const { text } = await terminal.run('muster logs colourful');
       expect(text).toContain('red');
       expect(text).toContain('run 1 completed');
     });
@@ -71,103 +71,111 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
   describe('Ctrl-C', () => {
     test('ends `logs -f` with 130 and without output, and the terminal works as before', async () => {
       await ada.busy('worker', '!say Working.\n!sleep 600');
-      await at.start('muster logs -f worker');
-      await at.shows(/ {2}Working\.$/m);
-      expect(await at.coloured()).toContain('\u001b[2m');
-      await at.key('C-c');
-      const { text, code } = await at.end();
+      await terminal.start('muster logs -f worker');
+      await terminal.shows(/ {2}Working\.$/m);
+      expect(await terminal.coloured()).toContain('\u001b[2m');
+      await terminal.key('C-c');
+      const { text, code } = await terminal.end();
       expect(code).toBe(130);
       expect(text).not.toMatch(/Error|at .*\.js/);
-      expect((await at.run('echo still here; stty -a | grep -o " echo "')).text).toBe('still here\n echo');
+      expect((await terminal.run('echo still here; stty -a | grep -o " echo "')).text).toBe(
+        'still here\n echo',
+      );
     });
 
     test('ends `wait` with 130; until then it shows what it waits for', async () => {
-      await at.start('muster wait worker');
-      await at.shows(/^waiting for worker \d+s$/m);
-      await at.key('C-c');
-      const { text, code } = await at.end();
+      await terminal.start('muster wait worker');
+      await terminal.shows(/^waiting for worker \d+s$/m);
+      await terminal.key('C-c');
+      const { text, code } = await terminal.end();
       expect({ text: text.replace('^C', '').trim(), code }).toEqual({ text: '', code: 130 });
     });
 
     test('ends `spawn --follow`, and the agent goes on', async () => {
-      const file = ada.file('going.md', '!say Going.\n!sleep 600');
-      await at.start(`muster spawn --follow --name goer --file ${file}`);
-      await at.shows(/ {2}Going\.$/m);
-      await at.key('C-c');
-      expect((await at.end()).code).toBe(130);
-      expect(await ada.agents.status('goer')).toMatchObject({ phaseReason: 'WORKING' });
+      const file = ada.file('followed.md', '!say Started.\n!sleep 600');
+      await terminal.start(`muster spawn --follow --name follower --file ${file}`);
+      await terminal.shows(/ {2}Started\.$/m);
+      await terminal.key('C-c');
+      expect((await terminal.end()).code).toBe(130);
+      expect(await ada.agents.status('follower')).toMatchObject({ phaseReason: 'WORKING' });
     });
 
     test('ends a confirmation, and a command that reads standard input', async () => {
-      await at.start('muster kill worker');
-      await at.shows(/Continue\? \[y\/N\]/);
-      await at.key('C-c');
-      expect((await at.end()).code).toBe(130);
-      await at.start('muster spawn -');
-      await at.shows(/^\(reading standard input; end with Ctrl-D\)$/m);
-      await at.key('C-c');
-      expect((await at.end()).code).toBe(130);
+      await terminal.start('muster kill worker');
+      await terminal.shows(/Continue\? \[y\/N\]/);
+      await terminal.key('C-c');
+      expect((await terminal.end()).code).toBe(130);
+      await terminal.start('muster spawn -');
+      await terminal.shows(/^\(reading standard input; end with Ctrl-D\)$/m);
+      await terminal.key('C-c');
+      expect((await terminal.end()).code).toBe(130);
       expect(await ada.agents.status('worker')).toMatchObject({ phaseReason: 'WORKING' });
     });
   });
 
   describe('questions', () => {
     test('kill lists what it would end and asks: Enter and n cancel, y ends it', async () => {
-      for (const name of ['doomed', 'doomed/child'])
+      for (const name of ['parent-agent', 'parent-agent/child'])
         await ada.agents.spawn(name, { description: '!sleep 600' });
       for (const answer of ['', 'n']) {
-        await at.start('muster kill doomed');
-        await at.shows(/Continue\? \[y\/N\]/);
-        await at.type(answer);
-        const { text, code } = await at.end();
+        await terminal.start('muster kill parent-agent');
+        await terminal.shows(/Continue\? \[y\/N\]/);
+        await terminal.type(answer);
+        const { text, code } = await terminal.end();
         expect(code).toBe(1);
-        expect(text).toMatch(/^This ends doomed \(.*\) and\n {2}doomed\/child \(.*\)\n/);
-        expect(text).toMatch(/muster: doomed was not killed$/);
+        expect(text).toMatch(/^This ends parent-agent \(.*\) and\n {2}parent-agent\/child \(.*\)\n/);
+        expect(text).toMatch(/muster: parent-agent was not killed$/);
       }
-      await at.start('muster kill doomed');
-      await at.shows(/Continue\? \[y\/N\]/);
-      await at.type('y');
-      expect(await at.end()).toMatchObject({ code: 0, text: expect.stringMatching(/ended doomed$/) });
-      expect(await ada.agents.status('doomed')).toMatchObject({ phaseReason: 'KILLED' });
+      await terminal.start('muster kill parent-agent');
+      await terminal.shows(/Continue\? \[y\/N\]/);
+      await terminal.type('y');
+      expect(await terminal.end()).toMatchObject({
+        code: 0,
+        text: expect.stringMatching(/ended parent-agent$/),
+      });
+      expect(await ada.agents.status('parent-agent')).toMatchObject({ phaseReason: 'KILLED' });
     });
 
     test('delete asks; the end of the input cancels', async () => {
       await writeResource(ada.api, 'pool', 'old', {});
-      await at.start('muster delete pool old');
-      await at.shows(/This deletes pool\/old \(generation 1\)\.\nContinue\? \[y\/N\]/);
-      await at.key('C-d');
-      expect(await at.end()).toMatchObject({ code: 1 });
-      await at.start('muster delete pool old');
-      await at.shows(/Continue/);
-      await at.type('yes');
-      expect(await at.end()).toMatchObject({ code: 0, text: expect.stringMatching(/deleted pool\/old$/) });
+      await terminal.start('muster delete pool old');
+      await terminal.shows(/This deletes pool\/old \(generation 1\)\.\nContinue\? \[y\/N\]/);
+      await terminal.key('C-d');
+      expect(await terminal.end()).toMatchObject({ code: 1 });
+      await terminal.start('muster delete pool old');
+      await terminal.shows(/Continue/);
+      await terminal.type('yes');
+      expect(await terminal.end()).toMatchObject({
+        code: 0,
+        text: expect.stringMatching(/deleted pool\/old$/),
+      });
     });
 
     test('login asks for the API key and does not show it', async () => {
       const bob = new TestUser();
-      const desk = await Terminal.open(bob);
-      await desk.start(`muster login --url ${ada.server.url}`);
-      await desk.shows(/^API key for http.*:$/m);
-      await desk.type(ada.server.key);
-      const { text, code } = await desk.end();
+      const other = await Terminal.open(bob);
+      await other.start(`muster login --url ${ada.server.url}`);
+      await other.shows(/^API key for http.*:$/m);
+      await other.type(ada.server.key);
+      const { text, code } = await other.end();
       expect(code).toBe(0);
       expect(text).toContain(`admin (admin) at ${ada.server.url}`);
       expect(text).not.toContain(ada.server.key.slice(0, 12));
-      expect((await desk.run('muster whoami')).text).toContain('from muster login');
-      await desk.close();
+      expect((await other.run('muster whoami')).text).toContain('from muster login');
+      await other.close();
       bob.remove();
     });
   });
 
   test('`ps --watch` redraws the list, and leaves a usable terminal', async () => {
     await ada.busy('watched');
-    await at.start('muster ps --watch');
-    await at.shows(/^watched +working/m);
+    await terminal.start('muster ps --watch');
+    await terminal.shows(/^watched +working/m);
     await ada.agents.queue('watched', { description: '!ask And now?', preempt: true });
-    const screen = await at.shows(/^watched +needs input .*And now/m);
+    const screen = await terminal.shows(/^watched +needs input .*And now/m);
     expect(screen.match(/^AGENT/gm)).toHaveLength(1);
-    await at.key('C-c');
-    expect((await at.end()).code).toBe(130);
+    await terminal.key('C-c');
+    expect((await terminal.end()).code).toBe(130);
   });
 
   test('`edit` opens the editor in the terminal, and Ctrl-C goes to the editor', async () => {
@@ -176,13 +184,13 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
       'editor.sh',
       'trap "echo caught" INT\necho "editing"\nread line\nread line\necho "maxRuns: $line" >> "$1"\nsed -i /1/d "$1"\n',
     );
-    await at.start('EDITOR="bash editor.sh" muster edit pool edited');
-    await at.shows(/^editing$/m);
-    await at.key('C-c');
-    await at.shows(/caught/);
-    await at.type('');
-    await at.type('7');
-    expect(await at.end()).toMatchObject({
+    await terminal.start('EDITOR="bash editor.sh" muster edit pool edited');
+    await terminal.shows(/^editing$/m);
+    await terminal.key('C-c');
+    await terminal.shows(/caught/);
+    await terminal.type('');
+    await terminal.type('7');
+    expect(await terminal.end()).toMatchObject({
       code: 0,
       text: expect.stringMatching(/pool\/edited changed \(generation 2\)$/),
     });

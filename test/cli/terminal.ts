@@ -8,24 +8,24 @@ import type { TestUser } from './cli.ts';
 
 const run = promisify(execFile);
 
-/** Whether there is a terminal to test in; else, with a loud line, its tests must be skipped. */
+/** Without tmux, the terminal tests are skipped. */
 export const hasTerminal = isInstalled('tmux');
 
 export function isInstalled(name: string): boolean {
-  const isThere = !spawnSync(name, ['-c', 'true']).error;
-  if (!isThere) process.stderr.write(`\n*** TESTS OF THE TERMINAL ARE SKIPPED: ${name} is not installed\n\n`);
-  return isThere;
+  const isFound = !spawnSync(name, ['-c', 'true']).error;
+  if (!isFound) process.stderr.write(`\n*** TESTS OF THE TERMINAL ARE SKIPPED: ${name} is not installed\n\n`);
+  return isFound;
 }
 
-/** What a command left on the screen, and its exit code. */
-export interface Left {
+/** The screen after a command, and its exit code. */
+export interface ScreenResult {
   readonly text: string;
   readonly code: number;
 }
 
 let count = 0;
 
-/** A person at a real pseudo-terminal, with a shell in it; the picture is what tmux shows. */
+/** A shell in a pseudo-terminal of tmux. */
 export class Terminal {
   readonly #socket: string;
   #commands = 0;
@@ -35,13 +35,13 @@ export class Terminal {
   }
 
   static async open(
-    person: TestUser,
+    user: TestUser,
     options: { readonly columns?: number; readonly shell?: 'bash' | 'zsh' } = {},
   ): Promise<Terminal> {
     const { columns = 80, shell = 'bash' } = options;
     count += 1;
-    const terminal = new Terminal(join(person.home, `tmux-${count}`));
-    const bin = join(person.home, 'bin');
+    const terminal = new Terminal(join(user.home, `tmux-${count}`));
+    const bin = join(user.home, 'bin');
     mkdirSync(bin, { recursive: true });
     writeFileSync(join(bin, 'muster'), `#!/bin/sh\nexec "${process.execPath}" "${program}" "$@"\n`);
     chmodSync(join(bin, 'muster'), 0o755);
@@ -50,9 +50,9 @@ export class Terminal {
       'tmux',
       [
         ...['-S', terminal.#socket, '-f', '/dev/null', '-u'],
-        ...['new-session', '-d', '-x', String(columns), '-y', '40', '-c', person.home, command],
+        ...['new-session', '-d', '-x', String(columns), '-y', '40', '-c', user.home, command],
       ],
-      { env: { ...person.env, PATH: `${bin}:${person.env.PATH}`, LANG: 'C.UTF-8', HISTFILE: '/dev/null' } },
+      { env: { ...user.env, PATH: `${bin}:${user.env.PATH}`, LANG: 'C.UTF-8', HISTFILE: '/dev/null' } },
     );
     await terminal.type("PS1='> '; clear");
     await terminal.shows(/^>$/);
@@ -63,34 +63,34 @@ export class Terminal {
     return (await run('tmux', ['-S', this.#socket, ...args])).stdout;
   }
 
-  /** A line, and Enter. */
+  /** Types a line and presses Enter. */
   async type(text: string): Promise<void> {
     await this.#tmux('send-keys', '-l', text);
     await this.key('Enter');
   }
 
-  /** Keys without Enter. */
+  /** Types a text without Enter. */
   async press(text: string): Promise<void> {
     await this.#tmux('send-keys', '-l', text);
   }
 
-  /** By tmux's name of it: `C-c`, `Tab`, `Enter`. */
+  /** Presses a key by its tmux name: `C-c`, `Tab`, `Enter`. */
   async key(name: string): Promise<void> {
     await this.#tmux('send-keys', name);
   }
 
-  /** Gives up the line that was begun; the shell is ready for another one. */
-  async abandon(): Promise<void> {
+  /** Cancels the typed line and waits for the prompt. */
+  async cancelLine(): Promise<void> {
     await this.key('C-c');
     await this.shows(/(^|\n)>$/);
   }
 
-  /** What is to be seen; tmux leaves out space at the end of a line. */
+  /** The visible text; tmux removes spaces at the end of a line. */
   async screen(): Promise<string> {
     return (await this.#tmux('capture-pane', '-p')).replace(/\n+$/, '');
   }
 
-  /** The same with its colours. */
+  /** The same with colour codes. */
   async coloured(): Promise<string> {
     return this.#tmux('capture-pane', '-p', '-e');
   }
@@ -103,13 +103,13 @@ export class Terminal {
     );
   }
 
-  /** Runs a command to its end on a clear screen; what it left there, and its exit code. */
-  async run(command: string): Promise<Left> {
+  /** Runs a command on a cleared screen and waits until it has ended. */
+  async run(command: string): Promise<ScreenResult> {
     await this.start(command);
     return this.end();
   }
 
-  /** Starts one that goes on; `end` waits for its end. What the one before has left is not taken for its own. */
+  /** Starts a command on a cleared screen; `end` waits until it has ended. */
   async start(command: string): Promise<void> {
     this.#commands += 1;
     await this.type('clear');
@@ -117,7 +117,7 @@ export class Terminal {
     await this.type(`clear; ${command}; echo "[$?/${this.#commands}]"`);
   }
 
-  async end(): Promise<Left> {
+  async end(): Promise<ScreenResult> {
     const mark = new RegExp(`^\\[(\\d+)/${this.#commands}\\]\\n>$`, 'm');
     const screen = await this.shows(mark);
     const found = mark.exec(screen);

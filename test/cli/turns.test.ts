@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { inAnHour } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import { startServer } from '../support/server.ts';
-import { ended, TestUser, userOfSharedServer } from './cli.ts';
+import { resultOf, TestUser, userOfSharedServer } from './cli.ts';
 
 const ada = userOfSharedServer();
 
@@ -36,9 +36,9 @@ describe('wait', () => {
     ['needs input', '!ask Which one?', [], 12, 'needs input: Which one?'],
     ['is blocked', '!sleep soon', [], 15, `blocked: ${faults.INVALID_DIRECTIVE.fix}`],
     ['has unfinished tasks', '!say Enough.', ['More'], 13, 'unfinished tasks: Enough.'],
-  ] as const)('exits with the code of an agent that %s', async (_, text, tasks, code, said) => {
+  ] as const)('exits with the code of an agent that %s', async (_, text, tasks, code, shown) => {
     const name = await spawned(text, ...tasks);
-    expect(await ada.muster(['wait', name])).toEqual({ code, out: `${name} ${said}\n`, err: '' });
+    expect(await ada.muster(['wait', name])).toEqual({ code, out: `${name} ${shown}\n`, err: '' });
   });
 
   test('exits with the codes of an interrupted and of a killed agent', async () => {
@@ -108,9 +108,9 @@ describe('wait', () => {
   test('survives a restart of the service', async () => {
     const own = await startServer();
     const bob = new TestUser(own);
-    await bob.agents.spawn('sleeper', { description: '!sleep 600' });
-    const waiting = bob.start(['wait', 'sleeper']);
-    const answer = ended(waiting);
+    await bob.agents.spawn('waited-for', { description: '!sleep 600' });
+    const waiting = bob.start(['wait', 'waited-for']);
+    const answer = resultOf(waiting);
     const port = new URL(own.url).port;
     const metrics = async (): Promise<string> => (await fetch(`${own.url}/metrics`)).text();
     await until('the open wait', metrics, (text) =>
@@ -121,7 +121,7 @@ describe('wait', () => {
       databaseUrl: own.databaseUrl,
       env: { ...own.env, MUSTER_PORT: port },
     });
-    await bob.agents.kill('sleeper');
+    await bob.agents.kill('waited-for');
     expect(await answer).toMatchObject({ code: 11 });
     bob.remove();
     await again.close();

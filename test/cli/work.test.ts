@@ -20,7 +20,7 @@ beforeAll(async () => {
   t = await newTestTenant(ada.api);
 });
 
-const named = (path: string): string => `${t.workspace}:${path}`;
+const nameOf = (path: string): string => `${t.workspace}:${path}`;
 const folder = (): string => mkdtempSync(join(ada.home, 'folder-'));
 
 async function started(path: string): Promise<Claim> {
@@ -38,12 +38,12 @@ describe('work', () => {
     await t.runner.saveCheckpoint(claim, archive);
     await t.runner.saveCheckpoint(child, randomBytes(2048));
     const here = folder();
-    const { code, out, err } = await ada.muster(['work', named('saved')], { folder: here });
+    const { code, out, err } = await ada.muster(['work', nameOf('saved')], { folder: here });
     expect({ code, out }).toEqual({ code: 0, out: '' });
     expect(err).toMatch(/^saved \d+[smh] ago in run 1, 2 MiB; written to saved-work\.tar\.gz$/m);
     expect(readFileSync(join(here, 'saved-work.tar.gz')).equals(archive)).toBe(true);
     expect(statSync(join(here, 'saved-work.tar.gz')).mode & 0o777).toBe(0o600);
-    expect(await ada.data(['work', named('saved/child')], { folder: here })).toEqual({
+    expect(await ada.data(['work', nameOf('saved/child')], { folder: here })).toEqual({
       file: 'saved-child-work.tar.gz',
       checkpointId: expect.any(String),
       runId: '1',
@@ -57,15 +57,15 @@ describe('work', () => {
     const archive = randomBytes(100);
     await t.runner.saveCheckpoint(await started('twice'), archive);
     const file = ada.file('mine.tar.gz', 'mine');
-    expect(await ada.muster(['work', named('twice'), '-f', file])).toMatchObject({
+    expect(await ada.muster(['work', nameOf('twice'), '-f', file])).toMatchObject({
       code: 5,
       err: `muster: ${file} already exists; --force replaces it\n`,
     });
     expect(readFileSync(file, 'utf8')).toBe('mine');
-    await ada.prints(['work', named('twice'), '-f', file, '--force']);
+    await ada.prints(['work', nameOf('twice'), '-f', file, '--force']);
     expect(readFileSync(file).equals(archive)).toBe(true);
     const nowhere = join(ada.home, 'no-such-folder', 'x.tar.gz');
-    expect(await ada.muster(['work', named('twice'), '-f', nowhere])).toMatchObject({
+    expect(await ada.muster(['work', nameOf('twice'), '-f', nowhere])).toMatchObject({
       code: 2,
       err: expect.stringContaining(`can't write ${nowhere}`),
     });
@@ -74,7 +74,7 @@ describe('work', () => {
   test('-f - writes the archive alone to standard output', async () => {
     const archive = randomBytes(partBytes + 1);
     await t.runner.saveCheckpoint(await started('piped'), archive);
-    const child = ada.start(['work', named('piped'), '-f', '-', '-o', 'json']);
+    const child = ada.start(['work', nameOf('piped'), '-f', '-', '-o', 'json']);
     const pieces: Buffer[] = [];
     child.stdout?.on('data', (piece: Buffer) => pieces.push(piece));
     const [code] = await once(child, 'close');
@@ -84,9 +84,9 @@ describe('work', () => {
 
   test('reports a missing checkpoint, and a missing agent', async () => {
     await started('unsaved');
-    expect(await ada.muster(['work', named('unsaved')])).toMatchObject({
+    expect(await ada.muster(['work', nameOf('unsaved')])).toMatchObject({
       code: 3,
-      err: `muster: ${named('unsaved')} has no checkpoint: nothing was saved yet, or it was removed after the agent ended\n`,
+      err: `muster: ${nameOf('unsaved')} has no checkpoint: nothing was saved yet, or it was removed after the agent ended\n`,
     });
     expect(await ada.muster(['work', 'nobody'])).toMatchObject({
       code: 3,
@@ -118,13 +118,13 @@ describe('work', () => {
     await t.runner.saveCheckpoint(claim, archives[0] as Buffer);
     const once = await savingProxy(claim, archives.slice(1, 2));
     const file = join(folder(), 'busy.tar.gz');
-    await ada.prints(['work', named('busy'), '-f', file], { env: once.env });
+    await ada.prints(['work', nameOf('busy'), '-f', file], { env: once.env });
     expect(readFileSync(file).equals(archives[1] as Buffer)).toBe(true);
     once.close();
 
     const always = await savingProxy(claim, archives.slice(1));
     const here = folder();
-    expect(await ada.muster(['work', named('busy')], { env: always.env, folder: here })).toMatchObject({
+    expect(await ada.muster(['work', nameOf('busy')], { env: always.env, folder: here })).toMatchObject({
       code: 5,
       err: expect.stringContaining('saved a newer checkpoint during each of 5 downloads'),
     });
@@ -155,7 +155,7 @@ describe('work', () => {
       execFileSync('tar', ['-cz', '-C', packed, 'repos']),
     );
 
-    const { err } = await ada.muster(['work', named('bundled')], { folder: clone });
+    const { err } = await ada.muster(['work', nameOf('bundled')], { folder: clone });
     const [, unpack = ''] = /(mkdir .* tar -xzf .*)$/m.exec(err) ?? [];
     const [, fetched = ''] = /(git fetch .*)$/m.exec(err) ?? [];
     execFileSync('sh', ['-c', `${unpack} && ${fetched.replace('<path>', 'shop')}`], {
@@ -169,7 +169,7 @@ describe('work', () => {
 
 describe('status', () => {
   const unpushed = async (path: string) =>
-    /^unpushed +(.*)$/m.exec(await ada.prints(['status', named(path)]))?.[1];
+    /^unpushed +(.*)$/m.exec(await ada.prints(['status', nameOf(path)]))?.[1];
 
   test('shows what is unpushed, and whether it was saved', async () => {
     const claim = await started('counted');
@@ -187,17 +187,17 @@ describe('diff', () => {
   test('shows what was pushed, or the working tree', async () => {
     const claim = await started('changed');
     const diff = { repo: 'https://git.example.com/shop', files: 1, insertions: 1, deletions: 0 };
-    expect(await ada.muster(['diff', named('changed'), '--working-tree'])).toMatchObject({
+    expect(await ada.muster(['diff', nameOf('changed'), '--working-tree'])).toMatchObject({
       code: 0,
-      err: `the working tree of ${named('changed')} has no changes\n`,
+      err: `the working tree of ${nameOf('changed')} has no changes\n`,
     });
     await t.report(claim, { diff: { ...diff, text: '+in the working tree', workingTree: true } });
-    expect(await ada.muster(['diff', named('changed')])).toMatchObject({
+    expect(await ada.muster(['diff', nameOf('changed')])).toMatchObject({
       code: 0,
-      err: `${named('changed')} has pushed nothing; --working-tree shows unpushed changes\n`,
+      err: `${nameOf('changed')} has pushed nothing; --working-tree shows unpushed changes\n`,
     });
     await t.report(claim, { diff: { ...diff, text: '+pushed' } });
-    expect(await ada.prints(['diff', named('changed')])).toBe('+pushed\n');
-    expect(await ada.prints(['diff', named('changed'), '--working-tree'])).toBe('+in the working tree\n');
+    expect(await ada.prints(['diff', nameOf('changed')])).toBe('+pushed\n');
+    expect(await ada.prints(['diff', nameOf('changed'), '--working-tree'])).toBe('+in the working tree\n');
   });
 });
