@@ -34,7 +34,7 @@ export async function* agentStream(
           onOpen?.();
         } else if (event.type === 'entry') {
           const entry = JSON.parse(event.data) as AgentEntry;
-          if (sent.record(entry, event.data)) yield entry;
+          if (sent.record(entry)) yield entry;
         } else if (event.type === 'whole') {
           try {
             if (sent.hasMissing) yield* departed(sent, allAgents(inner.signal));
@@ -63,7 +63,7 @@ async function* departed(
 ): AsyncGenerator<AgentEntry, void, void> {
   for await (const entry of allAgents) {
     if (!sent.isMissing(entry)) continue;
-    const isChanged = sent.record(entry, JSON.stringify(entry));
+    const isChanged = sent.record(entry);
     sent.forget(entry);
     if (isChanged) yield entry;
     if (!sent.hasMissing) return;
@@ -89,10 +89,10 @@ class SentEntries {
     return this.#missing.has(keyOf(entry));
   }
 
-  /** Returns whether the entry, whose JSON is `text`, differs from the last one of this agent. */
-  record(entry: AgentEntry, text: string): boolean {
+  /** Returns whether the entry differs from the last one of this agent. */
+  record(entry: AgentEntry): boolean {
     const key = keyOf(entry);
-    const digest = digestOf(text);
+    const digest = digestOf(JSON.stringify(entry, withSortedFields));
     this.#missing.delete(key);
     if (this.#digests.get(key) === digest) return false;
     this.#digests.set(key, digest);
@@ -112,6 +112,12 @@ class SentEntries {
 /** Unique within a tenant, because none of these parts contains a slash. */
 const keyOf = ({ agentId: { ownerProvider, account, workspace, agent } }: AgentEntry): string =>
   `${ownerProvider}/${account}/${workspace}/${agent.join('/')}`;
+
+/** The service may send the fields of an entry in another order when it is looked up. */
+const withSortedFields = (_: string, value: unknown): unknown =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+    : value;
 
 /** A 53-bit hash. */
 function digestOf(text: string): number {
