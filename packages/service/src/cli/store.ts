@@ -27,9 +27,7 @@ export async function openStore(config: Config, log: Log, { shares = false } = {
     ? { connectionString: config.databaseUrl }
     : { ...embedded?.connection };
   await migrate(connection);
-  const database = openDatabase(connection as Parameters<typeof openDatabase>[0], (error) =>
-    log.warn({ err: error }, 'database connection lost'),
-  );
+  const database = openDatabase(connection, (error) => log.warn({ err: error }, 'database connection lost'));
   return {
     database,
     connection,

@@ -2,6 +2,7 @@ import { limits, type PollRequest } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { aborted, alreadyExists, denied, exhausted, type Refusal } from '../domain/refusal.ts';
 import {
+  type BindingRow,
   deleteRunner,
   endLease,
   type RegistrationRow,
@@ -13,12 +14,6 @@ import {
   replaceRunners,
 } from '../store/statements/runners.ts';
 import type { Principal } from './principal.ts';
-
-interface Binding {
-  readonly tenant: number;
-  readonly token: string | null;
-  readonly pool: string;
-}
 
 const maxCached = 10_000;
 
@@ -35,7 +30,7 @@ export class RunnerRegistry {
   readonly #database: pg.Pool;
   readonly #leaseMs: number;
   /** A registration never changes, so it is read once. */
-  readonly #bindings = new Map<string, Binding>();
+  readonly #bindings = new Map<string, BindingRow>();
 
   constructor(database: pg.Pool, leaseMs: number) {
     this.#database = database;
@@ -81,7 +76,7 @@ export class RunnerRegistry {
 }
 
 /** A token that has moved to another pool does not take its runner's row along: agents of the old pool ran there. */
-const isBoundTo = (caller: Principal, { tenant, token, pool }: Binding): boolean =>
+const isBoundTo = (caller: Principal, { tenant, token, pool }: BindingRow): boolean =>
   tenant === caller.tenant.id && token === caller.token && pool === caller.pool;
 
 function refusalOf(

@@ -99,17 +99,14 @@ export function transact(options: TransactOptions): Transact {
     const size = heapBytesOf(command);
     const { places, bytes } = sharesOf[sender];
     if (!places.take(tenant)) return exhausted('too many commands of this tenant are waiting; try again');
-    try {
-      if (!bytes.take(tenant, size))
-        return exhausted('the commands of this tenant that are waiting are too large together; try again');
-      try {
-        return await enqueue(submission, size);
-      } finally {
-        bytes.release(tenant, size);
-      }
-    } finally {
+    if (!bytes.take(tenant, size)) {
       places.release(tenant);
+      return exhausted('the commands of this tenant that are waiting are too large together; try again');
     }
+    return enqueue(submission, size).finally(() => {
+      bytes.release(tenant, size);
+      places.release(tenant);
+    });
   }
 
   /** The next batch: at least one command. */

@@ -91,22 +91,14 @@ export interface Settings {
 export type PersonaSetting = 'model' | 'reasoningEffort' | 'serviceTier' | 'fastMode';
 
 /** What a spawn or a follow-up changes. Absent leaves it as it is. */
-export interface SettingsChange {
+export interface SettingsChange extends Partial<Pick<Settings, PersonaSetting | 'outputSchema'>> {
   readonly persona?: PersonaCopy;
-  readonly model?: string;
-  readonly reasoningEffort?: string;
-  readonly serviceTier?: string;
-  readonly fastMode?: boolean;
-  readonly outputSchema?: string;
 }
 
 /** A persona as it was when the message that names it was admitted. */
-export interface PersonaCopy {
+export interface PersonaCopy
+  extends Pick<Settings, 'instructions' | 'model' | 'reasoningEffort' | 'serviceTier'> {
   readonly name: string;
-  readonly instructions: string;
-  readonly model: string;
-  readonly reasoningEffort: string;
-  readonly serviceTier: string;
   readonly fastMode: boolean | null;
   readonly tasks: readonly Task[];
 }

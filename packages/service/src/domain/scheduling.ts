@@ -48,7 +48,7 @@ export function wouldRehearse(agent: Waiting, runners: readonly AvailableRunner[
 }
 
 /** An agent that a runner could claim. */
-interface Candidate {
+export interface Candidate {
   readonly tenant: number;
   /** Its model is a rehearsal model, which needs no provider. */
   readonly rehearsal: boolean;

@@ -52,17 +52,7 @@ export function statement<Parameters extends readonly unknown[], Row>(
 /** How long a statement may take, or a transaction may idle. */
 const timeoutMs = 5_000;
 
-export interface DatabaseOptions {
-  readonly connectionString?: string;
-  readonly host?: string;
-  readonly port?: number;
-  readonly user?: string;
-  readonly password?: string;
-  readonly database?: string;
-  readonly max?: number;
-}
-
-export function openDatabase(options: DatabaseOptions, onError: (error: Error) => void): pg.Pool {
+export function openDatabase(options: pg.PoolConfig, onError: (error: Error) => void): pg.Pool {
   const database = new pg.Pool({
     max: 8,
     connectionTimeoutMillis: 10_000,

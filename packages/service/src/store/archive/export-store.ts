@@ -8,6 +8,7 @@ import {
   archivedTables,
   archiveFormat,
   archiveVersion,
+  type ColumnRow,
   openSession,
   type RowCounts,
   readColumns,
@@ -29,11 +30,7 @@ export async function* exportStore(
       const columns = await readColumns(client, table.name);
       yield line({ table: table.name, columns: columns.map(({ name }) => name) });
       rows[table.name] = 0;
-      for await (const page of pagesOf(
-        client,
-        table,
-        columns.map(({ quoted }) => quoted),
-      )) {
+      for await (const page of pagesOf(client, table, columns)) {
         rows[table.name] = (rows[table.name] ?? 0) + page.length;
         onProgress(rows);
         yield `${page.join('\n')}\n`;
@@ -64,9 +61,9 @@ async function snapshotOf(client: pg.Client): Promise<{ migration: number; creat
 async function* pagesOf(
   client: pg.Client,
   { name, order, where = 'true', rowsPerFetch }: ArchivedTable,
-  columns: readonly string[],
+  columns: readonly ColumnRow[],
 ): AsyncGenerator<string[]> {
-  const values = columns.map((column) => `${column}::text`).join(', ');
+  const values = columns.map(({ quoted }) => `${quoted}::text`).join(', ');
   await client.query(
     `DECLARE archived NO SCROLL CURSOR FOR
      SELECT to_json(ARRAY[${values}])::text FROM ${name} WHERE ${where} ORDER BY ${order}`,

@@ -181,12 +181,8 @@ class LoadingTable {
       await this.#client.query(query);
     } catch (error) {
       if (!isAboutData(error)) throw error;
-      throw new ArchiveError(
-        `The archive is damaged: PostgreSQL refused rows of ${this.name} (${error.message}).`,
-        {
-          cause: error,
-        },
-      );
+      const message = `The archive is damaged: PostgreSQL refused rows of ${this.name} (${error.message}).`;
+      throw new ArchiveError(message, { cause: error });
     }
   }
 }

@@ -1,16 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import {
-  lstat,
-  mkdir,
-  mkdtemp,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { lstat, mkdir, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Binaries } from './binaries.ts';
@@ -61,7 +51,7 @@ export async function ensureData(folder: string, binaries: Binaries, identity: I
     if (name.startsWith('initdb-'))
       await rm(join(folder, name), { recursive: true, force: true, maxRetries: 5 });
   }
-  if (await exists(dataFolder)) return;
+  if (existsSync(dataFolder)) return;
 
   const scratch = await mkdtemp(join(folder, 'initdb-'));
   const unfinished = join(scratch, 'data');
@@ -155,10 +145,6 @@ async function makeOrReuse(path: string, identity: Identity): Promise<boolean> {
     const isOurs = found.uid === ownerUid(identity) || found.uid === process.getuid?.();
     return isOurs && found.isDirectory() && (found.mode & 0o777) === 0o700;
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined)) !== undefined;
 }
 
 async function sync(path: string): Promise<void> {

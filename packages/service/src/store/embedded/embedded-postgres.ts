@@ -115,13 +115,10 @@ async function start(folder: string, options: EmbeddedPostgresOptions): Promise<
     throw error;
   }
 
-  const over = watched.exit.then((exit) => {
-    runningHere.delete(folder);
-    return exit;
-  });
   let stopping: Promise<void> | undefined;
   const exited = new Promise<Exit>((resolve) => {
-    void over.then((exit) => {
+    void watched.exit.then((exit) => {
+      runningHere.delete(folder);
       if (stopping === undefined) resolve(exit);
     });
   });

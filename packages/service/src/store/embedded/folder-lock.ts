@@ -19,11 +19,6 @@ const pollMs = 25;
 const graceMs = 1_000;
 const timeoutMs = 30_000;
 
-interface Owner {
-  pid: number;
-  startTime: string;
-}
-
 /**
  * Takes the folder for this process. A held lock means one of two things. If the service that took it is alive, the
  * folder is in use. Otherwise only its PostgreSQL is left: a watcher is stopping it, or a backend without a postmaster
@@ -63,15 +58,10 @@ async function recordOwner(folder: string): Promise<void> {
 }
 
 async function livingOwner(folder: string): Promise<number | undefined> {
-  const owner = parseOwner(await readFile(join(folder, 'lock'), 'utf8'));
+  const [, pid, time] = /^(\d+) (.+)\n/.exec(await readFile(join(folder, 'lock'), 'utf8')) ?? [];
   // `runningHere` has the live servers of this process, so its own pid here is that of a dead server.
-  if (owner === undefined || owner.pid === process.pid) return undefined;
-  return (await startTime(owner.pid)) === owner.startTime ? owner.pid : undefined;
-}
-
-function parseOwner(record: string): Owner | undefined {
-  const [, pid, time] = /^(\d+) (.+)\n/.exec(record) ?? [];
-  return pid === undefined || time === undefined ? undefined : { pid: Number(pid), startTime: time };
+  if (pid === undefined || Number(pid) === process.pid) return undefined;
+  return (await startTime(Number(pid))) === time ? Number(pid) : undefined;
 }
 
 function quit(pid: number): void {

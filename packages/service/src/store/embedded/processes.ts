@@ -8,14 +8,10 @@ import { promisify } from 'node:util';
 /** Another service, or a PostgreSQL that was started by hand, uses the same folder. */
 export class FolderInUseError extends Error {
   override readonly name = 'FolderInUseError';
-  readonly folder: string;
-  readonly pid: number | undefined;
 
   constructor(folder: string, pid: number | undefined) {
     const holder = pid === undefined ? 'a process that cannot be seen from here' : `process ${pid}`;
     super(`The folder ${folder} is in use by ${holder}; stop it first, or use another folder.`);
-    this.folder = folder;
-    this.pid = pid;
   }
 }
 
@@ -83,14 +79,10 @@ export interface Finished {
   problem: string;
 }
 
-export async function runAs(
-  identity: Identity,
-  command: string,
-  args: readonly string[],
-  place: SpawnPlace,
-): Promise<Finished> {
+/** Runs a program as `spawnAs` does, to its end. */
+export async function runAs(...program: Parameters<typeof spawnAs>): Promise<Finished> {
   try {
-    const child = spawnAs(identity, command, args, place);
+    const child = spawnAs(...program);
     child.stdin.on('error', () => {});
     child.stdin.end();
     child.stdout.resume();

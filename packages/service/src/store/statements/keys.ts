@@ -61,14 +61,7 @@ export const findKeyOf = statement<
 /** The agent of a run that is still live, for the key which that run holds. */
 export const readRunHolder = statement<
   [tenant: number, agent: string, number: number],
-  {
-    provider: Provider;
-    org: string;
-    owner_provider: Provider;
-    account: string;
-    workspace: string;
-    path: string;
-  }
+  Pick<KeyRow, 'provider' | 'org' | 'owner_provider' | 'account'> & { workspace: string; path: string }
 >(
   'read-run-holder',
   `SELECT t.provider, t.org, a.owner_provider, a.account, a.workspace, a.path

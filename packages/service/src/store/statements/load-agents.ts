@@ -38,6 +38,14 @@ export const wantedAgents = (columns: string): string =>
      SELECT ${columns} FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id
    ) a`;
 
+/** Locks the agents of `wanted` that no other node holds. */
+const lockWanted = `locked AS MATERIALIZED (
+     SELECT a.id FROM wanted w
+     CROSS JOIN LATERAL (
+       SELECT a.id FROM agents a WHERE a.tenant = w.tenant AND a.id = w.id FOR UPDATE SKIP LOCKED
+     ) a
+   )`;
+
 export interface LockedRow {
   /** Which of the wanted it answers, counted from 1. */
   n: number;
@@ -58,12 +66,7 @@ export const lockAgents = statement<WantedParameters, LockedRow>(
   `WITH wanted AS MATERIALIZED (
      SELECT q.n, a.tenant, a.id, a.parent, a.root
      FROM ${wantedAgents('a.tenant, a.id, a.parent, a.root')}
-   ), locked AS MATERIALIZED (
-     SELECT a.id FROM wanted w
-     CROSS JOIN LATERAL (
-       SELECT a.id FROM agents a WHERE a.tenant = w.tenant AND a.id = w.id FOR UPDATE SKIP LOCKED
-     ) a
-   )
+   ), ${lockWanted}
    SELECT w.n::int, w.tenant, w.id, w.parent, w.root, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked
    FROM wanted w`,
 );
@@ -77,12 +80,7 @@ export const lockTree = statement<
   `WITH wanted AS MATERIALIZED (
      SELECT a.tenant, a.id FROM agents a
      WHERE a.tenant = $1 AND a.root = $2 AND a.parent IS NOT NULL AND $3 = ANY (a.ancestors) AND a.ended_at IS NULL
-   ), locked AS MATERIALIZED (
-     SELECT a.id FROM wanted w
-     CROSS JOIN LATERAL (
-       SELECT a.id FROM agents a WHERE a.tenant = w.tenant AND a.id = w.id FOR UPDATE SKIP LOCKED
-     ) a
-   )
+   ), ${lockWanted}
    SELECT w.tenant, w.id, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked FROM wanted w`,
 );
 

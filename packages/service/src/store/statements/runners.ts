@@ -1,4 +1,6 @@
-import type { Backend } from '@muster/sdk/contract';
+import type { Backend, RunState } from '@muster/sdk/contract';
+import type { Candidate } from '../../domain/scheduling.ts';
+import type { AgentKey } from '../agent-store.ts';
 import { statement } from '../connection.ts';
 
 export interface RunnerRow {
@@ -53,9 +55,12 @@ export const registerRunner = statement<[runner: string, leaseMs: number], { id:
    RETURNING id`,
 );
 
+/** What a registered runner is bound to; no token in rows from before it was recorded. */
+export type BindingRow = Pick<RunnerRow, 'tenant' | 'pool'> & { token: string | null };
+
 export interface RegistrationRow {
   /** Null while no runner has this id. */
-  registered: (Pick<RunnerRow, 'tenant' | 'pool' | 'name' | 'polls'> & { token: string | null }) | null;
+  registered: (BindingRow & Pick<RunnerRow, 'name' | 'polls'>) | null;
   /** A live runner of another token has the name. */
   is_name_taken: boolean;
   /** Live runners of the token and of the tenant. */
@@ -77,7 +82,7 @@ export const readRegistration = statement<
    FROM (SELECT $2::int AS tenant, $3::text AS token, $4::text AS name) n`,
 );
 
-export const readBinding = statement<[id: string], { tenant: number; token: string | null; pool: string }>(
+export const readBinding = statement<[id: string], BindingRow>(
   'read-binding',
   'SELECT tenant, token, pool FROM runners WHERE id = $1',
 );
@@ -108,13 +113,7 @@ export const takeSlots = statement<[id: string, real: number, rehearsed: number]
    WHERE id = $1`,
 );
 
-export interface CandidateRow {
-  tenant: number;
-  id: string;
-  rehearsal: boolean;
-  max_runs: number | null;
-  held: number;
-}
+export type CandidateRow = Candidate & AgentKey;
 
 /**
  * Agents that this runner could claim, longest waiting first. An agent lives where its workspace is: its home runner
@@ -159,7 +158,7 @@ export interface HeldRow {
   tenant: number;
   agent: string;
   number: number;
-  state: 'STARTING' | 'RUNNING' | 'STOPPING' | 'ENDED';
+  state: RunState;
 }
 
 export const newestPoll = statement<[runnerId: string], { polls: number }>(
@@ -173,10 +172,7 @@ export const findHeld = statement<[runnerId: string], HeldRow>(
   'SELECT tenant, agent, number, state FROM runs WHERE runner_id = $1 AND gone_at IS NULL',
 );
 
-export interface UnstoredRow {
-  tenant: number;
-  agent: string;
-  number: number;
+export interface UnstoredRow extends Omit<HeldRow, 'state'> {
   /** The agent takes it for its newest run. */
   is_newest: boolean;
 }
