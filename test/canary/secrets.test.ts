@@ -19,7 +19,7 @@ import { FakeRunner } from '../support/fake-runner.ts';
 import { sendRaw } from '../support/raw-requests.ts';
 import { bootstrapKey, type Server, startServer } from '../support/server.ts';
 import { codeOf, signInWithCode } from '../support/sign-in.ts';
-import { newTenant, operatorOf } from '../support/tenants.ts';
+import { createOperatorKey, newTenant } from '../support/tenants.ts';
 import { TestTenant } from '../support/test-tenant.ts';
 
 /**
@@ -64,7 +64,7 @@ beforeAll(async () => {
   secrets.set('the service secret', serviceSecret);
   secrets.set('the bootstrap key', server.key);
   for (const [name, value] of Object.entries(serverVariables)) secrets.set(name, value);
-  const operator = await operatorOf(server);
+  const operator = admin.as(await createOperatorKey(server));
   secrets.set("the operator's key", operator.key);
   await makeKeys(operator);
   await signInBrowsers();

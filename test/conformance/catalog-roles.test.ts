@@ -307,8 +307,4 @@ describe('roles: catalog and tokens', () => {
       });
     }
   });
-
-  test('muster operator create creates an operator', async () => {
-    expect((await whoami(operator)).role).toBe('operator');
-  });
 });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import type { Claim } from '@muster/sdk/contract';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { expectOk } from '../support/expect-reply.ts';
@@ -28,10 +28,9 @@ beforeAll(async () => {
   for (const path of ['quiet', 'worker', 'talkative']) await tenant.spawn(path);
   await sayMuch(await tenant.start('talkative'));
 });
-afterAll(() => server?.close());
-afterEach(async () => {
+afterAll(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-  await noOpenReplies();
+  await server?.close();
 });
 
 /** Sends more than the kernels of both sides buffer. */
@@ -48,7 +47,7 @@ async function openReplies(): Promise<RegExpMatchArray | null> {
   return text.match(/^muster_long_replies_open\S* [1-9]\d*$/gm);
 }
 
-const noOpenReplies = () => expect.poll(openReplies).toBeNull();
+const noOpenReplies = () => until('no open replies', openReplies, (open) => open === null);
 
 /** A request whose reply has started, on a connection that reads nothing more. */
 async function unread(path: string, body: unknown): Promise<Socket> {
@@ -104,7 +103,8 @@ async function vanishingClient(api: Api, path: string, body: unknown): Promise<C
   return client;
 }
 
-describe('a client that stops reading', () => {
+/** Every client is disconnected at the end, so the clients of all tests are connected at the same time. */
+describe.concurrent('a client that stops reading', () => {
   test('loses its stream of an agent that sends a lot', async () => {
     await unread('/v1/agent/timeline/stream', { agentId: agentId('talkative') });
     await noOpenReplies();
@@ -127,44 +127,52 @@ describe('a client that stops reading', () => {
       Number(port).toString(16).toUpperCase().padStart(4, '0');
     const established = new RegExp(`:${hex(new URL(api.url).port)} \\w+:${hex(socket.localPort)} 01 `);
     const isOpen = () => established.test(readFileSync('/proc/net/tcp', 'latin1'));
-    await expect.poll(isOpen).toBe(false);
+    await until(
+      'the end of the connection',
+      async () => isOpen(),
+      (seen) => !seen,
+    );
   });
 });
 
-describe.skipIf(!canVanish)('a client that disappears without closing its connection', () => {
-  const vanish = async (path: string, body: unknown) => {
-    const client = await vanishingClient(api, path, body);
-    cleanUps.push(() => client.kill('SIGKILL'));
-  };
+describe.skipIf(!canVanish)(
+  'a client that disappears without closing its connection',
+  { concurrent: true },
+  () => {
+    const vanish = async (path: string, body: unknown) => {
+      const client = await vanishingClient(api, path, body);
+      cleanUps.push(() => client.kill('SIGKILL'));
+    };
 
-  test('loses its stream of an agent that sends nothing', async () => {
-    await vanish('/v1/agent/timeline/stream', { agentId: agentId('quiet') });
-    await noOpenReplies();
-  });
-
-  test('loses its stream of an agent that sends a little all the time', async () => {
-    const claim = await tenant.start('worker');
-    await vanish('/v1/agent/timeline/stream', { agentId: agentId('worker') });
-    let isOver = false;
-    const talk = (async () => {
-      while (!isOver) await tenant.report(claim, { items: [{ type: 'MESSAGE', text: 'still here' }] });
-    })();
-    await noOpenReplies().finally(() => {
-      isOver = true;
+    test('loses its stream of an agent that sends nothing', async () => {
+      await vanish('/v1/agent/timeline/stream', { agentId: agentId('quiet') });
+      await noOpenReplies();
     });
-    await talk;
-  });
 
-  test('loses its stream of a list', async () => {
-    await vanish('/v1/agents/stream', { workspace: tenant.workspace });
-    await noOpenReplies();
-  });
+    test('loses its stream of an agent that sends a little all the time', async () => {
+      const claim = await tenant.start('worker');
+      await vanish('/v1/agent/timeline/stream', { agentId: agentId('worker') });
+      let isOver = false;
+      const talk = (async () => {
+        while (!isOver) await tenant.report(claim, { items: [{ type: 'MESSAGE', text: 'still here' }] });
+      })();
+      await noOpenReplies().finally(() => {
+        isOver = true;
+      });
+      await talk;
+    });
 
-  test('loses its wait', async () => {
-    await vanish('/v1/agent/wait', { agentId: agentId('quiet') });
-    await noOpenReplies();
-  });
-});
+    test('loses its stream of a list', async () => {
+      await vanish('/v1/agents/stream', { workspace: tenant.workspace });
+      await noOpenReplies();
+    });
+
+    test('loses its wait', async () => {
+      await vanish('/v1/agent/wait', { agentId: agentId('quiet') });
+      await noOpenReplies();
+    });
+  },
+);
 
 test('an agent whose runner disappeared during its poll is PENDING for NO_RUNNER while the lease lasts, and starts when the runner is back', async () => {
   const t = await newTestTenant(api);

@@ -38,9 +38,9 @@ describe('the size of a status', () => {
     ]);
   });
 
-  test('200 messages of 256 KiB, with schemas and personas, make a status of less than 2 MiB', async () => {
+  test('200 messages of 16 KiB, with schemas and personas, make a status of less than 2 MiB', async () => {
     const t = await working();
-    const description = 'x'.repeat(256 * 1024);
+    const description = 'x'.repeat(16 * 1024);
     const outputSchema = JSON.stringify({ description: 'y'.repeat(30 * 1024) });
     await writeResource(api, 'persona', 'wordy', { instructions: 'z'.repeat(20 * 1024) });
     for (let i = 0; i < 200; i += 10) {

@@ -112,6 +112,7 @@ describe('fencing', () => {
   });
 });
 
+/** Each test waits for leases to expire, so they wait together. */
 describe.concurrent('lost runners', () => {
   test('LOST starts a new run with the same batch and session; the lost run is fenced', async () => {
     const t = await newTestTenant(shortLeases);

@@ -77,23 +77,6 @@ describe('a turn without directives', () => {
     await limited.queue('slow', '!say Here again.');
     expect(await limited.wait('slow')).toMatchObject({ phaseReason: 'RESTING', response: 'Here again.' });
   });
-
-  test('can be interrupted', async () => {
-    const slow = await startServer({ env: { MUSTER_REHEARSAL_MS: '600000' } });
-    try {
-      const there = new Agents(apiOf(slow), 'default');
-      await there.spawn('slow');
-      await until(
-        'WORKING',
-        () => there.phase('slow'),
-        (seen) => seen === 'RUNNING/WORKING',
-      );
-      await there.stop('slow', 1);
-      expect((await there.wait('slow')).phaseReason).toBe('INTERRUPTED');
-    } finally {
-      await slow.close();
-    }
-  });
 });
 
 describe('all directives', () => {

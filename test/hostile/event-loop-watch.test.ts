@@ -1,12 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
+import { startServer } from '../support/server.ts';
+import { probeOf } from './measured-server.ts';
 
-let server: MeasuredServer;
-beforeAll(async () => {
-  server = await startMeasuredServer();
-});
+const probe = probeOf(`event-loop-${process.pid}`);
+const server = await startServer({ runner: false, env: probe.env });
 afterAll(() => server.close());
 
 interface Stall {
@@ -35,7 +34,7 @@ test('a stall of the event loop is logged with the routes of that moment, and co
   const before = (await bucket('+Inf')) - (await bucket('0.2'));
   // The request may arrive before or after the stall.
   const stallOfRoute = async () => {
-    await Promise.all([apiOf(server).post('/v1/agents'), server.block(400)]);
+    await Promise.all([apiOf(server).post('/v1/agents'), probe.block(400)]);
     return stalls().find(({ routes }) => routes.includes('POST /v1/agents'));
   };
   const logged = await until('a stall of the route', stallOfRoute, (stall) => stall !== undefined);

@@ -1,11 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { type Server, startServer } from '../support/server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 
-export interface Measured {
+interface Measured {
   /** The most processor time of one turn of the event loop. */
   readonly turnMs: number;
   readonly grownBytes: number;
@@ -14,23 +13,24 @@ export interface Measured {
 const mostTurnMs = 250;
 const mostGrownBytes = 200 * 1024 * 1024;
 
-/** A service that measures itself (see probe.mjs). */
-export interface MeasuredServer extends Server {
+/** What a service measures of itself (see probe.mjs). */
+interface Probe {
+  /** The environment of the service. */
+  readonly env: Record<string, string>;
   /** Fails when the work was too expensive for the service. */
   expectCheap<T>(work: () => Promise<T>): Promise<T>;
   /** Blocks the event loop for that long. */
   block(ms: number): Promise<void>;
 }
 
-export async function startMeasuredServer(env: Record<string, string> = {}): Promise<MeasuredServer> {
-  const socketPath = join(tmpdir(), `muster-probe-${randomUUID().slice(0, 8)}.sock`);
-  const server = await startServer({
-    env: {
-      NODE_OPTIONS: `--import ${new URL('./probe.mjs', import.meta.url).href}`,
-      MUSTER_TEST_PROBE: socketPath,
-      ...env,
-    },
-  });
+/** Call it at the top of the file: the files of one worker share the service. */
+export async function useMeasuredServer() {
+  const probe = probeOf(`shared-${process.pid}`);
+  return { ...(await useSharedServer({ env: probe.env })), ...probe };
+}
+
+export function probeOf(name: string): Probe {
+  const socketPath = join(tmpdir(), `muster-probe-${name}.sock`);
   const ask = (path: string): Promise<Measured> =>
     new Promise((resolve, reject) => {
       const sent = request({ socketPath, path }, (response) => {
@@ -43,7 +43,11 @@ export async function startMeasuredServer(env: Record<string, string> = {}): Pro
       sent.on('error', reject);
       sent.end();
     });
-  return Object.assign(server, {
+  return {
+    env: {
+      NODE_OPTIONS: `--import ${new URL('./probe.mjs', import.meta.url).href}`,
+      MUSTER_TEST_PROBE: socketPath,
+    },
     expectCheap: async <T>(work: () => Promise<T>): Promise<T> => {
       await ask('/reset');
       const result = await work();
@@ -53,5 +57,5 @@ export async function startMeasuredServer(env: Record<string, string> = {}): Pro
       return result;
     },
     block: async (ms: number) => void (await ask(`/block?ms=${ms}`)),
-  });
+  };
 }

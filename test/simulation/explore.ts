@@ -1,8 +1,8 @@
-import type { AgentState } from '../../packages/service/src/domain/agent.ts';
+import { type AgentState, type FollowUp, isUndelivered } from '../../packages/service/src/domain/agent.ts';
 import { spawnAgent } from '../../packages/service/src/domain/commands/spawn-agent.ts';
 import { type AgentCommand, decide, needsOf } from '../../packages/service/src/domain/decide.ts';
 import type { Decision } from '../../packages/service/src/domain/decision.ts';
-import { childView, LoadedAgents } from '../../packages/service/src/domain/loaded-agents.ts';
+import { type Change, childView, LoadedAgents } from '../../packages/service/src/domain/loaded-agents.ts';
 import { situationOf } from './canonical.ts';
 import { type AgentHistory, type Histories, recorded, wholeState } from './history.ts';
 import { checkAgent, checkTrees } from './invariants.ts';
@@ -11,13 +11,17 @@ import { overridesById, spawn } from './samples.ts';
 import { checkStep } from './step-invariants.ts';
 import { Broken, TimelineAudit } from './timeline-audit.ts';
 
-interface Place {
+/** All agents at one moment. */
+interface Snapshot {
   readonly histories: Histories;
   readonly nowMs: number;
-  readonly sequence: readonly string[];
 }
 
-type Reached = Omit<Place, 'sequence'>;
+/** A snapshot, and the step that led to it. */
+interface Place extends Snapshot {
+  readonly previous: Place | null;
+  readonly step: string;
+}
 
 export interface BrokenSequence {
   readonly message: string;
@@ -58,19 +62,30 @@ export function explore(walks: readonly Walk[]): Exploration {
   let steps = 0;
   for (const walk of walks) {
     const seen = new Set<string>();
+    const lastSteps = new LastSteps();
     let frontier = startOf(walk, broken);
     for (let level = 1; level <= walk.depth; level += 1) {
+      const isLast = level === walk.depth;
       const next: Place[] = [];
       for (const place of frontier) {
-        for (const step of stepsAt(place, walk)) {
-          steps += 1;
-          const reached = attempt(place, step, broken);
-          if (!reached || level === walk.depth) continue;
-          const situation = situationOf(reached.histories, iso(reached.nowMs));
-          if (seen.has(situation)) continue;
-          seen.add(situation);
-          states.add(situation);
-          next.push(reached);
+        for (const tree of treesOf(place)) {
+          const taken = isLast ? lastSteps.takenFrom(tree, place) : null;
+          if (taken !== null) {
+            steps += taken;
+            continue;
+          }
+          const possible = stepsAt(tree, place, walk);
+          if (isLast) lastSteps.add(tree, place, possible.length);
+          steps += possible.length;
+          for (const step of possible) {
+            const reached = attempt(place, step, broken);
+            if (!reached || isLast) continue;
+            const situation = situationOf(reached.histories, iso(reached.nowMs));
+            if (seen.has(situation)) continue;
+            seen.add(situation);
+            states.add(situation);
+            next.push({ ...reached, previous: place, step: step.name });
+          }
         }
       }
       frontier = next;
@@ -79,48 +94,93 @@ export function explore(walks: readonly Walk[]): Exploration {
   return { states: states.size, steps, broken: [...broken.values()] };
 }
 
-/** A step, or null when it changed nothing or broke something, which is noted. */
-function attempt(place: Place, step: PossibleStep, broken: Map<string, BrokenSequence>): Place | null {
-  const sequence = [...place.sequence, step.name];
+/**
+ * A step reads only the tree that it is about, and deciding is a pure function: the last steps from the same values of
+ * a tree at the same time are taken once, whatever the other tree is.
+ */
+class LastSteps {
+  readonly #numbers = new Map<AgentHistory, number>();
+  readonly #counts = new Map<string, number>();
+
+  takenFrom(tree: Tree, place: Snapshot): number | null {
+    return this.#counts.get(this.#key(tree, place)) ?? null;
+  }
+
+  add(tree: Tree, place: Snapshot, count: number): void {
+    this.#counts.set(this.#key(tree, place), count);
+  }
+
+  #key(tree: Tree, { nowMs }: Snapshot): string {
+    return `${nowMs} ${tree.map((history) => this.#numberOf(history))}`;
+  }
+
+  /** Histories are never changed in place, so each value has one number. */
+  #numberOf(history: AgentHistory): number {
+    const number = this.#numbers.get(history) ?? this.#numbers.size;
+    this.#numbers.set(history, number);
+    return number;
+  }
+}
+
+/** The step's result, or null when it changed nothing or broke something, which is recorded. */
+function attempt(place: Place, step: PossibleStep, broken: Map<string, BrokenSequence>): Snapshot | null {
   try {
-    const reached = take(place, step);
-    return reached && { ...reached, sequence };
+    return take(place, step);
   } catch (error) {
     const kind = `${error instanceof Broken ? error.invariant : 'Crash'} ${step.name}`;
-    if (!broken.has(kind)) broken.set(kind, { message: String(error), sequence });
+    if (!broken.has(kind))
+      broken.set(kind, { message: String(error), sequence: [...sequenceTo(place), step.name] });
     return null;
   }
 }
 
+function sequenceTo(place: Place): string[] {
+  return place.previous ? [...sequenceTo(place.previous), place.step] : [];
+}
+
 /** Two agents that have just been spawned, and what a walk does first. */
 function startOf(walk: Walk, broken: Map<string, BrokenSequence>): Place[] {
-  let place: Place = { histories: new Map(), nowMs: startMs, sequence: [] };
+  let start: Snapshot = { histories: new Map(), nowMs: startMs };
   for (const name of ['a', 'b']) {
     const act: Act = { type: 'spawn', command: spawn(`root-${name}`, [name]) };
-    place = { ...place, ...take(place, { name: `spawn ${name}`, act }) };
+    start = take(start, { name: `spawn ${name}`, act }) ?? start;
   }
+  let place: Place = { ...start, previous: null, step: '' };
   for (const name of walk.from) {
-    const step = stepsAt(place, { ...walk, isCommanded: () => true }).find((l) => l.name === name);
+    const any = { ...walk, isCommanded: () => true };
+    const possible = treesOf(place).flatMap((tree) => stepsAt(tree, place, any));
+    const step = possible.find((one) => one.name === name);
     if (!step) throw new Error(`there is no "${name}" here`);
     const reached = attempt(place, step, broken);
     if (!reached) return [];
-    place = reached;
+    place = { ...reached, previous: place, step: name };
   }
   return [place];
 }
 
-function stepsAt({ histories, nowMs }: Place, { isCommanded }: Walk): PossibleStep[] {
-  const all = [...histories.values()];
-  const root = histories.get('root-a') as AgentHistory;
-  const children = all.filter((h) => h.agent.parent === 'root-a');
+type Tree = readonly AgentHistory[];
+
+/** The agents by their root. */
+function treesOf({ histories }: Snapshot): Tree[] {
+  const trees = new Map<string, AgentHistory[]>();
+  for (const history of histories.values()) {
+    const tree = trees.get(history.agent.root);
+    if (tree) tree.push(history);
+    else trees.set(history.agent.root, [history]);
+  }
+  return [...trees.values()];
+}
+
+function stepsAt(tree: Tree, { nowMs }: Snapshot, { isCommanded }: Walk): PossibleStep[] {
+  const [root, ...children] = tree as [AgentHistory, ...AgentHistory[]];
   return [
-    ...otherSteps(root, children),
-    ...all.filter((h) => h.agent.current && isCommanded(h)).flatMap((h) => stepsFor(h, nowMs)),
+    ...(root.agent.id === 'root-a' ? otherSteps(root, children) : []),
+    ...tree.filter((h) => h.agent.current && isCommanded(h)).flatMap((h) => stepsFor(h, nowMs)),
   ];
 }
 
 /** Takes one step and checks everything; null when nothing changed. */
-function take(place: Omit<Place, 'sequence'>, { act }: PossibleStep): Reached | null {
+function take(place: Snapshot, { act }: PossibleStep): Snapshot | null {
   if (act.type === 'pass') return { histories: place.histories, nowMs: place.nowMs + act.ms };
   const nowMs = place.nowMs + 1;
   const now = iso(nowMs);
@@ -130,11 +190,7 @@ function take(place: Omit<Place, 'sequence'>, { act }: PossibleStep): Reached | 
       ? decideSpawn(histories, act, now)
       : decideLoaded(histories, act.agent, act.command, now);
   const changes = 'refused' in decision ? [] : decision.changes;
-  const after = new Map(histories);
-  for (const change of changes) {
-    const { id } = change.after.agent;
-    after.set(id, recorded(after.get(id), change));
-  }
+  const after = changes.length > 0 ? historiesAfter(histories, changes) : histories;
   if (act.type === 'command') {
     const [was, is] = [histories.get(act.agent), after.get(act.agent)] as [AgentHistory, AgentHistory];
     checkStep({ before: was, command: act.command, decision, after: is, all: after, now });
@@ -148,6 +204,15 @@ function take(place: Omit<Place, 'sequence'>, { act }: PossibleStep): Reached | 
   }
   checkTrees(after);
   return { histories: after, nowMs };
+}
+
+function historiesAfter(histories: Histories, changes: readonly Change[]): Histories {
+  const after = new Map(histories);
+  for (const change of changes) {
+    const { id } = change.after.agent;
+    after.set(id, recorded(after.get(id), change));
+  }
+  return after;
 }
 
 function decideSpawn(
@@ -192,15 +257,11 @@ function decideLoaded(
 }
 
 function stateFor(history: AgentHistory, needs: ReturnType<typeof needsOf>): AgentState {
-  const whole = wholeState(history);
-  const followUps = [...whole.followUps.values()].filter(
-    (f) => f.id === needs.followUpId || (needs.queue && (f.state === 'QUEUED' || f.state === 'DEFERRED')),
-  );
-  return {
-    ...whole,
-    followUps: new Map(followUps.map((f) => [f.id, f])),
-    checklist: needs.checklist ? whole.checklist : [],
-  };
+  const followUps = new Map<string, FollowUp>();
+  for (const [id, followUp] of history.followUps)
+    if (id === needs.followUpId || (needs.queue && isUndelivered(followUp))) followUps.set(id, followUp);
+  const { agent, run, checklist } = wholeState(history);
+  return { agent, run, followUps, checklist: needs.checklist ? checklist : [] };
 }
 
 function addChildren(loaded: LoadedAgents, histories: Histories, parent: string): void {

@@ -24,7 +24,7 @@ export async function startSharedPostgres(): Promise<() => Promise<void>> {
   });
   const url = databaseUrl(postgres, postgres.connection.database);
   process.env[urlVariable] = url;
-  await administer(url, `CREATE DATABASE ${template}`);
+  await execute(url, `CREATE DATABASE ${template}`);
   await migrate({ connectionString: databaseUrl(postgres, template) });
   return async () => {
     await postgres.stop();
@@ -57,10 +57,10 @@ async function create(options: string): Promise<Database> {
   if (!shared) throw new Error('the shared PostgreSQL is not running: run the tests through vitest');
   databases += 1;
   const name = `test_${process.pid}_${Date.now().toString(36)}_${databases}`;
-  await administer(shared, `CREATE DATABASE ${name} ${options}`);
+  await execute(shared, `CREATE DATABASE ${name} ${options}`);
   const url = new URL(shared);
   url.pathname = `/${name}`;
-  return { url: url.href, drop: () => administer(shared, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
+  return { url: url.href, drop: () => execute(shared, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
 }
 
 /** A connection for the tests of a file. Call it at the top of the file. */
@@ -71,7 +71,8 @@ export async function useDatabase(url: string): Promise<pg.Client> {
   return client;
 }
 
-async function administer(url: string, sql: string): Promise<void> {
+/** Executes one statement on a connection of its own. */
+export async function execute(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {

@@ -57,6 +57,9 @@ export class Server {
   }
 }
 
+/** `MUSTER_SECRET` of every server, unless its environment says otherwise. */
+export const serviceSecret = 'test-secret-test-secret-test-secret-1';
+
 export const bootstrapKey = (): string =>
   `mst_boot${randomBytes(4).toString('hex')}.${randomBytes(24).toString('hex')}`;
 
@@ -76,7 +79,7 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     DATABASE_URL: databaseUrl,
     MUSTER_DATA: data,
     MUSTER_PORT: '0',
-    MUSTER_SECRET: 'test-secret-test-secret-test-secret-1',
+    MUSTER_SECRET: serviceSecret,
     MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
     MUSTER_REHEARSAL_MS: '100',
     // Nobody reads a log line per request.

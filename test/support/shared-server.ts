@@ -6,7 +6,7 @@ import type { Tenant } from '@muster/sdk/contract';
 import { afterAll } from 'vitest';
 import { type Api, apiOf, sendRequest } from './api.ts';
 import { type Server, type ServerOptions, startServer } from './server.ts';
-import { createOperatorKey, newTenant } from './tenants.ts';
+import { newTenant, operatorOf } from './tenants.ts';
 
 /** A server as the tests of one file see it, with their own tenant. */
 export interface SharedServer extends Pick<Server, 'url' | 'key' | 'databaseUrl' | 'close'> {
@@ -71,7 +71,7 @@ export async function startSharedServers(): Promise<() => Promise<void>> {
     const server = await startServer(JSON.parse(options) as ServerOptions);
     servers.push(server);
     const { url, databaseUrl } = server;
-    return { url, databaseUrl, operatorKey: await createOperatorKey(server) };
+    return { url, databaseUrl, operatorKey: (await operatorOf(server)).key };
   };
   const listener = createServer(async (request, response) => {
     const options = await text(request);

@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import type { Provider, Tenant } from '@muster/sdk/contract';
 import { type Api, apiOf } from './api.ts';
 import { createKey, uniqueName } from './catalog.ts';
+import { execute } from './database.ts';
 import { program, type Server } from './server.ts';
 
 const run = promisify(execFile);
@@ -17,8 +18,15 @@ export async function createOperatorKey(server: Server): Promise<string> {
   return key;
 }
 
-export const operatorOf = async (server: Server): Promise<Api> =>
-  apiOf(server).as(await createOperatorKey(server));
+/** Makes an admin's key an operator's in the database: the command starts a process, which costs more than most tests. */
+export async function operatorOf(server: Pick<Server, 'url' | 'key' | 'databaseUrl'>): Promise<Api> {
+  const { name, api } = await createKey(apiOf(server), { role: 'admin', account: 'operator' });
+  await execute(
+    server.databaseUrl,
+    `UPDATE keys SET role = 'operator' WHERE kind = 'token' AND name = '${name}'`,
+  );
+  return api;
+}
 
 export const tenantOf = (org: string, provider: Provider = 'PROVIDER_CODEHOST_APP'): Tenant => ({
   provider,
@@ -26,8 +34,12 @@ export const tenantOf = (org: string, provider: Provider = 'PROVIDER_CODEHOST_AP
 });
 
 /** A new tenant with one admin; the operator's first token for a tenant creates it. */
-export async function newTenant(operator: Api, account = 'chief'): Promise<{ tenant: Tenant; admin: Api }> {
-  const tenant = tenantOf(uniqueName('org'));
+export async function newTenant(
+  operator: Api,
+  account = 'chief',
+  org = uniqueName('org'),
+): Promise<{ tenant: Tenant; admin: Api }> {
+  const tenant = tenantOf(org);
   const { api } = await createKey(
     operator,
     { role: 'admin', ownerProvider: 'PROVIDER_CODEHOST_OAUTH', account },

@@ -14,24 +14,24 @@ import { newTenant, operatorOf } from '../support/tenants.ts';
 /** The service's own runner serves every tenant; what an agent may use of its machine depends on the tenant. */
 let folder: string;
 let remote: GitRemote;
-let servers: Server[];
+let server: Server;
+let operator: Api;
+const allowedOrg = uniqueName('allowed');
 
 beforeAll(async () => {
-  servers = [];
   folder = await mkdtemp(join(tmpdir(), 'muster-allow-'));
   remote = makeGitRemote(folder, 'app');
   remote.commit('main', { 'a.txt': 'one\n' });
+  const allow = { [`codehost_app/${allowedOrg}`]: { fromRunner: ['NPM_TOKEN'], repos: [`${folder}/*`] } };
+  server = await startServer({
+    env: { NPM_TOKEN: 'npm-secret', MUSTER_SANDBOX: 'off', MUSTER_TENANT_ALLOW: JSON.stringify(allow) },
+  });
+  operator = await operatorOf(server);
 });
 afterAll(async () => {
-  for (const server of servers) await server.close();
+  await server?.close();
   await rm(folder, { recursive: true, force: true });
 });
-
-async function serverWith(env: Record<string, string>): Promise<Server> {
-  const server = await startServer({ env: { NPM_TOKEN: 'npm-secret', MUSTER_SANDBOX: 'off', ...env } });
-  servers.push(server);
-  return server;
-}
 
 /** How the first run of an agent in a workspace with these repositories and variables ended. */
 async function ran(api: Api, repos: string[], variables: Record<string, unknown>): Promise<AgentStatus> {
@@ -52,8 +52,7 @@ async function ran(api: Api, repos: string[], variables: Record<string, unknown>
 const fromRunner = { X: { fromRunner: 'NPM_TOKEN' } };
 
 test('a tenant other than the first may use only what is listed, and the error says what to list', async () => {
-  const server = await serverWith({});
-  const { admin, tenant } = await newTenant(await operatorOf(server));
+  const { admin, tenant } = await newTenant(operator);
   expect((await ran(apiOf(server), [remote.url], fromRunner)).run?.outcome).toBe('COMPLETED');
   expect((await ran(admin, [], { X: 'plain' })).run?.outcome).toBe('COMPLETED');
   const listed = (field: string, item: string) =>
@@ -74,16 +73,8 @@ test('a tenant other than the first may use only what is listed, and the error s
 });
 
 test('a tenant may use what the operator lists for it', async () => {
-  const first = await startServer({ runner: false });
-  servers.push(first);
-  const { admin, tenant } = await newTenant(await operatorOf(first));
-  const allow = { [`codehost_app/${tenant.org}`]: { fromRunner: ['NPM_TOKEN'], repos: [`${folder}/*`] } };
-  const node = await startServer({
-    databaseUrl: first.databaseUrl,
-    env: { NPM_TOKEN: 'npm-secret', MUSTER_SANDBOX: 'off', MUSTER_TENANT_ALLOW: JSON.stringify(allow) },
-  });
-  servers.unshift(node);
-  const { run } = await ran(apiOf({ url: node.url, key: admin.key }), [remote.url], fromRunner);
+  const { admin } = await newTenant(operator, 'chief', allowedOrg);
+  const { run } = await ran(admin, [remote.url], fromRunner);
   expect(run?.outcome).toBe('COMPLETED');
 });
 
@@ -92,7 +83,11 @@ test.each([
   ['of an unknown field', '{"codehost_app/acme": {"secrets": []}}'],
 ])('the service does not start when MUSTER_TENANT_ALLOW is %s, with a runner or without', async (_, text) => {
   for (const runner of [true, false]) {
-    const started = startServer({ runner, env: { MUSTER_TENANT_ALLOW: text } });
+    const started = startServer({
+      runner,
+      databaseUrl: server.databaseUrl,
+      env: { MUSTER_TENANT_ALLOW: text },
+    });
     await expect(started).rejects.toThrow(/MUSTER_TENANT_ALLOW: /);
   }
 });
