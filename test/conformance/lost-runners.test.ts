@@ -1,12 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
+import { useDatabase } from '../support/database.ts';
 import { expectError, expectRunFenced } from '../support/expect-reply.ts';
 import { useSharedServer } from '../support/shared-server.ts';
-import { inAnHour, newTestTenant, textsOf } from '../support/test-tenant.ts';
+import { inAnHour, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
 
-const { api } = await useSharedServer({ runner: false });
-/** A runner that stops polling is lost here after five seconds. The tests that wait for it run at the same time. */
+const { api, databaseUrl } = await useSharedServer({ runner: false });
+const database = await useDatabase(databaseUrl);
+/** A runner that stops polling is lost here after five seconds. */
 const { api: shortLeases } = await useSharedServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '5' } });
+
+/** The lease of a runner that no longer polls ends; waiting for it would take as long as a busy machine needs. */
+async function expireLease({ runner }: TestTenant): Promise<void> {
+  await database.query(`UPDATE runners SET lease_until = now() - interval '1 second' WHERE id = $1`, [
+    runner.runnerId,
+  ]);
+}
 
 describe('fencing', () => {
   test('KILL ends the run in its own transaction; later writes of its runner change nothing', async () => {
@@ -61,12 +70,14 @@ describe('fencing', () => {
   });
 
   test('the next run starts when the lease has expired', async () => {
-    const t = await newTestTenant(shortLeases);
+    const t = await newTestTenant(api);
     await t.spawn('a');
     await t.start('a');
     await t.queue('a', 'next');
     await t.stop('a', 1, 'KILL');
     const other = await t.withAnotherRunner();
+    expect(await other.offered()).toEqual([]);
+    await expireLease(t);
     expect((await other.claim('a')).runId).toBe(2);
   });
 
@@ -115,13 +126,14 @@ describe('fencing', () => {
 /** Each test waits for leases to expire, so they wait together. */
 describe.concurrent('lost runners', () => {
   test('LOST starts a new run with the same batch and session; the lost run is fenced', async () => {
-    const t = await newTestTenant(shortLeases);
+    const t = await newTestTenant(api);
     await t.spawn('a', { description: 'spawned' });
     const first = await t.start('a');
     await t.report(first, { session: 'session-9' });
     const behind = await t.queue('a', 'behind');
     const other = await t.withAnotherRunner();
     expect(await other.offered()).toEqual([]);
+    await expireLease(t);
     const second = await other.start('a');
     expect(second).toMatchObject({ runId: 2, attempt: 2, session: 'session-9', messages: first.messages });
     expect((await other.status('a')).followUps.map(({ followUpId }) => followUpId)).toEqual([behind]);
@@ -149,14 +161,15 @@ describe.concurrent('lost runners', () => {
   });
 
   test('the third LOST in a row is BLOCKED and keeps undelivered messages', async () => {
-    const t = await newTestTenant(shortLeases);
+    const t = await newTestTenant(api);
     await t.spawn('a');
     await t.queue('a', { followUpId: 'd', description: 'd', deliverAt: inAnHour() });
     for (const attempt of [1, 2, 3]) {
       const other = await t.withAnotherRunner();
       expect(await other.claim('a')).toMatchObject({ runId: attempt, attempt });
+      if (attempt === 3) await t.queue('a', { followUpId: 'q', description: 'q' });
+      await expireLease(other);
     }
-    await t.queue('a', { followUpId: 'q', description: 'q' });
     await until(
       'BLOCKED',
       () => t.phase('a'),
@@ -173,13 +186,19 @@ describe.concurrent('lost runners', () => {
   });
 
   test('only consecutive losses count', async () => {
-    const t = await newTestTenant(shortLeases);
+    const t = await newTestTenant(api);
     await t.spawn('a');
-    await (await t.withAnotherRunner()).claim('a');
-    await (await t.withAnotherRunner()).claim('a');
+    const lose = async () => {
+      const other = await t.withAnotherRunner();
+      await other.claim('a');
+      await expireLease(other);
+    };
+    await lose();
+    await lose();
     const third = await t.withAnotherRunner();
     await third.end(await third.claim('a'), 'HANDED_BACK');
-    await (await t.withAnotherRunner()).claim('a');
+    await expireLease(third);
+    await lose();
     await until(
       'RETRYING',
       () => t.phase('a'),
@@ -194,10 +213,11 @@ describe.concurrent('lost runners', () => {
   });
 
   test('a STOPPING run that is lost ends INTERRUPTED', async () => {
-    const t = await newTestTenant(shortLeases);
+    const t = await newTestTenant(api);
     await t.spawn('a');
     await t.start('a');
     await t.stop('a', 1);
+    await expireLease(t);
     await until(
       'rest',
       () => t.phase('a'),
@@ -207,11 +227,12 @@ describe.concurrent('lost runners', () => {
   });
 
   test('a preempt during STARTING is next when that run is LOST', async () => {
-    const t = await newTestTenant(shortLeases);
+    const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'lost', description: 'lost' });
     await t.claim('a');
     await t.queue('a', { description: 'now', preempt: true });
+    await expireLease(t);
     const other = await t.withAnotherRunner();
     const run = await other.claim('a');
     expect(textsOf(run)).toEqual(['now']);
@@ -220,10 +241,11 @@ describe.concurrent('lost runners', () => {
   });
 
   test('a preempt after the loss abandons the waiting batch', async () => {
-    const t = await newTestTenant(shortLeases);
+    const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', 'lost');
     await t.start('a');
+    await expireLease(t);
     await until(
       'RETRYING',
       () => t.phase('a'),

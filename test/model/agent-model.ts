@@ -1,11 +1,11 @@
 /**
- * The rules of an agent's life, written independently of the code under test: what is queued, what a run is given, and
- * the phase after a run has ended. It has no clock and creates no ids; the suite tells it what happened and compares
- * what it expects with what the service shows.
+ * The rules of an agent, written independently of the code under test: what is queued, what a run is given, and the
+ * phase after a run has ended. It has no clock and creates no ids; the suite applies each step to it and compares its
+ * state with what the service shows.
  */
 export interface Message {
   readonly id: string;
-  /** It changes a setting, so it begins a batch of its own. */
+  /** It changes a setting, so it starts a new batch. */
   readonly sets: boolean;
   readonly task: ModelTask | null;
 }
@@ -23,12 +23,12 @@ export interface Batch {
 }
 
 export type Ending = 'COMPLETED' | 'QUESTION' | 'FINISHED' | Failure | 'PARKED' | 'HANDED_BACK' | 'LOST';
-/** For good; a fault that passes; a fault that a person has to fix. */
-type Failure = 'FAILED' | 'STUMBLED' | 'FAULTY';
-export type Word = 'ask' | 'finish' | 'fail';
+/** Final; retried by the service; blocks the agent until a person acts. */
+type Failure = 'FAILED' | 'TEMPORARY_ERROR' | 'BLOCKING_ERROR';
+export type Declaration = 'ask' | 'finish' | 'fail';
 
-/** A batch that stumbles again after so many tries waits for a person. */
-const mostStumbles = 5;
+/** A batch with more temporary errors than this blocks its agent. */
+const maxRetries = 5;
 type Terminal = 'COMPLETED' | 'FAILED' | 'CANCELED';
 
 export class ModelAgent {
@@ -47,26 +47,26 @@ export class ModelAgent {
   unpushed: { readonly commits: number; readonly files: number } | null = null;
   isCheckpointed = false;
   batch: Batch | null = null;
-  /** A killed turn's process has not been seen to die. */
-  mayLive = false;
+  /** The exit of a killed turn's process is not confirmed yet. */
+  mayStillRun = false;
   isLimited = false;
-  /** A batch that stumbled is not tried again yet. */
+  /** The delay before the next retry has not passed. */
   isDelayed = false;
-  /** The code of the error that it shows. */
+  /** The code of the error in its status. */
   error = '';
   #isBlocked = false;
-  #stumbles = 0;
+  #retries = 0;
   #spawnDue = true;
   #wokenByChildren = false;
   #waitedForChildren = false;
-  #childNews = new Set<ModelAgent>();
+  #settledChildren = new Set<ModelAgent>();
   #lostInARow = 0;
   #preemptedBy = '';
   #interrupted = false;
   #question = false;
   #finished = false;
-  /** What the live run has said of itself so far. */
-  #said = new Set<Word>();
+  /** What the live run has declared so far. */
+  #declared = new Set<Declaration>();
 
   constructor(path: string, parent: ModelAgent | null, tasks: ModelTask[]) {
     this.path = path;
@@ -75,7 +75,7 @@ export class ModelAgent {
     parent?.children.push(this);
   }
 
-  get isOver(): boolean {
+  get hasEnded(): boolean {
     return this.phase === 'COMPLETED' || this.phase === 'FAILED' || this.phase === 'CANCELED';
   }
 
@@ -96,7 +96,7 @@ export class ModelAgent {
     return this.children.flatMap((child) => [child, ...child.descendants]);
   }
 
-  knows(id: string): boolean {
+  hasUndelivered(id: string): boolean {
     return [...this.queue, ...this.deferred].some((m) => m.id === id);
   }
 
@@ -111,7 +111,7 @@ export class ModelAgent {
     if (this.reason === 'RESTING') this.reason = 'DEFERRED';
   }
 
-  fallDue(): void {
+  makeDue(): void {
     if (this.deferred.length === 0) return;
     this.queue.push(...this.deferred);
     this.deferred = [];
@@ -139,7 +139,7 @@ export class ModelAgent {
     this.#spawnDue ||= this.batch.hasSpawn;
     this.#dropEphemeral();
     this.batch = null;
-    this.#stumbles = 0;
+    this.#retries = 0;
     this.isDelayed = false;
   }
 
@@ -148,11 +148,11 @@ export class ModelAgent {
   }
 
   remove(id: string): boolean {
-    if (!this.knows(id)) return false;
+    if (!this.hasUndelivered(id)) return false;
     this.queue = this.queue.filter((m) => m.id !== id);
     this.deferred = this.deferred.filter((m) => m.id !== id);
     if (this.#preemptedBy === id) this.#preemptedBy = '';
-    this.#settleAnew();
+    this.#settleAgain();
     return true;
   }
 
@@ -161,7 +161,7 @@ export class ModelAgent {
     this.deferred = this.deferred.filter((m) => m.id !== message.id);
     if (this.#preemptedBy === message.id) this.#preemptedBy = '';
     (isDeferred ? this.deferred : this.queue).push(message);
-    this.#settleAnew();
+    this.#settleAgain();
     if (!isDeferred) this.#wake();
   }
 
@@ -173,10 +173,10 @@ export class ModelAgent {
     return true;
   }
 
-  /** Whether it may be reopened; one that lives stays as it is. */
+  /** Whether it may be reopened; a live agent is not changed. */
   reopen(): boolean {
-    if (!this.isOver) return true;
-    if (this.phase === 'CANCELED' || this.parent?.isOver) return false;
+    if (!this.hasEnded) return true;
+    if (this.phase === 'CANCELED' || this.parent?.hasEnded) return false;
     this.#rest('RESTING');
     this.error = '';
     this.#finished = false;
@@ -189,7 +189,7 @@ export class ModelAgent {
     const cleared = this.queue.length;
     this.queue = [];
     if (cleared > 0) this.#preemptedBy = '';
-    if (cleared > 0) this.#settleAnew();
+    if (cleared > 0) this.#settleAgain();
     return cleared;
   }
 
@@ -197,12 +197,12 @@ export class ModelAgent {
     const place = this.tasks.findIndex((t) => t.id === task.id);
     if (place < 0) this.tasks.push(task);
     else this.tasks[place] = task;
-    this.#settleAnew();
+    this.#settleAgain();
   }
 
-  /** Something that kept it from resting has gone, or come. */
-  #settleAnew(): void {
-    if (this.isLive || this.isOver || this.reason === 'BLOCKED') return;
+  /** A message or task that decides whether the agent is idle was added or removed. */
+  #settleAgain(): void {
+    if (this.isLive || this.hasEnded || this.reason === 'BLOCKED') return;
     if (this.phase === 'PENDING' && this.reason !== 'CHILDREN' && this.#hasWork()) return;
     this.#changing(() => this.#settle());
   }
@@ -216,12 +216,12 @@ export class ModelAgent {
     this.#spawnDue = false;
     this.#wokenByChildren = false;
     this.#waitedForChildren = false;
-    this.#childNews.clear();
+    this.#settledChildren.clear();
     this.#preemptedBy = '';
     this.#interrupted = false;
     this.#question = false;
     this.#finished = false;
-    this.#said.clear();
+    this.#declared.clear();
     this.isLimited = false;
     this.runCount += 1;
     this.runState = 'STARTING';
@@ -255,8 +255,8 @@ export class ModelAgent {
     this.reason = 'WORKING';
   }
 
-  say(word: Word): void {
-    this.#said.add(word);
+  declare(declaration: Declaration): void {
+    this.#declared.add(declaration);
   }
 
   interrupt(): void {
@@ -265,49 +265,54 @@ export class ModelAgent {
   }
 
   killTurn(): void {
-    this.mayLive = true;
+    this.mayStillRun = true;
     this.#changing(() => this.#end('KILLED'));
   }
 
   end(ending: Ending): void {
-    const isTold = this.runState === 'STOPPING';
+    const isStopping = this.runState === 'STOPPING';
     const isOwnEnd = ending === 'COMPLETED' || ending === 'QUESTION' || ending === 'FINISHED';
-    const hasFailed = isOwnEnd && this.#said.has('fail');
-    this.#changing(() => this.#end(isTold ? 'INTERRUPTED' : hasFailed ? 'FAILED' : ending, hasFailed));
+    const hasFailed = isOwnEnd && this.#declared.has('fail');
+    this.#changing(() => this.#end(isStopping ? 'INTERRUPTED' : hasFailed ? 'FAILED' : ending, hasFailed));
   }
 
-  #end(ending: Ending | 'INTERRUPTED' | 'KILLED', hasSaidSo = false): void {
+  #end(ending: Ending | 'INTERRUPTED' | 'KILLED', hasDeclared = false): void {
     const preemptedBy = this.#preemptedBy;
     this.#preemptedBy = '';
     this.runState = 'ENDED';
-    const isFailure = ending === 'STUMBLED' || ending === 'FAULTY';
-    const isSaying = ending === 'QUESTION' || ending === 'FINISHED';
-    this.runOutcome = isSaying ? 'COMPLETED' : isFailure ? 'FAILED' : ending;
+    const isFailure = ending === 'TEMPORARY_ERROR' || ending === 'BLOCKING_ERROR';
+    const isDeclared = ending === 'QUESTION' || ending === 'FINISHED';
+    this.runOutcome = isDeclared ? 'COMPLETED' : isFailure ? 'FAILED' : ending;
     this.error = '';
     this.#interrupted = ending === 'INTERRUPTED' || ending === 'KILLED';
     const isOwnEnd = this.runOutcome === 'COMPLETED';
-    this.#question = isOwnEnd && (ending === 'QUESTION' || this.#said.has('ask'));
-    this.#finished = isOwnEnd && (ending === 'FINISHED' || this.#said.has('finish'));
+    this.#question = isOwnEnd && (ending === 'QUESTION' || this.#declared.has('ask'));
+    this.#finished = isOwnEnd && (ending === 'FINISHED' || this.#declared.has('finish'));
     this.#lostInARow = ending === 'LOST' ? this.#lostInARow + 1 : 0;
     if (ending === 'LOST' && this.#lostInARow === 3) return this.#block('RUNNER_LOST');
-    if (ending === 'FAULTY') return this.#block('PROVIDER_KEY_REFUSED');
-    if (ending === 'STUMBLED' && this.#stumbles === mostStumbles) return this.#block('GIT_UNREACHABLE');
-    if (ending === 'STUMBLED') {
-      this.#stumbles += 1;
+    if (ending === 'BLOCKING_ERROR') return this.#block('PROVIDER_KEY_REFUSED');
+    if (ending === 'TEMPORARY_ERROR' && this.#retries === maxRetries) return this.#block('GIT_UNREACHABLE');
+    if (ending === 'TEMPORARY_ERROR') {
+      this.#retries += 1;
       this.error = 'GIT_UNREACHABLE';
     }
-    if (ending === 'LOST' || ending === 'HANDED_BACK' || ending === 'PARKED' || ending === 'STUMBLED') {
+    if (
+      ending === 'LOST' ||
+      ending === 'HANDED_BACK' ||
+      ending === 'PARKED' ||
+      ending === 'TEMPORARY_ERROR'
+    ) {
       this.isLimited = ending === 'PARKED';
-      this.isDelayed = ending === 'STUMBLED';
+      this.isDelayed = ending === 'TEMPORARY_ERROR';
       if (preemptedBy === '' || this.queue.length === 0) return this.#pend('RETRYING');
       this.#abandon();
       return this.#settle();
     }
     this.#dropEphemeral();
     this.batch = null;
-    this.#stumbles = 0;
+    this.#retries = 0;
     if (ending === 'FAILED') {
-      this.error = hasSaidSo ? 'AGENT_FAILED' : 'REHEARSED_FAILURE';
+      this.error = hasDeclared ? 'AGENT_FAILED' : 'REHEARSED_FAILURE';
       return this.#finish('FAILED', 'ERROR');
     }
     this.#settle();
@@ -317,13 +322,13 @@ export class ModelAgent {
     this.error = error;
     this.#isBlocked = true;
     this.#lostInARow = 0;
-    this.#stumbles = 0;
+    this.#retries = 0;
     this.#rest('BLOCKED');
   }
 
-  /** The process of a killed turn is dead. */
+  /** The process of a killed turn has exited. */
   gone(): void {
-    this.mayLive = false;
+    this.mayStillRun = false;
     if (this.phase === 'PENDING' && this.reason === 'STOPPING') this.#pend('STARTING');
   }
 
@@ -337,22 +342,22 @@ export class ModelAgent {
   }
 
   kill(): void {
-    const doomed = [this, ...this.descendants].filter((agent) => !agent.isOver);
-    for (const agent of doomed) {
+    const killed = [this, ...this.descendants].filter((agent) => !agent.hasEnded);
+    for (const agent of killed) {
       if (agent.isLive) {
-        agent.mayLive = true;
+        agent.mayStillRun = true;
         agent.runState = 'ENDED';
         agent.runOutcome = 'KILLED';
       }
       agent.#dropEphemeral();
     }
     this.#changing(() => {
-      for (const agent of doomed) agent.#finish('CANCELED', agent === this ? 'KILLED' : 'PARENT_KILLED');
+      for (const agent of killed) agent.#finish('CANCELED', agent === this ? 'KILLED' : 'PARENT_KILLED');
     });
   }
 
   #hasWork(): boolean {
-    const hasNews = this.#childNews.size > 0 && !this.#interrupted && !this.#question;
+    const hasNews = this.#settledChildren.size > 0 && !this.#interrupted && !this.#question;
     return this.queue.length > 0 || this.batch !== null || this.#spawnDue || this.#wokenByChildren || hasNews;
   }
 
@@ -379,7 +384,7 @@ export class ModelAgent {
 
   #pend(reason: string): void {
     this.phase = 'PENDING';
-    this.reason = this.mayLive ? 'STOPPING' : this.isLimited ? 'PROVIDER_LIMIT' : reason;
+    this.reason = this.mayStillRun ? 'STOPPING' : this.isLimited ? 'PROVIDER_LIMIT' : reason;
   }
 
   #finish(phase: Terminal, reason: string): void {
@@ -393,17 +398,17 @@ export class ModelAgent {
     this.isDelayed = false;
   }
 
-  /** A parent hears of it when this agent stops working. */
+  /** Tells the parent when this agent stops working. */
   #changing(change: () => void): void {
     const worked = this.works;
     change();
-    if (worked && !this.works) this.parent?.hear(this);
+    if (worked && !this.works) this.parent?.childSettled(this);
   }
 
-  hear(child: ModelAgent): void {
-    if (this.isOver) return;
+  childSettled(child: ModelAgent): void {
+    if (this.hasEnded) return;
     if (this.isLive) {
-      this.#childNews.add(child);
+      this.#settledChildren.add(child);
       return;
     }
     if (this.phase !== 'PENDING' || !this.#waitedForChildren) return;

@@ -7,11 +7,11 @@ import { isRefusal, type Refusal } from '../../packages/service/src/domain/refus
 import { openLog } from '../../packages/service/src/lib/log.ts';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import { freshDatabase } from '../support/database.ts';
-import type { Word } from './agent-model.ts';
+import type { Declaration } from './agent-model.ts';
 
 const leaseMs = 3_600_000;
 
-/** The real service without its HTTP room, on a database of its own. Its clock is moved, not waited for. */
+/** The real service without HTTP, on its own database. Tests change stored times instead of waiting. */
 export class ModelService {
   readonly control: Control;
   readonly database: pg.Pool;
@@ -44,7 +44,7 @@ export class ModelService {
     await this.#drop();
   }
 
-  /** Each run of the model has a tenant of its own, so that nothing of an earlier one is in its way. */
+  /** A new tenant for each run of the model, so that earlier runs don't affect it. */
   async newTenant(): Promise<ModelTenant> {
     this.#tenants += 1;
     const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: `run-${this.#tenants}` } as const;
@@ -53,7 +53,7 @@ export class ModelService {
   }
 }
 
-/** A run that a runner of its own holds. */
+/** A claimed run and its runner. */
 export interface HeldRun {
   readonly runnerId: string;
   readonly agentKey: string;
@@ -92,7 +92,7 @@ export class ModelTenant {
     return status;
   }
 
-  /** Polls once for one run, as a runner of its own that lives at the one home all agents have. */
+  /** Polls once for one run, with a new runner under the name that all agents have as their home. */
   async claim() {
     const runnerId = randomUUID();
     const request = {
@@ -121,8 +121,8 @@ export class ModelTenant {
     return statusOf(await this.control.runners.report(this.#runner, request));
   }
 
-  /** The run says something of itself, with its own key. */
-  async say(held: HeldRun, path: string, word: Word): Promise<string> {
+  /** Sends ask, finish or fail with the run's key. */
+  async declare(held: HeldRun, path: string, declaration: Declaration): Promise<string> {
     const { tenant, ownerProvider, account } = this.caller;
     const agentId = this.agentId(path);
     const caller: Principal = {
@@ -139,24 +139,24 @@ export class ModelTenant {
       run: held.runId,
     };
     const { ownRuns } = this.control;
-    const said = {
+    const calls = {
       ask: () => ownRuns.ask(caller, { agentId, question: 'which?' }),
       finish: () => ownRuns.finish(caller, { agentId }),
       fail: () => ownRuns.fail(caller, { agentId, message: 'no way' }),
     };
-    return statusOf(await said[word]());
+    return statusOf(await calls[declaration]());
   }
 
-  /** The runner of this run is not heard of again. */
-  async vanish({ runnerId }: HeldRun): Promise<void> {
+  /** The runner of this run stops polling. */
+  async expireLease({ runnerId }: HeldRun): Promise<void> {
     await this.#database.query(`UPDATE runners SET lease_until = now() - interval '1 second' WHERE id = $1`, [
       runnerId,
     ]);
     await this.control.timers.tick();
   }
 
-  /** The time of every deferred message of this agent comes. */
-  async fallDue(path: string): Promise<void> {
+  /** Every deferred message of this agent becomes due. */
+  async makeDue(path: string): Promise<void> {
     await this.#database.query(
       `UPDATE follow_ups f SET deliver_at = f.deliver_at - interval '1 day' FROM agents a
        WHERE a.tenant = $1 AND a.path = $2 AND a.current AND f.tenant = a.tenant AND f.agent = a.id

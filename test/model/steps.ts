@@ -1,9 +1,9 @@
 import { deepStrictEqual, strictEqual } from 'node:assert';
 import fc from 'fast-check';
-import { type Ending, type Message, ModelAgent, type ModelTask, type Word } from './agent-model.ts';
+import { type Declaration, type Ending, type Message, ModelAgent, type ModelTask } from './agent-model.ts';
 import { type HeldRun, type ModelTenant, statusOf } from './model-tenant.ts';
 
-/** What the model expects of every agent, and what it has to remember to play its runners. */
+/** What the model expects of every agent, and the runs that its runners hold. */
 export interface Expected {
   readonly agents: Map<string, ModelAgent>;
   readonly held: Map<ModelAgent, HeldRun>;
@@ -13,7 +13,7 @@ export interface Expected {
 const paths = ['a', 'b', 'a/c', 'a/c/g'] as const;
 type Path = (typeof paths)[number];
 
-/** A step is always possible: where it does not apply, it must be refused, and change nothing. */
+/** Every step is possible in every state: where it does not apply, it must be refused and change nothing. */
 abstract class Step implements fc.AsyncCommand<Expected, ModelTenant> {
   readonly name: string;
   readonly path: Path;
@@ -39,7 +39,7 @@ abstract class Step implements fc.AsyncCommand<Expected, ModelTenant> {
   }
 }
 
-/** A step of one function; an agent that is not there yet is spawned first. */
+/** A step on one agent; if the agent does not exist yet, the step spawns it instead. */
 function step(
   name: string,
   act: (agent: ModelAgent, real: ModelTenant, expected: Expected) => Promise<void>,
@@ -70,22 +70,22 @@ async function spawn(expected: Expected, real: ModelTenant, path: Path): Promise
     ...(expected.count % 4 === 0 && { tasks: [{ id: task.id, subject: 'once', ephemeral: true }] }),
   };
   const reply = statusOf(await real.control.spawn(real.caller, request, ''));
-  const isHeld = holder && [holder, ...holder.descendants].some((agent) => !agent.isOver);
+  const isHeld = holder && [holder, ...holder.descendants].some((agent) => !agent.hasEnded);
   if (parentPath && !parent) return strictEqual(reply, 'NOT_FOUND');
-  if (parent?.isOver) return strictEqual(reply, 'FAILED_PRECONDITION');
+  if (parent?.hasEnded) return strictEqual(reply, 'FAILED_PRECONDITION');
   if (isHeld) return strictEqual(reply, 'ALREADY_EXISTS');
   strictEqual(reply, 'OK');
   expected.agents.set(path, new ModelAgent(path, parent, request.tasks ? [task] : []));
 }
 
-interface Kind {
+interface MessageKind {
   readonly sets?: boolean;
   readonly preempt?: boolean;
   readonly isDeferred?: boolean;
   readonly task?: 'kept' | 'ephemeral';
 }
 
-const queue = (name: string, { sets = false, preempt = false, isDeferred = false, task }: Kind) =>
+const queue = (name: string, { sets = false, preempt = false, isDeferred = false, task }: MessageKind) =>
   step(name, async (agent, real, expected) => {
     expected.count += 1;
     const id = `${sets ? 'set-' : ''}m${expected.count}`;
@@ -103,7 +103,7 @@ const queue = (name: string, { sets = false, preempt = false, isDeferred = false
       ...(carried && { tasks: [{ id: carried.id, subject: 'do', ephemeral: carried.isEphemeral }] }),
     };
     const reply = statusOf(await real.control.queue(real.caller, request));
-    if (agent.isOver) return strictEqual(reply, 'NOT_FOUND');
+    if (agent.hasEnded) return strictEqual(reply, 'NOT_FOUND');
     strictEqual(reply, 'OK');
     if (isDeferred) agent.defer(message);
     else agent.add(message, preempt);
@@ -124,7 +124,7 @@ const remove = (name: string, which: 'first' | 'last') =>
     deepStrictEqual(reply, { removed: agent.remove(id) });
   });
 
-/** A value of its own: one that is in force already would not begin a batch. */
+/** A new value: one that is already in force would not start a batch. */
 const settingOf = ({ count }: Expected) => ({ outputSchema: JSON.stringify({ title: `${count}` }) });
 
 /** New content under the id of a message that is not delivered yet. */
@@ -226,8 +226,8 @@ const ends: Record<Exclude<Ending, 'LOST'>, () => object> = {
   QUESTION: () => ({ outcome: 'COMPLETED', question: 'which?' }),
   FINISHED: () => ({ outcome: 'COMPLETED', finished: true }),
   FAILED: () => failure('REHEARSED_FAILURE'),
-  STUMBLED: () => failure('GIT_UNREACHABLE'),
-  FAULTY: () => failure('PROVIDER_KEY_REFUSED'),
+  TEMPORARY_ERROR: () => failure('GIT_UNREACHABLE'),
+  BLOCKING_ERROR: () => failure('PROVIDER_KEY_REFUSED'),
   PARKED: () => ({ outcome: 'PARKED', limitUntil: new Date(Date.now() + 3_600_000).toISOString() }),
   HANDED_BACK: () => ({ outcome: 'HANDED_BACK' }),
 };
@@ -240,11 +240,11 @@ const end = (ending: Exclude<Ending, 'LOST'>) =>
     if (agent.isLive) agent.end(ending);
   });
 
-const say = (word: Word) =>
-  withRun(word, async (agent, held, real) => {
-    const reply = await real.say(held, agent.path, word);
+const declare = (declaration: Declaration) =>
+  withRun(declaration, async (agent, held, real) => {
+    const reply = await real.declare(held, agent.path, declaration);
     strictEqual(reply, agent.isLive ? 'OK' : 'ABORTED');
-    if (agent.isLive) agent.say(word);
+    if (agent.isLive) agent.declare(declaration);
   });
 
 const staleReport = withRun('stale report', async (_agent, held, real) => {
@@ -258,15 +258,15 @@ const gone = withRun('gone', async (agent, held, real) => {
   agent.gone();
 });
 
-const vanish = withRun('its runner vanishes', async (agent, held, real) => {
-  await real.vanish(held);
+const expireLease = withRun('the lease of its runner expires', async (agent, held, real) => {
+  await real.expireLease(held);
   if (agent.isLive) agent.end('LOST');
   agent.gone();
 });
 
-const fallDue = step('its messages fall due', async (agent, real) => {
-  await real.fallDue(agent.path);
-  agent.fallDue();
+const makeDue = step('its messages become due', async (agent, real) => {
+  await real.makeDue(agent.path);
+  agent.makeDue();
 });
 
 const limitEnds = step('its limit ends', async (agent, real) => {
@@ -297,8 +297,8 @@ const createTask = step('create a task', async (agent, real, expected) => {
   const task = newTask(expected, false);
   const request = { agentId: real.agentId(agent.path), tasks: [{ id: task.id, subject: 'do' }] };
   const reply = statusOf(await real.control.createTasks(real.caller, request));
-  strictEqual(reply, agent.isOver ? 'FAILED_PRECONDITION' : 'OK');
-  if (!agent.isOver) agent.setTask(task);
+  strictEqual(reply, agent.hasEnded ? 'FAILED_PRECONDITION' : 'OK');
+  if (!agent.hasEnded) agent.setTask(task);
 });
 
 const updateTask = (name: string, status: 'COMPLETED' | 'DELETED') =>
@@ -307,7 +307,7 @@ const updateTask = (name: string, status: 'COMPLETED' | 'DELETED') =>
     const request = { agentId: real.agentId(agent.path), id: task?.id ?? 'none' };
     const reply = await real.control.updateTask(real.caller, { ...request, status: `TASK_STATUS_${status}` });
     if (!task) return strictEqual(statusOf(reply), 'NOT_FOUND');
-    if (agent.isOver) return strictEqual(statusOf(reply), 'FAILED_PRECONDITION');
+    if (agent.hasEnded) return strictEqual(statusOf(reply), 'FAILED_PRECONDITION');
     strictEqual(statusOf(reply), 'OK');
     agent.setTask({ ...task, status });
   });
@@ -392,12 +392,12 @@ const weighted: readonly (readonly [number, (path: Path) => Step])[] = [
   [6, end('COMPLETED')],
   [3, end('QUESTION')],
   [3, end('FINISHED')],
-  [2, say('ask')],
-  [2, say('finish')],
-  [1, say('fail')],
+  [2, declare('ask')],
+  [2, declare('finish')],
+  [1, declare('fail')],
   [2, end('FAILED')],
-  [3, end('STUMBLED')],
-  [4, end('FAULTY')],
+  [3, end('TEMPORARY_ERROR')],
+  [4, end('BLOCKING_ERROR')],
   [3, retry],
   [3, reopen],
   [2, delayEnds],
@@ -405,8 +405,8 @@ const weighted: readonly (readonly [number, (path: Path) => Step])[] = [
   [2, end('HANDED_BACK')],
   [1, staleReport],
   [4, gone],
-  [4, vanish],
-  [3, fallDue],
+  [4, expireLease],
+  [3, makeDue],
   [3, limitEnds],
   [2, createTask],
   [3, updateTask('complete a task', 'COMPLETED')],

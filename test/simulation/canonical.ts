@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import type { AgentHistory, Histories } from './history.ts';
 
 /**
- * The situation of all agents with everything taken out that no later command can tell apart: times become "past" or a
- * rank in the future, ids and run numbers become places, what is over and done is dropped. Two states with the same
- * situation have the same future, so only one of them is explored.
+ * The state of all agents without what no later command can distinguish: times become "past" or a rank in the future,
+ * ids and run numbers become indexes, and what has ended is dropped. Two states with the same canonical state have the
+ * same future, so only one of them is explored.
  */
-export function situationOf(histories: Histories, now: string): string {
+export function canonicalStateOf(histories: Histories, now: string): string {
   const times = futureTimes(histories, now);
-  const agents = [...histories.values()].map((history) => situationOfAgent(history, histories, times));
+  const agents = [...histories.values()].map((history) => canonicalAgent(history, histories, times));
   return createHash('md5').update(agents.sort().join('\n')).digest('base64');
 }
 
@@ -26,7 +26,7 @@ function futureTimes(histories: Histories, now: string): Times {
   return (time) => (time === null ? '-' : (ranks.get(time) ?? '0'));
 }
 
-function situationOfAgent(history: AgentHistory, histories: Histories, times: Times): string {
+function canonicalAgent(history: AgentHistory, histories: Histories, times: Times): string {
   const { agent, checklist } = history;
   const { memory } = agent;
   const run = history.runs.at(-1) ?? null;

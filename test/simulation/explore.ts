@@ -3,13 +3,13 @@ import { spawnAgent } from '../../packages/service/src/domain/commands/spawn-age
 import { type AgentCommand, decide, needsOf } from '../../packages/service/src/domain/decide.ts';
 import type { Decision } from '../../packages/service/src/domain/decision.ts';
 import { type Change, childView, LoadedAgents } from '../../packages/service/src/domain/loaded-agents.ts';
-import { situationOf } from './canonical.ts';
+import { canonicalStateOf } from './canonical.ts';
 import { type AgentHistory, type Histories, recorded, wholeState } from './history.ts';
 import { checkAgent, checkTrees } from './invariants.ts';
 import { type Act, otherSteps, type PossibleStep, stepsFor } from './possible-steps.ts';
 import { overridesById, spawn } from './samples.ts';
 import { checkStep } from './step-invariants.ts';
-import { Broken, TimelineAudit } from './timeline-audit.ts';
+import { TimelineAudit, Violation } from './timeline-audit.ts';
 
 /** All agents at one moment. */
 interface Snapshot {
@@ -80,10 +80,10 @@ export function explore(walks: readonly Walk[]): Exploration {
           for (const step of possible) {
             const reached = attempt(place, step, broken);
             if (!reached || isLast) continue;
-            const situation = situationOf(reached.histories, iso(reached.nowMs));
-            if (seen.has(situation)) continue;
-            seen.add(situation);
-            states.add(situation);
+            const canonical = canonicalStateOf(reached.histories, iso(reached.nowMs));
+            if (seen.has(canonical)) continue;
+            seen.add(canonical);
+            states.add(canonical);
             next.push({ ...reached, previous: place, step: step.name });
           }
         }
@@ -127,7 +127,7 @@ function attempt(place: Place, step: PossibleStep, broken: Map<string, BrokenSeq
   try {
     return take(place, step);
   } catch (error) {
-    const kind = `${error instanceof Broken ? error.invariant : 'Crash'} ${step.name}`;
+    const kind = `${error instanceof Violation ? error.invariant : 'Crash'} ${step.name}`;
     if (!broken.has(kind))
       broken.set(kind, { message: String(error), sequence: [...sequenceTo(place), step.name] });
     return null;

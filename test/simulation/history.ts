@@ -2,7 +2,7 @@ import type { Task } from '@muster/sdk/contract';
 import type { Agent, AgentState, Entry, FollowUp, Run } from '../../packages/service/src/domain/agent.ts';
 import type { Change } from '../../packages/service/src/domain/loaded-agents.ts';
 
-/** One agent as the store has it, with everything that ever happened to it. Values are never changed in place. */
+/** One agent as the store has it, with its whole history. Values are never changed in place. */
 export interface AgentHistory {
   readonly agent: Agent;
   readonly checklist: readonly Task[];
@@ -42,7 +42,7 @@ function runsAfter(runs: readonly Run[], before: Run | null, after: Run | null):
   return [...runs.filter((run) => run.number !== after.number), after];
 }
 
-/** What a command would be given if everything were loaded. */
+/** The state with everything loaded. */
 export const wholeState = (history: AgentHistory): AgentState => ({
   agent: history.agent,
   run: history.runs.at(-1) ?? null,

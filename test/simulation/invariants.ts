@@ -4,20 +4,20 @@ import { type AgentHistory, type Histories, inState } from './history.ts';
 import { holds, type TimelineAudit } from './timeline-audit.ts';
 
 /**
- * What must hold of every agent and of every tree at every commit, stated over the whole history and without the
- * help of the code that is under test. What must hold of one step stands in `step-invariants.ts`.
+ * What must hold of every agent and of every tree at every commit, checked over the whole history and without the code
+ * under test. What must hold of one step is in `step-invariants.ts`.
  */
 export function checkAgent(history: AgentHistory, audit: TimelineAudit, now: string): void {
   const name = history.agent.path.join('/');
   audit.atCommit();
-  checkBooks(name, history, audit);
+  checkCounts(name, history, audit);
   checkRuns(name, history);
   checkPhase(name, history);
   checkClaimable(name, history, now);
   checkEphemeral(name, history);
 }
 
-/** Tasks that live for one batch are gone with it. */
+/** Ephemeral tasks are removed with their batch. */
 function checkEphemeral(name: string, { agent, runs, checklist }: AgentHistory): void {
   const last = runs.at(-1);
   if (agent.memory.batch !== null || !last) return;
@@ -25,8 +25,8 @@ function checkEphemeral(name: string, { agent, runs, checklist }: AgentHistory):
   holds(left.length === 0, 'EphemeralLeave', () => `${name} keeps ${left} after ${last.outcome}`);
 }
 
-/** The row, the rows of the follow-ups and the timeline tell the same. */
-function checkBooks(name: string, history: AgentHistory, audit: TimelineAudit): void {
+/** The agent's row, the rows of its follow-ups and its timeline agree. */
+function checkCounts(name: string, history: AgentHistory, audit: TimelineAudit): void {
   const { agent, entries } = history;
   const queued = inState(history, 'QUEUED').sort((a, b) => a.position - b.position);
   const deferred = inState(history, 'DEFERRED');
@@ -158,14 +158,14 @@ function checkPhase(name: string, history: AgentHistory): void {
   }
 }
 
-/** It rests because it was reopened, whatever its tasks say; a message may have been deferred since. */
+/** It is idle because it was reopened, even with open tasks; a message may have been deferred since. */
 function isReopened({ entries }: AgentHistory): boolean {
   const isOther = ({ type, data }: Entry) =>
     type === 'PHASE_CHANGED' && !(data.fromReason === 'RESTING' && data.reason === 'DEFERRED');
   return isTerminal(entries.findLast(isOther)?.data.from as Phase);
 }
 
-/** Rules 6 to 11 of a run's end, as far as they speak of the agent alone. */
+/** Rules 6 to 11 of a run's end, as far as they depend on the agent alone. */
 function restReason({ agent, checklist }: AgentHistory): PhaseReason {
   const { memory } = agent;
   if (memory.blocked) return 'BLOCKED';
@@ -176,7 +176,7 @@ function restReason({ agent, checklist }: AgentHistory): PhaseReason {
   return memory.finished ? 'FINISHED' : 'RESTING';
 }
 
-/** An open task that is active, and behind no open task that is not. */
+/** An open task that is active and not blocked by an open task that is inactive. */
 function hasUnfinished(checklist: readonly Task[], activated: readonly string[]): boolean {
   const open = checklist.filter((t) => t.status.endsWith('_PENDING') || t.status.endsWith('_IN_PROGRESS'));
   const idle = new Set(
@@ -206,13 +206,13 @@ function checkClaimable(name: string, { agent, runs }: AgentHistory, now: string
     return;
   }
   if (reason === 'CHILDREN') return holds(claimableAt === null && !hasWork, 'ClaimableIffWork', wrong);
-  const mayLive = run !== null && run.goneAt === null;
+  const mayStillRun = run !== null && run.goneAt === null;
   holds(hasWork, 'ClaimableIffWork', wrong);
-  holds((reason === 'STOPPING') === mayLive, 'ClaimableIffWork', wrong);
-  holds((claimableAt === null) === mayLive, 'ClaimableIffWork', wrong);
+  holds((reason === 'STOPPING') === mayStillRun, 'ClaimableIffWork', wrong);
+  holds((claimableAt === null) === mayStillRun, 'ClaimableIffWork', wrong);
   holds(reason !== 'RETRYING' || memory.batch !== null, 'PhaseReason', wrong);
   const isLimited = memory.limitUntil !== null && memory.limitUntil > now;
-  holds(!isLimited || mayLive || claimableAt === memory.limitUntil, 'NotBefore', wrong);
+  holds(!isLimited || mayStillRun || claimableAt === memory.limitUntil, 'NotBefore', wrong);
   const isDelayed = memory.retryAt !== null && memory.retryAt > now;
   holds(!isDelayed || (reason === 'RETRYING' && claimableAt === memory.retryAt), 'NotBefore', wrong);
 }

@@ -75,7 +75,7 @@ export function memoryDatabase(tables: MemoryTables, clock: VirtualClock, faults
   return { query } as unknown as pg.Pool;
 }
 
-const mayLive = (tables: MemoryTables, runnerId: string): AgentRows[] =>
+const mayStillRun = (tables: MemoryTables, runnerId: string): AgentRows[] =>
   [...tables.agents.values()].filter(({ run }) => run?.runnerId === runnerId && run.goneAt === null);
 
 const answers: Answers = {
@@ -126,11 +126,11 @@ const answers: Answers = {
     return [];
   },
 
-  // Whatever was claimed is stored here.
+  // Every claim is stored here.
   'find-unstored': () => [],
 
   'find-held': ({ tables }, runnerId) =>
-    mayLive(tables, runnerId).flatMap(({ agent, run }) =>
+    mayStillRun(tables, runnerId).flatMap(({ agent, run }) =>
       run ? [{ tenant: agent.tenant, agent: agent.id, number: run.number, state: run.state }] : [],
     ),
 
@@ -240,6 +240,8 @@ function workRow(tables: MemoryTables, clock: VirtualClock, tenant: number, pool
 }
 
 function stopRow(tables: MemoryTables, id: string): TickRow[] {
-  const hasStop = mayLive(tables, id).some(({ run }) => run?.state === 'STOPPING' || run?.state === 'ENDED');
+  const hasStop = mayStillRun(tables, id).some(
+    ({ run }) => run?.state === 'STOPPING' || run?.state === 'ENDED',
+  );
   return hasStop ? [row('stop', { id })] : [];
 }

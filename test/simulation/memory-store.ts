@@ -14,17 +14,17 @@ import type { AgentRows, MemoryTables } from './memory-tables.ts';
 import { holds } from './timeline-audit.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
-/** How a transaction goes wrong, or does not. */
+/** How a transaction fails, if it does. */
 export type TransactionFault = 'none' | 'refused' | 'aborted' | 'unknown, committed' | 'unknown, lost';
 
-/** What a node's connection to the store does to it. */
+/** The faults and the latency of a node's connection to the store. */
 export interface ConnectionFaults {
   isAlive(): boolean;
   latencyMs(): number;
   fault(): TransactionFault;
 }
 
-/** Never comes back: the process that waits for it is dead. */
+/** Never resolves: the process that waits for it has crashed. */
 const never = <T>(): Promise<T> => new Promise<T>(() => {});
 
 /**
@@ -53,18 +53,18 @@ export class MemoryStore implements AgentStore {
   async transaction<T>(work: (transaction: AgentTransaction) => Promise<T>): Promise<T> {
     const faults = this.#faults;
     const fault = faults.fault();
-    await this.#travel();
+    await this.#delayed();
     if (fault === 'refused') throw new Error('the store refuses connections');
-    const transaction = new MemoryTransaction(this.#tables, this.#clock, this.#locks, () => this.#travel());
+    const transaction = new MemoryTransaction(this.#tables, this.#clock, this.#locks, () => this.#delayed());
     this.#open.add(transaction);
     try {
       const result = await work(transaction);
-      await this.#travel();
+      await this.#delayed();
       if (fault === 'aborted') throw new Error('the connection broke before COMMIT');
       if (fault === 'unknown, lost') throw new CommitUnknownError('the connection broke during COMMIT');
       this.#tables.commit(transaction.changes, transaction.newReplies, this.#clock.now);
       transaction.release();
-      await this.#travel();
+      await this.#delayed();
       if (fault === 'unknown, committed') throw new CommitUnknownError('the connection broke during COMMIT');
       return result;
     } finally {
@@ -73,13 +73,13 @@ export class MemoryStore implements AgentStore {
     }
   }
 
-  /** The node is dead: the server ends its sessions, which rolls back what was open. */
+  /** The node has crashed: the server ends its sessions, which rolls back open transactions. */
   endSessions(): void {
     for (const transaction of this.#open) transaction.release();
   }
 
-  /** To the store or back. A node that died meanwhile is not there to see it. */
-  async #travel(): Promise<void> {
+  /** One way to the store or back. Never resolves if the node crashed meanwhile. */
+  async #delayed(): Promise<void> {
     const ms = this.#faults.latencyMs();
     if (ms > 0) await this.#clock.delay(ms);
     if (!this.#faults.isAlive()) await never();
@@ -92,8 +92,8 @@ class MemoryTransaction implements AgentTransaction {
   readonly #tables: MemoryTables;
   readonly #clock: VirtualClock;
   readonly #locks: Map<string, object>;
-  readonly #travel: () => Promise<void>;
-  readonly #mine = new Set<string>();
+  readonly #delayed: () => Promise<void>;
+  readonly #locked = new Set<string>();
   /** Statements of one transaction are carried out in the order in which they were sent. */
   #sent: Promise<void> = Promise.resolve();
 
@@ -101,17 +101,17 @@ class MemoryTransaction implements AgentTransaction {
     tables: MemoryTables,
     clock: VirtualClock,
     locks: Map<string, object>,
-    travel: () => Promise<void>,
+    delayed: () => Promise<void>,
   ) {
     this.#tables = tables;
     this.#clock = clock;
     this.#locks = locks;
-    this.#travel = travel;
+    this.#delayed = delayed;
   }
 
   release(): void {
-    for (const id of this.#mine) if (this.#locks.get(id) === this) this.#locks.delete(id);
-    this.#mine.clear();
+    for (const id of this.#locked) if (this.#locks.get(id) === this) this.#locks.delete(id);
+    this.#locked.clear();
   }
 
   async now(): Promise<string> {
@@ -119,10 +119,10 @@ class MemoryTransaction implements AgentTransaction {
     return this.#clock.now;
   }
 
-  /** As one statement does it: rows are found in a snapshot, and locked a moment later as they then stand. */
+  /** As one statement does it: rows are found in a snapshot and locked later in their current state. */
   async lock(wanted: readonly Wanted[]): Promise<Found[]> {
     const found: { want: number; rows: AgentRows }[] = [];
-    this.#sent = this.#inTwoMoments(() => {
+    this.#sent = this.#findThenLock(() => {
       for (const [want, one] of wanted.entries())
         for (const rows of this.#find(one)) found.push({ want, rows });
     });
@@ -133,26 +133,26 @@ class MemoryTransaction implements AgentTransaction {
       id: agent.id,
       parent: agent.parent,
       root: agent.root,
-      locked: this.#take(agent.id),
+      locked: this.#tryLock(agent.id),
     }));
   }
 
   async lockTree(key: AgentKey): Promise<{ key: AgentKey; locked: boolean }[]> {
     let found: AgentRows[] = [];
-    await this.#inTwoMoments(() => {
+    await this.#findThenLock(() => {
       const all = [...this.#tables.agents.values()];
       found = all.filter(({ agent }) => agent.ancestors.includes(key.id) && !isTerminal(agent.phase));
     });
     return found.map(({ agent }) => ({
       key: { tenant: agent.tenant, id: agent.id },
-      locked: this.#take(agent.id),
+      locked: this.#tryLock(agent.id),
     }));
   }
 
-  async #inTwoMoments(look: () => void): Promise<void> {
-    await this.#travel();
+  async #findThenLock(look: () => void): Promise<void> {
+    await this.#delayed();
     look();
-    await this.#travel();
+    await this.#delayed();
   }
 
   async agents(keys: readonly AgentKey[]) {
@@ -204,7 +204,7 @@ class MemoryTransaction implements AgentTransaction {
   }
 
   async lockReplies(keys: readonly { readonly keyId: string; readonly key: string }[]) {
-    return keys.map(({ keyId, key }) => this.#take(`reply ${keyId}/${key}`));
+    return keys.map(({ keyId, key }) => this.#tryLock(`reply ${keyId}/${key}`));
   }
 
   async replies(keys: readonly { readonly keyId: string; readonly key: string }[]) {
@@ -216,7 +216,7 @@ class MemoryTransaction implements AgentTransaction {
   save(changes: readonly Change[], replies: readonly StoredReply[]): void {
     const made = new Set(changes.filter((c) => c.before === null).map((c) => c.after.agent.id));
     for (const { id, path } of changes.map((c) => c.after.agent)) {
-      const isMine = this.#mine.has(id) || made.has(id);
+      const isMine = this.#locked.has(id) || made.has(id);
       holds(isMine, 'LockedWrites', () => `${path} was written without its lock`);
     }
     this.changes.push(...changes);
@@ -229,11 +229,11 @@ class MemoryTransaction implements AgentTransaction {
     return rows?.agent.tenant === want.key.tenant ? [rows] : [];
   }
 
-  #take(id: string): boolean {
+  #tryLock(id: string): boolean {
     const holder = this.#locks.get(id);
     if (holder !== undefined && holder !== this) return false;
     this.#locks.set(id, this);
-    this.#mine.add(id);
+    this.#locked.add(id);
     return true;
   }
 

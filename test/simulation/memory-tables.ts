@@ -35,7 +35,7 @@ export interface CommittedAgent {
   readonly change: Change;
 }
 
-/** What is durable. Only a commit changes it, all at once, and every commit is checked. */
+/** The stored rows. Only a commit changes them, atomically, and every commit is checked. */
 export class MemoryTables {
   readonly agents = new Map<string, AgentRows>();
   readonly replies = new Map<string, StoredReply>();
@@ -45,7 +45,7 @@ export class MemoryTables {
   commits = 0;
   /** Sees each change as it becomes durable. */
   onChange: (committed: CommittedAgent) => void = () => {};
-  /** A commit that breaks an invariant fails the simulation, whatever the code under test makes of the error. */
+  /** A commit that violates an invariant fails the simulation, even if the code under test catches the error. */
   onBroken: (error: unknown) => void = () => {};
   readonly #byPath = new Map<string, AgentRows[]>();
   readonly #holders = new Map<string, string>();
@@ -162,7 +162,7 @@ export class MemoryTables {
   }
 }
 
-/** Runners count in it: the run, and the report. What was said later is never replaced by what was said before. */
+/** Runners report the numbers of the run and of the report here. A later report is never replaced by an earlier one. */
 function checkUnpushed(before: Agent, after: Agent): void {
   const [was, is] = [before.unpushed ?? { commits: 0, files: 0 }, after.unpushed ?? { commits: 0, files: 0 }];
   holds(

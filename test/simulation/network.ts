@@ -7,7 +7,7 @@ import type { Simulation } from './simulation.ts';
  */
 const noReply = new Error('no reply');
 
-/** Requests and replies are lost, late, doubled and out of order; retries are the caller's business. */
+/** Loses, delays, duplicates and reorders requests and replies; callers retry. */
 export class Network {
   readonly #simulation: Simulation;
 

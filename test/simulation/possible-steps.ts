@@ -9,7 +9,7 @@ import { claimingRunner, ended, followUp, report, settingId, spawn, task } from 
 const minuteMs = 60_000;
 const runner = 'runner-1';
 
-/** What can be done next; the name is what a failing sequence is printed with. */
+/** A possible next step; a failing sequence is printed by these names. */
 export interface PossibleStep {
   readonly name: string;
   readonly act: Act;
@@ -20,12 +20,12 @@ export type Act =
   | { readonly type: 'spawn'; readonly command: SpawnAgent }
   | { readonly type: 'pass'; readonly ms: number };
 
-/** Every command on one agent, with the ids and numbers that make it hit or miss. */
+/** Every command on one agent, with ids and numbers that match and that do not. */
 export function stepsFor(history: AgentHistory, nowMs: number): PossibleStep[] {
   const { agent, entries, checklist } = history;
   const run = history.runs.at(-1) ?? null;
   const label = agent.path.join('/');
-  // The count of entries is a fresh number, and the same wherever the same things have happened.
+  // The number of entries is new after each change, and equal after equal sequences.
   const fresh = `${entries.length}`;
   const later = new Date(nowMs + minuteMs).toISOString();
   const undelivered = [...history.followUps.values()]
@@ -35,16 +35,16 @@ export function stepsFor(history: AgentHistory, nowMs: number): PossibleStep[] {
   const runId = run?.number ?? 0;
   const next = (run?.reports ?? 0) + 1;
   const unpushed = { commits: runId, files: next, isSaved: next % 2 === 0 };
-  const word = (fields: Parameters<typeof report>[3]) =>
+  const reportOf = (fields: Parameters<typeof report>[3]) =>
     report(run?.runnerId ?? runner, runId, next, { unpushed, ...fields });
   const commands: [string, AgentCommand | null][] = [
     ['queue', followUp(`plain-${fresh}`)],
-    ['preempt', followUp(`cut-${fresh}`, { preempt: true })],
+    ['preempt', followUp(`preempt-${fresh}`, { preempt: true })],
     ['defer', followUp(`later-${fresh}`, { deliverAt: later })],
     ['queue with a setting', followUp(settingId(fresh))],
     ['queue with a task', followUp(`task-${fresh}`, { tasks: [task(`t-${fresh}`, { ephemeral: true })] })],
-    ['queue again', again(history)],
-    ['queue other words under a known id', again(history, 'other')],
+    ['queue again', repeatNewest(history)],
+    ['queue other content under a known id', repeatNewest(history, 'other')],
     ['replace the first', replace(undelivered[0], { digest: fresh })],
     ['replace the first by a deferred one', replace(undelivered[0], { digest: fresh, deliverAt: later })],
     ['replace a delivered one', replace(delivered, { digest: fresh })],
@@ -58,27 +58,30 @@ export function stepsFor(history: AgentHistory, nowMs: number): PossibleStep[] {
     ['early stop-kill', { type: 'stop', runId: runId + 1, kind: 'KILL' }],
     ['kill', { type: 'kill' }],
     ['claim', claimingRunner(runner, 'home')],
-    ['started', word({ started: true })],
+    ['started', reportOf({ started: true })],
     ['ask', { type: 'ask', runId, question: 'which?' }],
     ['finish', { type: 'finish', runId, text: '' }],
     ['stale ask', { type: 'ask', runId: runId - 1, question: 'which?' }],
     ['stale finish', { type: 'finish', runId: runId - 1, text: 'no' }],
-    ['completed', word({ end: ended('COMPLETED') })],
-    ['asked', word({ end: ended('COMPLETED', { question: 'which?' }) })],
-    ['finished', word({ end: ended('COMPLETED', { finished: true }) })],
-    ['interrupted', word({ end: ended('INTERRUPTED') })],
-    ['say that it failed', { type: 'fail', runId, message: 'no way' }],
-    ['failed for good', word({ end: failed('REHEARSED_FAILURE') })],
-    ['stumbled', word({ end: failed('GIT_UNREACHABLE') })],
-    ['failed', word({ end: failed('PROVIDER_KEY_REFUSED') })],
+    ['completed', reportOf({ end: ended('COMPLETED') })],
+    ['asked', reportOf({ end: ended('COMPLETED', { question: 'which?' }) })],
+    ['finished', reportOf({ end: ended('COMPLETED', { finished: true }) })],
+    ['interrupted', reportOf({ end: ended('INTERRUPTED') })],
+    ['declare failed', { type: 'fail', runId, message: 'no way' }],
+    ['failed for good', reportOf({ end: failed('REHEARSED_FAILURE') })],
+    ['failed for now', reportOf({ end: failed('GIT_UNREACHABLE') })],
+    ['failed', reportOf({ end: failed('PROVIDER_KEY_REFUSED') })],
     ['retry', { type: 'retry' }],
     ['reopen', { type: 'reopen' }],
-    ['parked', word({ end: ended('PARKED', { limitUntil: later }) })],
-    ['handed back', word({ end: ended('HANDED_BACK') })],
-    ['repeated report', { ...word({ started: true, end: ended('FAILED') }), report: next - 1 }],
-    ['stale report', { ...word({ started: true, end: ended('FAILED') }), runId: runId - 1 }],
-    ['report of a stranger', { ...word({ started: true, end: ended('FAILED'), gone: true }), runnerId: 'x' }],
-    ['gone', word({ gone: true })],
+    ['parked', reportOf({ end: ended('PARKED', { limitUntil: later }) })],
+    ['handed back', reportOf({ end: ended('HANDED_BACK') })],
+    ['repeated report', { ...reportOf({ started: true, end: ended('FAILED') }), report: next - 1 }],
+    ['stale report', { ...reportOf({ started: true, end: ended('FAILED') }), runId: runId - 1 }],
+    [
+      'report of another runner',
+      { ...reportOf({ started: true, end: ended('FAILED'), gone: true }), runnerId: 'x' },
+    ],
+    ['gone', reportOf({ gone: true })],
     ['lose', { type: 'lose', runId }],
     ['stale lose', { type: 'lose', runId: runId - 1 }],
     ['due', { type: 'due' }],
@@ -101,12 +104,12 @@ export function stepsFor(history: AgentHistory, nowMs: number): PossibleStep[] {
 
 const failed = (code: string) => ended('FAILED', { error: { code, message: 'no' } });
 
-/** Repeats the newest message that is still known, as a client does that never saw the reply. */
-function again(history: AgentHistory, digest?: string): AgentCommand | null {
+/** Repeats the newest message, as a client does that got no reply. */
+function repeatNewest(history: AgentHistory, digest?: string): AgentCommand | null {
   const newest = [...history.followUps.values()].at(-1);
   if (!newest) return null;
   const same = followUp(newest.id, { deliverAt: newest.deliverAt, digest: digest ?? newest.digest });
-  return { ...same, tasks: newest.tasks, preempt: newest.id.startsWith('cut-') };
+  return { ...same, tasks: newest.tasks, preempt: newest.id.startsWith('preempt-') };
 }
 
 const replace = (known: FollowUp | undefined, fields: Partial<QueueFollowUp>): AgentCommand | null =>
@@ -124,7 +127,7 @@ function updateFirst(
   return { type: 'updateTask', id: open.id, status };
 }
 
-/** The commands that are not about one agent that is there. */
+/** The steps that are not commands on an existing agent. */
 export function otherSteps(root: AgentHistory, children: readonly AgentHistory[]): PossibleStep[] {
   const id = `child-${children.length}`;
   const child = spawn(id, [...root.agent.path, 'c'], [task('once', { ephemeral: true })]);

@@ -40,7 +40,7 @@ export const spawn = (id: string, path: readonly string[], tasks: readonly Task[
   warning: '',
 });
 
-/** A follow-up whose id begins with this overrides a setting; the audit goes by that. */
+/** The id of a follow-up that changes a setting begins with this, so that the audit can recognise it. */
 const settingPrefix = 'set-';
 export const overridesById = (followUpId: string): boolean => followUpId.startsWith(settingPrefix);
 export const settingId = (id: string): string => `${settingPrefix}${id}`;
@@ -50,7 +50,7 @@ export const followUp = (followUpId: string, fields: Partial<QueueFollowUp> = {}
   followUpId,
   description: 'go on',
   tasks: [],
-  // A value of its own: one that is in force already would not begin a batch.
+  // A new value: one that is already in force would not start a batch.
   change: overridesById(followUpId) ? { outputSchema: followUpId } : {},
   preempt: false,
   replace: false,

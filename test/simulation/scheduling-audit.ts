@@ -15,12 +15,12 @@ interface OpenPoll {
   isAlone: boolean;
 }
 
-/** What a poll that failed has sent may still be committed for so long. */
+/** How long the transaction of a failed poll may still commit. */
 const afterFailureMs = 20_000;
-/** Work that a poll must have seen was there for longer than any statement takes. */
+/** Longer than any statement takes: a poll must have seen work that is older. */
 const seenMs = 3_000;
 
-/** Checks that claims keep the limits of runners and pools, and that no agent waits beside a free slot. */
+/** Checks that claims keep the limits of runners and pools, and that no agent waits while a slot is free. */
 export class SchedulingAudit {
   readonly #simulation: Simulation;
   readonly #open = new Set<OpenPoll>();

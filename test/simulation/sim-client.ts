@@ -6,13 +6,13 @@ import type { AgentRows } from './memory-tables.ts';
 import { followUp, identity, settingId, spawn, task } from './samples.ts';
 import type { SimNode } from './sim-node.ts';
 import type { Simulation, Waiter } from './simulation.ts';
-import { Broken, holds } from './timeline-audit.ts';
+import { holds, Violation } from './timeline-audit.ts';
 
 const maxLive = 14;
 /** Of BACKEND_A, as the rehearsal model that other agents have. */
 const realModel = 'claude-sonnet-4-5';
 
-/** A client that asks for all sorts of things, repeats what was not answered, and believes what it was told. */
+/** A client that sends random requests, retries those without a reply, and checks the replies. */
 export class SimClient {
   readonly #simulation: Simulation;
   readonly #name: string;
@@ -23,7 +23,7 @@ export class SimClient {
     this.#name = name;
   }
 
-  async live(): Promise<void> {
+  async run(): Promise<void> {
     const { clock, random } = this.#simulation;
     while (this.#simulation.hasFaults) {
       await clock.delay(random.between(5, 600));
@@ -58,7 +58,7 @@ export class SimClient {
     return this.#wait(target);
   }
 
-  /** Asks until there is an answer, or gives up; an answer is what the node said, whatever it was. */
+  /** Retries until there is a reply, which may be a refusal, or gives up. */
   async #ask<T>(handle: (node: SimNode) => Promise<T>): Promise<T | null> {
     const { network, random } = this.#simulation;
     for (let attempt = random.between(1, 5); attempt > 0; attempt -= 1) {
@@ -123,7 +123,7 @@ export class SimClient {
       if (isRefusal(reply)) {
         const isLost = isFree && stored !== undefined && reply.status === 'ALREADY_EXISTS';
         if (isLost)
-          this.#simulation.fail(new Broken('Replay', `the spawn ${key} succeeded, a retry was refused`));
+          this.#simulation.fail(new Violation('Replay', `the spawn ${key} succeeded, a retry was refused`));
         return reply;
       }
       seen.add(reply);
@@ -142,7 +142,7 @@ export class SimClient {
   }
 
   async #queue(target: AgentRows): Promise<void> {
-    const { random, clock, tables, asked } = this.#simulation;
+    const { random, clock, tables, requested } = this.#simulation;
     const isSetting = random.chance(0.15);
     const followUpId = isSetting ? settingId(this.#fresh()) : this.#fresh();
     const preempt = random.chance(0.15);
@@ -151,7 +151,7 @@ export class SimClient {
     const tasks = random.chance(0.15) ? [task(`${followUpId}-task`, { ephemeral: random.chance(0.5) })] : [];
     const wanted = this.#wanted(target);
     const path = target.agent.path.join('/');
-    if (preempt) asked.add(`preempt ${path}`);
+    if (preempt) requested.add(`preempt ${path}`);
     await this.#ask(async (node) => {
       const command = followUp(followUpId, { preempt, deliverAt, tasks });
       const reply = await node.transact.command<{ followUpId: string }>(wanted, command);
@@ -171,21 +171,21 @@ export class SimClient {
     return random.pick([...target.audit.undelivered.keys()]) ?? 'none';
   }
 
-  /** Most stops mean the run that is live now; some come late or early. */
+  /** Most stops are for the live run; some are for the one before. */
   async #stop(target: AgentRows): Promise<void> {
-    const { random, asked } = this.#simulation;
+    const { random, requested } = this.#simulation;
     const runId = target.agent.runCount - (random.chance(0.3) ? 1 : 0);
     const kind = random.chance(0.6) ? 'INTERRUPT' : 'KILL';
     const { tenant, id } = target.agent;
-    asked.add(`stop ${id}/${runId}`);
+    requested.add(`stop ${id}/${runId}`);
     const key = { tenant, id };
     await this.#ask((node) => node.transact.command({ key }, { type: 'stop', runId, kind }));
   }
 
   async #kill(target: AgentRows): Promise<void> {
-    const { tables, asked } = this.#simulation;
+    const { tables, requested } = this.#simulation;
     const { tenant, id } = target.agent;
-    asked.add(`kill ${id}`);
+    requested.add(`kill ${id}`);
     await this.#ask(async (node) => {
       const reply: unknown | Refusal = await node.transact.command({ key: { tenant, id } }, { type: 'kill' });
       if (isRefusal(reply)) return reply;
@@ -203,7 +203,7 @@ export class SimClient {
     });
   }
 
-  /** Whoever is BLOCKED or RETRYING, if anybody is. */
+  /** Retries an agent that is BLOCKED or RETRYING, if there is one. */
   async #retry(): Promise<void> {
     const { random, tables } = this.#simulation;
     const waiting = [...tables.agents.values()].filter(
@@ -229,7 +229,7 @@ export class SimClient {
     await this.#command(target, { type: 'updateTask', id, status });
   }
 
-  /** As `Control.wait`: watch first, then look, and believe whichever says that the agent needs attention. */
+  /** As `Control.wait`: watches first, then reads; ends when either shows that the agent needs attention. */
   async #wait({ agent }: AgentRows): Promise<void> {
     const { nodes, random, clock, tables, waiters } = this.#simulation;
     const node = random.pick(nodes);

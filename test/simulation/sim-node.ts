@@ -24,10 +24,10 @@ interface InFlight {
   readonly sentMs: number;
 }
 
-/** A broken invariant has to reach the simulation, not end an agent. */
+/** A violated invariant must fail the simulation, not block an agent. */
 const unguarded: BlockOnStateError = (_subject, work) => work();
 
-/** One life of a node: the real group commit, runner protocol, timers and wake-ups on the simulated store. */
+/** One process of a node: the real group commit, runner protocol, timers and wake-ups on the simulated store. */
 export class SimNode {
   readonly transact: Transact;
   readonly wakes = new Wakes();
@@ -74,7 +74,7 @@ export class SimNode {
       wakes: this.wakes,
       log: { warn: () => {} } as unknown as Log,
     });
-    this.wakes.onChanges = (changes) => this.#tellOthers(changes);
+    this.wakes.onChanges = (changes) => this.#notifyOthers(changes);
     this.#timers.start();
   }
 
@@ -88,7 +88,7 @@ export class SimNode {
     this.#store.endSessions();
   }
 
-  /** Most statements are quick; with faults a few are slow enough for an impatient client to ask again meanwhile. */
+  /** Most statements are fast; with faults a few are so slow that clients retry meanwhile. */
   #latencyMs(): number {
     const { hasFaults, random } = this.#simulation;
     if (hasFaults && random.chance(0.01)) return random.between(50, 600);
@@ -103,7 +103,7 @@ export class SimNode {
     );
   }
 
-  /** Nothing may be told that is not durable. */
+  /** Effects are performed only for changes that are stored. */
   #perform(effects: readonly Effect[]): void {
     const { tables } = this.#simulation;
     for (const effect of effects) {
@@ -120,8 +120,8 @@ export class SimNode {
     this.wakes.perform(effects);
   }
 
-  /** A notification between nodes, which may be late or never come. */
-  #tellOthers(changes: CommittedChanges): void {
+  /** A notification between nodes, which may be late or lost. */
+  #notifyOthers(changes: CommittedChanges): void {
     const { nodes, random, clock, tables } = this.#simulation;
     for (const other of nodes) {
       if (other === this || random.chance(this.#simulation.notificationLoss)) continue;
@@ -137,7 +137,7 @@ export class SimNode {
     }
   }
 
-  /** An agent that is there is found, however busy it is. */
+  /** An agent that exists is found, even if it is locked. */
   #checkFound(target: Wanted, reply: unknown): void {
     if (!isRefusal(reply) || !('key' in target) || reply.message !== 'the agent does not exist') return;
     const isThere = this.#simulation.tables.agents.has(target.key.id);

@@ -17,7 +17,7 @@ const principal: Principal = {
   agent: null,
 };
 
-/** Runs that a runner may have at a time. One of the two plays every model in its slots for rehearsals. */
+/** Runs that a runner may have at a time. One of the two rehearses every model. */
 const slotsOf = {
   'home-0': { real: 2, rehearsed: 1, rehearses: false },
   'home-1': { real: 0, rehearsed: 3, rehearses: true },
@@ -27,22 +27,22 @@ export type RunnerName = keyof typeof slotsOf;
 /** By its own clock a runner stops acting this much before its lease ends. */
 const marginMs = 500;
 
-/** What a runner knows of one run. It is listed in polls until its end is acknowledged. */
+/** A run as its runner sees it. It is listed in polls until its end is acknowledged. */
 interface Process {
   readonly agentKey: string;
   readonly runId: number;
   readonly slot: 'real' | 'rehearsed';
   reports: number;
   stop: '' | 'INTERRUPT' | 'KILL';
-  /** Still does something; an end that was sent is the end. */
+  /** False after the end of the run was sent. */
   isActing: boolean;
 }
 
-/** A runner that keeps the protocol: it acts only under its lease, repeats what was not acknowledged, and crashes. */
+/** A runner that follows the protocol: it acts only under its lease, repeats what was not acknowledged, and crashes. */
 export class SimRunner {
   readonly id: string;
   readonly name: RunnerName;
-  readonly life: number;
+  readonly starts: number;
   isAlive = true;
   readonly #simulation: Simulation;
   readonly #processes = new Map<string, Process>();
@@ -50,11 +50,11 @@ export class SimRunner {
   #trustedUntilMs = 0;
   #pausedUntilMs = 0;
 
-  constructor(simulation: Simulation, name: RunnerName, life: number) {
+  constructor(simulation: Simulation, name: RunnerName, starts: number) {
     this.#simulation = simulation;
     this.name = name;
-    this.life = life;
-    this.id = `${name}.${life}`;
+    this.starts = starts;
+    this.id = `${name}.${starts}`;
   }
 
   crash(): void {
@@ -72,20 +72,20 @@ export class SimRunner {
     return [...this.#processes.values()].some((p) => p.agentKey === agentKey && p.isActing);
   }
 
-  async live(): Promise<void> {
+  async run(): Promise<void> {
     const { clock, random } = this.#simulation;
-    while (this.#isOn()) {
-      await this.#resumed();
+    while (this.#isRunning()) {
+      await this.#waitWhilePaused();
       this.#dropWithoutLease();
       const sentMs = clock.nowMs;
       const reply = await this.#poll().catch(() => null);
-      await this.#resumed();
-      if (!this.#isOn()) return;
+      await this.#waitWhilePaused();
+      if (!this.#isRunning()) return;
       if (!reply || isRefusal(reply)) {
         await clock.delay(random.between(10, 300));
         continue;
       }
-      // What ended with the old lease does not come back with the new one.
+      // Runs that ended with the old lease stay ended under the new one.
       this.#dropWithoutLease();
       this.#trustedUntilMs = sentMs + reply.leaseMs - marginMs;
       this.#dropWithoutLease();
@@ -93,22 +93,22 @@ export class SimRunner {
         const process = this.#processes.get(`${agentKey}/${runId}`);
         if (process && kind !== '') process.stop = kind;
       }
-      for (const claim of reply.claims) this.#begin(claim);
-      // A real runner polls again as soon as it has an answer; a little pause keeps the simulation finite.
+      for (const claim of reply.claims) this.#startRun(claim);
+      // A real runner polls again immediately; a short pause limits the number of steps.
       await clock.delay(random.between(1, 20));
     }
   }
 
-  #isOn(): boolean {
+  #isRunning(): boolean {
     return this.isAlive && !this.#simulation.isOver;
   }
 
-  async #resumed(): Promise<void> {
+  async #waitWhilePaused(): Promise<void> {
     const { clock } = this.#simulation;
     while (clock.nowMs < this.#pausedUntilMs) await clock.delay(this.#pausedUntilMs - clock.nowMs);
   }
 
-  /** Without a lease nothing of it may go on. */
+  /** Without a lease no run may continue. */
   #dropWithoutLease(): void {
     if (this.#simulation.clock.nowMs >= this.#trustedUntilMs) this.#processes.clear();
   }
@@ -131,7 +131,7 @@ export class SimRunner {
       runs: running.map(({ agentKey, runId }) => ({ agentKey, runId })),
       waitMs: leaseMs / 2,
     };
-    // Sometimes it gives up before the node does: then an older poll still hangs while a newer one is answered.
+    // Sometimes it times out before the node does: then an older poll is still open while a newer one is answered.
     const timeoutMs = random.chance(0.3) ? random.between(100, 2_000) : leaseMs / 2 + 1_000;
     const { signal } = new AbortController();
     return network.call((node) => {
@@ -140,7 +140,7 @@ export class SimRunner {
     }, timeoutMs);
   }
 
-  #begin({ agentKey, runId, model }: Claim): void {
+  #startRun({ agentKey, runId, model }: Claim): void {
     const key = `${agentKey}/${runId}`;
     if (this.#processes.has(key)) return;
     const isRehearsed = slotsOf[this.name].rehearses || isRehearsalModel(model);
@@ -150,8 +150,8 @@ export class SimRunner {
     this.#simulation.start(this.#work(key, process));
   }
 
-  #isMine(key: string, process: Process): boolean {
-    return this.#isOn() && this.#processes.get(key) === process;
+  #isCurrent(key: string, process: Process): boolean {
+    return this.#isRunning() && this.#processes.get(key) === process;
   }
 
   async #work(key: string, process: Process): Promise<void> {
@@ -161,23 +161,23 @@ export class SimRunner {
     const turns = hasFaults ? random.between(1, 4) : 1;
     for (let turn = 0; isTaken && turn < turns && process.stop === ''; turn += 1) {
       await clock.delay(hasFaults ? random.between(10, 2_500) : random.between(5, 60));
-      await this.#resumed();
-      if (!this.#isMine(key, process)) return;
+      await this.#waitWhilePaused();
+      if (!this.#isCurrent(key, process)) return;
       if (random.chance(0.5)) await this.#report(key, process, { items: [{ type: 'MESSAGE', text }] });
       this.#acknowledgeChild(process);
-      this.#say(process);
+      this.#declare(process);
     }
-    if (!this.#isMine(key, process)) return;
+    if (!this.#isCurrent(key, process)) return;
     process.isActing = false;
     const last: Partial<ReportRequest> =
       process.stop === 'KILL' ? { gone: true } : { end: this.#ending(process) };
     await this.#report(key, process, last);
-    // The end was refused because the run was killed meanwhile: then all there is to say is that it is gone.
-    if (this.#isMine(key, process)) await this.#report(key, process, { gone: true });
-    if (this.#isMine(key, process)) this.#processes.delete(key);
+    // The end was refused because the run was killed meanwhile: then only the exit is reported.
+    if (this.#isCurrent(key, process)) await this.#report(key, process, { gone: true });
+    if (this.#isCurrent(key, process)) this.#processes.delete(key);
   }
 
-  /** Says one thing until it is heard. False: the run is no longer this runner's. */
+  /** Repeats a report until it is acknowledged. False: the run no longer belongs to this runner. */
   async #report(key: string, process: Process, fields: Partial<ReportRequest>): Promise<boolean> {
     const { network, clock, random } = this.#simulation;
     process.reports += 1;
@@ -186,17 +186,17 @@ export class SimRunner {
       agentKey: process.agentKey,
       runId: process.runId,
       report: process.reports,
-      // Says which report it is of: see `checkUnpushed`.
+      // The number of the report, which `checkUnpushed` compares.
       ...(process.reports % 3 > 0 && {
         unpushed: { commits: process.runId, files: process.reports, isSaved: process.reports % 2 === 0 },
       }),
       ...fields,
     };
-    while (this.#isMine(key, process)) {
+    while (this.#isCurrent(key, process)) {
       const reply = await network
         .call((node) => node.runners.report(principal, request), 2_000)
         .catch(() => null);
-      await this.#resumed();
+      await this.#waitWhilePaused();
       if (reply) return !isRefusal(reply);
       await clock.delay(random.between(10, 200));
     }
@@ -234,8 +234,8 @@ export class SimRunner {
     return { tenant: this.#simulation.tables.agents.get(id)?.agent.tenant ?? 0, id };
   }
 
-  /** Now and then an agent asks, or declares itself finished, with its own tools. */
-  #say({ agentKey, runId }: Process): void {
+  /** Sometimes an agent asks a question or finishes with its own tools. */
+  #declare({ agentKey, runId }: Process): void {
     const { network, random, hasFaults } = this.#simulation;
     if (!hasFaults || !random.chance(0.08)) return;
     const target = { key: this.#keyOf(agentKey) };
@@ -245,7 +245,7 @@ export class SimRunner {
     network.call((node) => node.transact.command(target, command), 1_000).catch(() => null);
   }
 
-  /** Now and then an agent looks at a child with its own tools. */
+  /** Sometimes an agent reads a child's status with its own tools. */
   #acknowledgeChild({ agentKey }: Process): void {
     const { tables, network, random } = this.#simulation;
     const child = tables.agents.get(agentKey)?.agent.memory.unseenChildren[0];

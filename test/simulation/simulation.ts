@@ -6,10 +6,10 @@ import { SchedulingAudit } from './scheduling-audit.ts';
 import { SimClient } from './sim-client.ts';
 import { leaseMs, SimNode } from './sim-node.ts';
 import { type RunnerName, SimRunner } from './sim-runner.ts';
-import { Broken, holds } from './timeline-audit.ts';
+import { holds, Violation } from './timeline-audit.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** Someone who waits for an agent on one node. */
+/** A wait for an agent on one node. */
 export interface Waiter {
   readonly node: SimNode;
   readonly agent: string;
@@ -17,14 +17,14 @@ export interface Waiter {
 }
 
 const startMs = Date.parse('2030-01-01T00:00:00.000Z');
-/** Long enough for every lease to end, every message to fall due and every queue to be worked off. */
+/** Long enough for every lease to expire, every message to become due and every queue to be delivered. */
 const recoveryMs = 60_000;
-/** A command may find its agent held for 10 s before it is given up. */
+/** A command on a locked agent fails after 10 s. */
 const answerMs = 15_000;
 
 /**
- * One simulated system: two nodes, two runners and three clients on one store. First a phase with faults, in which everything
- * fails that can, then a phase without, in which nobody asks for more and every agent must become idle.
+ * One simulated system: two nodes, two runners and three clients on one store. First a phase with faults, then a phase
+ * without faults and new requests, in which every agent must become idle.
  */
 export class Simulation {
   readonly random: Random;
@@ -35,8 +35,8 @@ export class Simulation {
   readonly nodes: SimNode[] = [];
   readonly runners: SimRunner[] = [];
   readonly waiters = new Set<Waiter>();
-  /** What clients have asked to be stopped, so that nothing else is. */
-  readonly asked = new Set<string>();
+  /** The stops and kills that clients have requested. */
+  readonly requested = new Set<string>();
   readonly scheduling = new SchedulingAudit(this);
   hasFaults = true;
   isOver = false;
@@ -51,7 +51,7 @@ export class Simulation {
     this.tables.onBroken = (error) => this.fail(error);
   }
 
-  /** The first failure counts: what comes after may follow from it. */
+  /** Only the first failure is kept: later ones may be its consequences. */
   fail(error: unknown): void {
     this.failure ??= error;
   }
@@ -64,9 +64,9 @@ export class Simulation {
     }
   }
 
-  /** Starts something that runs on its own; if it throws, the simulation has failed. */
-  start(life: Promise<void>): void {
-    life.catch((error) => this.fail(error));
+  /** Starts a client, a runner or a fault injector; an error in it fails the simulation. */
+  start(activity: Promise<void>): void {
+    activity.catch((error) => this.fail(error));
   }
 
   async run(): Promise<void> {
@@ -78,7 +78,7 @@ export class Simulation {
         this.nodes.push(new SimNode(this));
         this.#startRunner(i === 0 ? 'home-0' : 'home-1', 1);
       }
-      for (let i = 0; i < 3; i += 1) this.start(new SimClient(this, `client-${i}`).live());
+      for (let i = 0; i < 3; i += 1) this.start(new SimClient(this, `client-${i}`).run());
       this.start(this.#injectCrashes());
       while (this.clock.steps < this.#faultSteps && !this.failure) {
         await this.clock.step(Number.POSITIVE_INFINITY);
@@ -98,10 +98,10 @@ export class Simulation {
     const endMs = this.clock.nowMs + recoveryMs;
     this.start(this.#retryDelayed());
     while (!this.failure && (await this.clock.step(endMs)));
-    if (!this.failure) this.guard(() => this.#checkQuiet());
+    if (!this.failure) this.guard(() => this.#checkSettled());
   }
 
-  /** Passing faults are waited out for longer than the second phase lasts: somebody asks for a retry. */
+  /** The delay after temporary errors is longer than the second phase, so retries are requested. */
   async #retryDelayed(): Promise<void> {
     while (!this.isOver) {
       await this.clock.delay(5_000);
@@ -113,15 +113,15 @@ export class Simulation {
     }
   }
 
-  #startRunner(name: RunnerName, life: number): void {
-    const runner = new SimRunner(this, name, life);
+  #startRunner(name: RunnerName, starts: number): void {
+    const runner = new SimRunner(this, name, starts);
     const place = this.runners.findIndex((r) => r.name === name);
     if (place >= 0) this.runners[place] = runner;
     else this.runners.push(runner);
-    this.start(runner.live());
+    this.start(runner.run());
   }
 
-  /** Crashes and pauses. What is down when the faults end comes back by itself. */
+  /** Crashes and pauses. Crashed nodes and runners are started again, also after the faults end. */
   async #injectCrashes(): Promise<void> {
     const { random, clock } = this;
     while (this.hasFaults) {
@@ -149,7 +149,7 @@ export class Simulation {
     if (!runner?.isAlive) return;
     runner.crash();
     this.clock.after(this.random.between(50, 3 * leaseMs), () =>
-      this.#startRunner(runner.name, runner.life + 1),
+      this.#startRunner(runner.name, runner.starts + 1),
     );
   }
 
@@ -168,13 +168,22 @@ export class Simulation {
     if (!run || run === was) return;
     const name = `${agent.id}/${run.number}`;
     if (run.stop !== '' && was?.stop === '') {
-      const isAsked = this.asked.has(`stop ${name}`) || this.asked.has(`preempt ${agent.path.join('/')}`);
-      holds(isAsked, 'StaleStopHarmless', () => `nobody asked to stop run ${run.number} of ${agent.path}`);
+      const isRequested =
+        this.requested.has(`stop ${name}`) || this.requested.has(`preempt ${agent.path.join('/')}`);
+      holds(
+        isRequested,
+        'StaleStopHarmless',
+        () => `nobody requested to stop run ${run.number} of ${agent.path}`,
+      );
     }
     if (run.outcome === 'KILLED' && was?.outcome !== 'KILLED') {
-      const doomed = [agent.id, ...agent.ancestors].some((id) => this.asked.has(`kill ${id}`));
-      const isAsked = this.asked.has(`stop ${name}`) || doomed;
-      holds(isAsked, 'StaleStopHarmless', () => `nobody asked to kill run ${run.number} of ${agent.path}`);
+      const isKilled = [agent.id, ...agent.ancestors].some((id) => this.requested.has(`kill ${id}`));
+      const isRequested = this.requested.has(`stop ${name}`) || isKilled;
+      holds(
+        isRequested,
+        'StaleStopHarmless',
+        () => `nobody requested to kill run ${run.number} of ${agent.path}`,
+      );
     }
     holds(rows.runs.at(-1) === run, 'RunNumbersRise', () => `${agent.path} changed an old run`);
   }
@@ -185,13 +194,13 @@ export class Simulation {
     holds(acting.length === 0, 'OneLease', () => `${acting.map((r) => r.id)} still work on ${agent}`);
   }
 
-  #checkQuiet(): void {
+  #checkSettled(): void {
     const { clock, tables } = this;
     tables.checkAll(clock.now);
     for (const { agent, run } of tables.agents.values()) {
-      const isQuiet = needsAttention(agent.phase);
+      const isSettled = needsAttention(agent.phase);
       const wrong = () => `${agent.path} is ${agent.phase}/${agent.reason}, run ${run?.number} ${run?.state}`;
-      holds(isQuiet, 'Quiesces', wrong);
+      holds(isSettled, 'Quiesces', wrong);
       const isLate = agent.nextDeliverAt !== null && agent.nextDeliverAt < clock.now;
       holds(!isLate || isTerminal(agent.phase), 'NotBefore', () => `${agent.path} has a message that is due`);
     }
@@ -203,7 +212,7 @@ export class Simulation {
     for (const node of this.nodes) {
       const oldest = node.oldestInFlight();
       const isStuck = oldest !== null && clock.nowMs - oldest.sentMs > answerMs;
-      if (isStuck) throw new Broken('Answered', `${oldest.what} has waited since ${oldest.sentMs}`);
+      if (isStuck) throw new Violation('Answered', `${oldest.what} has waited since ${oldest.sentMs}`);
     }
   }
 }

@@ -20,7 +20,7 @@ const ids = (history: AgentHistory, state: 'QUEUED' | 'DEFERRED'): string =>
     .map((f) => f.id)
     .join();
 
-/** What must hold of one command and what came of it. */
+/** What must hold of one command and its decision. */
 export function checkStep(step: Step): void {
   const { command, decision, before, all } = step;
   const changes = 'refused' in decision ? [] : decision.changes;
@@ -57,7 +57,7 @@ export function checkStep(step: Step): void {
     case 'ask':
     case 'finish':
     case 'fail':
-      return checkSaying(step, changes.length > 0);
+      return checkDeclaration(step, changes.length > 0);
     case 'claim':
       return checkClaim(step, changes.length > 0);
     case 'lose': {
@@ -232,7 +232,7 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
   }
 }
 
-/** What no remote has is what the live run said last; nothing else changes it. */
+/** The unpushed work is what the live run reported last; nothing else changes it. */
 function checkUnpushed({ before, after, command, now }: Step): void {
   const run = before.runs.at(-1);
   const isTaken =
@@ -257,8 +257,8 @@ function checkUnpushed({ before, after, command, now }: Step): void {
   );
 }
 
-/** What a run says of itself counts of the live run alone, and shows nothing before the run has ended. */
-function checkSaying({ before, after, command }: Step, isChanged: boolean): void {
+/** Only the live run can ask, finish or fail, and the agent's phase changes only when the run ends. */
+function checkDeclaration({ before, after, command }: Step, isChanged: boolean): void {
   if (command.type !== 'ask' && command.type !== 'finish' && command.type !== 'fail') return;
   const run = before.runs.at(-1);
   const isCurrent = run?.number === command.runId && run.state !== 'ENDED';
@@ -274,7 +274,7 @@ function checkSaying({ before, after, command }: Step, isChanged: boolean): void
   holds(before.agent.reason === after.agent.reason, 'PhaseReason', () => `${command.type} moved the agent`);
 }
 
-/** Labels are for people: nothing else of the agent changes with them, and nothing is told. */
+/** Setting labels changes nothing else of the agent and adds no timeline entry. */
 function checkLabel({ before, after, command, decision }: Step): void {
   if (command.type !== 'label') return;
   const merged = { ...before.agent.labels, ...command.labels };
@@ -282,7 +282,7 @@ function checkLabel({ before, after, command, decision }: Step): void {
   const told = JSON.stringify(Object.entries(after.agent.labels));
   holds(told === JSON.stringify(expected.sort()), 'AckedIsDurable', () => `labels are ${told}`);
   holds(!('refused' in decision), 'LabelsAreApart', () => 'labels were refused');
-  // Values are never changed in place: what stayed the same is the same.
+  // Values are never changed in place, so unchanged parts are identical.
   const isSame = (['checklist', 'followUps', 'runs'] as const).every((part) => before[part] === after[part]);
   const changed = (Object.keys(after.agent) as (keyof typeof after.agent)[]).filter(
     (field) => field !== 'labels' && before.agent[field] !== after.agent[field],

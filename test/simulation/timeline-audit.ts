@@ -2,8 +2,8 @@ import { isTerminal, type Phase, type PhaseReason, type RunOutcome } from '@must
 import type { Entry } from '../../packages/service/src/domain/agent.ts';
 
 /** An invariant that does not hold, by its name in GUARANTEES.md. */
-export class Broken extends Error {
-  override readonly name = 'Broken';
+export class Violation extends Error {
+  override readonly name = 'Violation';
   readonly invariant: string;
 
   constructor(invariant: string, detail: string) {
@@ -13,7 +13,7 @@ export class Broken extends Error {
 }
 
 export function holds(condition: boolean, invariant: string, detail: () => string): void {
-  if (!condition) throw new Broken(invariant, detail());
+  if (!condition) throw new Violation(invariant, detail());
 }
 
 interface Undelivered {
@@ -32,9 +32,9 @@ const retried: readonly string[] = ['LOST', 'PARKED', 'HANDED_BACK', 'FAILED'] s
 const restedByRule: readonly string[] = ['RESTING', 'DEFERRED', 'FINISHED'] satisfies PhaseReason[];
 
 /**
- * Reads a timeline as a stranger would and keeps its own books: what was admitted, what became of it, which run was
- * live. An entry that can't follow those before it breaks an invariant; what is left at the end must be what the
- * agent's row says.
+ * Replays a timeline, independently of the code under test: which messages were admitted, delivered, cleared or removed,
+ * and which run was live. An entry that can't follow those before it violates an invariant; the result must equal the
+ * agent's row.
  */
 export class TimelineAudit {
   sequence = 0;
@@ -60,7 +60,7 @@ export class TimelineAudit {
   #preempting: string | null = null;
   /** It was BLOCKED since its last run: the next one takes everything that is queued. */
   #wasBlocked = false;
-  /** Who took the place of a kept batch and has to be queued by the same commit. */
+  /** The message that replaces an abandoned batch and must be queued by the same commit. */
   #abandonedFor: string | null = null;
   #ending = false;
   #waitedForChildren = false;
@@ -106,7 +106,7 @@ export class TimelineAudit {
     return type === 'PHASE_CHANGED' && this.phase !== 'PHASE_CANCELED' && comesBack;
   }
 
-  /** Called where a commit ends: nothing may be half done. */
+  /** Called at the end of a commit: changes of several entries must be complete. */
   atCommit(): void {
     holds(
       this.#abandonedFor === null,

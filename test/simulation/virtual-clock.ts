@@ -1,12 +1,12 @@
 interface Event {
   readonly atMs: number;
   readonly order: number;
-  readonly happen: () => void;
+  readonly callback: () => void;
   isCanceled: boolean;
 }
 
 const realSetImmediate = globalThis.setImmediate;
-/** Lets everything run that is ready to: all promises that the last event has settled, and what follows from them. */
+/** Resolves when all promise callbacks that follow from the last event have run. */
 const settled = (): Promise<void> => new Promise((resolve) => realSetImmediate(() => resolve()));
 
 /**
@@ -34,9 +34,9 @@ export class VirtualClock {
     return this.#iso;
   }
 
-  after(ms: number, happen: () => void): Event {
+  after(ms: number, callback: () => void): Event {
     this.#order += 1;
-    const event = { atMs: this.nowMs + Math.max(0, ms), order: this.#order, happen, isCanceled: false };
+    const event = { atMs: this.nowMs + Math.max(0, ms), order: this.#order, callback, isCanceled: false };
     this.#push(event);
     return event;
   }
@@ -45,7 +45,7 @@ export class VirtualClock {
     return new Promise((resolve) => this.after(ms, resolve));
   }
 
-  /** Lets the next event happen. False: there is none, or the next comes after `untilMs`. */
+  /** Lets the next event callback. False: there is none, or the next comes after `untilMs`. */
   async step(untilMs: number): Promise<boolean> {
     let event = this.#heap[0];
     while (event?.isCanceled) {
@@ -56,7 +56,7 @@ export class VirtualClock {
     this.#pop();
     this.nowMs = event.atMs;
     this.steps += 1;
-    event.happen();
+    event.callback();
     await settled();
     return true;
   }
@@ -74,7 +74,7 @@ export class VirtualClock {
       if (event) (event as Event).isCanceled = true;
     };
     Object.assign(globalThis, {
-      setTimeout: (happen: () => void, ms = 0) => this.after(ms, happen),
+      setTimeout: (callback: () => void, ms = 0) => this.after(ms, callback),
       clearTimeout: cancel,
       setInterval: () => null,
       clearInterval: cancel,
