@@ -177,7 +177,7 @@ export class ModelAgent {
   reopen(): boolean {
     if (!this.hasEnded) return true;
     if (this.phase === 'CANCELED' || this.parent?.hasEnded) return false;
-    this.#rest('RESTING');
+    this.#becomeIdle('RESTING');
     this.error = '';
     this.#finished = false;
     this.#interrupted = false;
@@ -323,7 +323,7 @@ export class ModelAgent {
     this.#isBlocked = true;
     this.#lostInARow = 0;
     this.#retries = 0;
-    this.#rest('BLOCKED');
+    this.#becomeIdle('BLOCKED');
   }
 
   /** The process of a killed turn has exited. */
@@ -363,10 +363,10 @@ export class ModelAgent {
 
   #settle(): void {
     if (this.#hasWork()) return this.#pend('STARTING');
-    if (this.#isBlocked) return this.#rest('BLOCKED');
-    if (this.#interrupted) return this.#rest('INTERRUPTED');
-    if (this.#question) return this.#rest('QUESTION');
-    if (this.tasks.some((task) => task.status === 'PENDING')) return this.#rest('TASKS_UNFINISHED');
+    if (this.#isBlocked) return this.#becomeIdle('BLOCKED');
+    if (this.#interrupted) return this.#becomeIdle('INTERRUPTED');
+    if (this.#question) return this.#becomeIdle('QUESTION');
+    if (this.tasks.some((task) => task.status === 'PENDING')) return this.#becomeIdle('TASKS_UNFINISHED');
     if (this.children.some((child) => child.works)) {
       this.phase = 'PENDING';
       this.reason = 'CHILDREN';
@@ -374,10 +374,10 @@ export class ModelAgent {
       return;
     }
     if (this.#finished && this.deferred.length === 0) return this.#finish('COMPLETED', 'FINISHED');
-    this.#rest(this.deferred.length > 0 ? 'DEFERRED' : 'RESTING');
+    this.#becomeIdle(this.deferred.length > 0 ? 'DEFERRED' : 'RESTING');
   }
 
-  #rest(reason: string): void {
+  #becomeIdle(reason: string): void {
     this.phase = 'WAITING_FOR_INPUT';
     this.reason = reason;
   }

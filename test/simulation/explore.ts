@@ -54,7 +54,7 @@ export interface Walk {
 
 /**
  * Walks breadth first, so that the first sequence that breaks something is a shortest one. Where a walk ends, states
- * need not be told apart: each was checked when it was reached.
+ * need not be distinguished: each was checked when it was reached.
  */
 export function explore(walks: readonly Walk[]): Exploration {
   const states = new Set<string>();

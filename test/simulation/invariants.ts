@@ -35,7 +35,7 @@ function checkCounts(name: string, history: AgentHistory, audit: TimelineAudit):
   holds(
     agent.phase === audit.phase && agent.reason === audit.reason,
     'TimelineOrder',
-    () => `${name} is ${agent.phase}/${agent.reason}, told ${audit.phase}/${audit.reason}`,
+    () => `${name} is ${agent.phase}/${agent.reason}, its timeline says ${audit.phase}/${audit.reason}`,
   );
   holds(
     agent.queued === queued.length,
@@ -55,7 +55,7 @@ function checkCounts(name: string, history: AgentHistory, audit: TimelineAudit):
   holds(
     deferred.every((f) => audit.undelivered.get(f.id)?.state === 'DEFERRED'),
     'NeverLost',
-    () => `${name}: ${deferred.map((f) => f.id)} are not all told as deferred`,
+    () => `${name}: ${deferred.map((f) => f.id)} are not all deferred in the timeline`,
   );
   holds(
     audit.undelivered.size === queued.length + deferred.length,
@@ -67,7 +67,7 @@ function checkCounts(name: string, history: AgentHistory, audit: TimelineAudit):
     holds(
       followUp?.state === state,
       'NeverLost',
-      () => `${name}: ${id} is ${followUp?.state}, told ${state}`,
+      () => `${name}: ${id} is ${followUp?.state}, its timeline says ${state}`,
     );
     holds(
       state !== 'DELIVERED' || followUp?.batch !== null,
@@ -183,9 +183,9 @@ function hasUnfinished(checklist: readonly Task[], activated: readonly string[])
     open.filter((t) => t.activation?.filesModified && !activated.includes(t.id)).map((t) => t.id),
   );
   for (let grew = true; grew; ) {
-    const behind = open.filter((t) => !idle.has(t.id) && t.blockedBy.some((id) => idle.has(id)));
-    for (const task of behind) idle.add(task.id);
-    grew = behind.length > 0;
+    const blocked = open.filter((t) => !idle.has(t.id) && t.blockedBy.some((id) => idle.has(id)));
+    for (const task of blocked) idle.add(task.id);
+    grew = blocked.length > 0;
   }
   return open.some((t) => !idle.has(t.id));
 }
@@ -232,7 +232,7 @@ export function checkTrees(histories: Histories): void {
       holds(!holders.has(identity), 'OneHolder', () => `${name} is held twice`);
       holders.set(identity, agent.id);
     }
-    holds(agent.current || ended, 'OneHolder', () => `${name} lost its name and lives`);
+    holds(agent.current || ended, 'OneHolder', () => `${name} was replaced and has not ended`);
     if (ended) continue;
     for (const id of agent.ancestors) {
       const above = histories.get(id)?.agent;
@@ -242,7 +242,7 @@ export function checkTrees(histories: Histories): void {
         'KillReachesAll',
         () => `${name} is ${agent.phase} below the killed ${above?.path.join('/')}`,
       );
-      holds(above?.current === true, 'OneHolder', () => `${name} lives below a replaced agent`);
+      holds(above?.current === true, 'OneHolder', () => `${name} is live below a replaced agent`);
     }
     if (agent.reason === 'CHILDREN') {
       holds(childWorks.has(agent.id), 'ChildrenWake', () => `${name} waits for children, none works`);

@@ -113,7 +113,7 @@ export class SimNode {
         holds(
           effect.sequence <= stored,
           'EffectsAfterCommit',
-          () => `told ${effect.sequence}, stored is ${stored}`,
+          () => `the effect has sequence ${effect.sequence}, stored is ${stored}`,
         ),
       );
     }

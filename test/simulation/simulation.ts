@@ -173,7 +173,7 @@ export class Simulation {
       holds(
         isRequested,
         'StaleStopHarmless',
-        () => `nobody requested to stop run ${run.number} of ${agent.path}`,
+        () => `no client requested to stop run ${run.number} of ${agent.path}`,
       );
     }
     if (run.outcome === 'KILLED' && was?.outcome !== 'KILLED') {
@@ -182,7 +182,7 @@ export class Simulation {
       holds(
         isRequested,
         'StaleStopHarmless',
-        () => `nobody requested to kill run ${run.number} of ${agent.path}`,
+        () => `no client requested to kill run ${run.number} of ${agent.path}`,
       );
     }
     holds(rows.runs.at(-1) === run, 'RunNumbersRise', () => `${agent.path} changed an old run`);

@@ -72,7 +72,7 @@ export function checkStep(step: Step): void {
       return holds(
         !isCurrent || after?.goneAt !== null,
         'Quiesces',
-        () => `lost run ${run?.number} lives on`,
+        () => `lost run ${run?.number} was not ended`,
       );
     }
     case 'due': {
@@ -213,13 +213,17 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
   const reported = after.runs.at(-1);
   if (isNew && command.end) {
     holds(reported?.state === 'ENDED', 'FencedWrites', () => 'an end was not taken');
-    const told = run.stop !== '';
-    holds(!told || reported?.outcome === 'INTERRUPTED', 'StoppedIsInterrupted', () => `${reported?.outcome}`);
+    const isStopped = run.stop !== '';
+    holds(
+      !isStopped || reported?.outcome === 'INTERRUPTED',
+      'StoppedIsInterrupted',
+      () => `${reported?.outcome}`,
+    );
     const { question, finished } = after.agent.memory;
     const said = before.agent.memory;
     const ending = { question: '', finished: false, ...command.end };
     const isOwnEnd = reported?.outcome === 'COMPLETED';
-    const isFailure = !told && command.end.outcome === 'COMPLETED' && said.failure !== '';
+    const isFailure = !isStopped && command.end.outcome === 'COMPLETED' && said.failure !== '';
     holds(!isFailure || after.agent.phase === 'PHASE_FAILED', 'SaidInTheRun', () => `${after.agent.phase}`);
     const isAsked = isOwnEnd && (said.question !== '' || ending.question !== '');
     holds((question !== '') === isAsked, 'SaidInTheRun', () => `"${question}" is left of ${said.question}`);
@@ -279,8 +283,8 @@ function checkLabel({ before, after, command, decision }: Step): void {
   if (command.type !== 'label') return;
   const merged = { ...before.agent.labels, ...command.labels };
   const expected = Object.entries(merged).filter(([, value]) => value !== '');
-  const told = JSON.stringify(Object.entries(after.agent.labels));
-  holds(told === JSON.stringify(expected.sort()), 'AckedIsDurable', () => `labels are ${told}`);
+  const labels = JSON.stringify(Object.entries(after.agent.labels));
+  holds(labels === JSON.stringify(expected.sort()), 'AckedIsDurable', () => `labels are ${labels}`);
   holds(!('refused' in decision), 'LabelsAreApart', () => 'labels were refused');
   // Values are never changed in place, so unchanged parts are identical.
   const isSame = (['checklist', 'followUps', 'runs'] as const).every((part) => before[part] === after[part]);
