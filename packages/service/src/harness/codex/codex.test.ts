@@ -38,18 +38,19 @@ beforeAll(async () => {
 });
 afterAll(() => stub.close());
 
-beforeEach(async () => {
+async function makeFolders(): Promise<void> {
   folder = await mkdtemp(join(tmpdir(), 'muster-codex-'));
   home = join(folder, 'home');
   workspace = join(folder, 'workspace');
   await mkdir(workspace);
   await mkdir(home);
   processes = new MarkedProcesses(workspace, { GIT_AUTHOR_NAME: 'Ada' });
-});
-afterEach(async () => {
+}
+
+async function removeFolders(): Promise<void> {
   await Promise.all(sessions.splice(0).map((session) => session.kill()));
   await rm(folder, { recursive: true, force: true });
-});
+}
 
 async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
   const opened = await openSession(
@@ -75,20 +76,8 @@ const timesInstructed = (request: SeenRequest | undefined, text: string): number
 };
 
 codex('Codex', () => {
-  it('answers a message, and thinks before it', async () => {
-    const marker = stub.script([{ think: 'Well, well.' }, { say: 'Hello, operator.' }]);
-    const { session, items } = await open();
-    expect(await session.deliver(`Say hello ${marker}`)).toEqual({
-      type: 'done',
-      response: 'Hello, operator.',
-    });
-    expect(ofType(items, 'THINKING')).toEqual([{ type: 'THINKING', text: 'Well, well.' }]);
-    expect(ofType(items, 'MESSAGE')).toEqual([{ type: 'MESSAGE', text: 'Hello, operator.' }]);
-    const [request, ...more] = stub.requestsOf(marker);
-    expect(more).toEqual([]);
-    expect(request?.headers.authorization).toBe('Bearer run-token');
-    expect(timesInstructed(request, 'You are Ada.')).toBe(1);
-  });
+  beforeEach(makeFolders);
+  afterEach(removeFolders);
 
   it.each([true, false])("reads the repository's own settings when projectSettings is %s", async (isOn) => {
     await writeFiles(workspace, codexProject);
@@ -99,71 +88,12 @@ codex('Codex', () => {
     expect(seenIn(stub.requestsOf(marker), codexCanaries)).toEqual(isOn ? codexCanaries : []);
   });
 
-  it.each(models)('may delete files and branches (%s)', async (model) => {
-    const deleting = [
-      'touch junk && mkdir build && touch build/out',
-      'git init --quiet && git -c user.email=a@b -c user.name=a commit --quiet --allow-empty -m x && git branch old',
-      'rm -f junk',
-      'rm -rf build',
-      'git branch -d old',
-    ];
-    const marker = stub.script([...deleting.map((shell) => ({ shell })), { say: 'Gone.' }]);
-    const { session, items } = await open({ model });
-    expect(await session.deliver(`Tidy up ${marker}`)).toMatchObject({ type: 'done', response: 'Gone.' });
-    expect(readdirSync(workspace)).toEqual(['.git']);
-    expect(execFileSync('git', ['branch', '--list', 'old'], { cwd: workspace, encoding: 'utf8' })).toBe('');
-    expect(ofType(items, 'TOOL_CALL').map(({ text }) => text)).toEqual(deleting);
-  });
-
-  it.each(models)('reports its tool calls and their results (%s)', async (model) => {
-    const marker = stub.script([
-      { shell: `echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3` },
-      { write: { path: 'notes.md', text: 'a note\n' } },
-      { say: 'Noted.' },
-    ]);
-    const { session, items, actions } = await open({ model });
-    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Noted.' });
-    const [shell, write] = ofType(items, 'TOOL_CALL');
-    expect(shell).toMatchObject({
-      text: `echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3`,
-      data: { tool: 'shell' },
-    });
-    expect(write).toMatchObject({
-      text: 'Edit notes.md',
-      data: { tool: 'apply_patch', files: ['notes.md'] },
-    });
-    const [output, written] = ofType(items, 'TOOL_RESULT');
-    expect(output?.text?.trim().split('\n').sort()).toEqual(["it's Ada", 'two']);
-    expect(output?.data).toEqual({ tool: 'shell', id: shell?.data?.id, exitCode: 3 });
-    expect(written?.text).toContain('a note');
-    expect(written?.data).toEqual({ tool: 'apply_patch', id: write?.data?.id });
-    expect(actions).toEqual([
-      'Starting Codex',
-      `Running echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3`,
-      'Editing notes.md',
-    ]);
-    expect(readFileSync(join(workspace, 'notes.md'), 'utf8')).toBe('a note\n');
-  });
-
-  it.each(models)('uses the tools of Muster (%s)', async (model) => {
-    const endpoint = await startEndpoint(stub.url);
-    const marker = stub.script([{ tool: 'complete_task', args: { taskId: 't-1' } }, { say: 'Ticked off.' }]);
-    const { session, items } = await open({ model }, { endpoint: { url: endpoint.url, token: 'run-token' } });
-    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Ticked off.' });
-    expect(ofType(items, 'TOOL_CALL')).toMatchObject([
-      { text: 'complete_task', data: { tool: 'complete_task', input: { taskId: 't-1' } } },
-    ]);
-    expect(ofType(items, 'TOOL_RESULT')).toMatchObject([
-      { text: 'Completed t-1 for Bearer run-token', data: { tool: 'complete_task' } },
-    ]);
-    endpoint.close();
-  });
-
   it('resumes a thread in a new process, with the settings of the new run', async () => {
     const first = await open({ serviceTier: 'fast' });
     const fast = stub.script([{ say: 'I keep it.' }]);
     await first.session.deliver(`My word is HERON. ${fast}`);
     await first.session.close();
+    expect(first.actions).toEqual(['Starting Codex']);
     expect(processes.alive()).toEqual([]);
     expect(stub.requestsOf(fast)[0]?.body).toMatchObject({ service_tier: 'priority' });
 
@@ -267,32 +197,32 @@ codex('Codex', () => {
     ).rejects.toThrow(/already has an active writer/);
   });
 
-  it.each(models)('is interrupted during a command, which is killed (%s)', async (model) => {
-    const marker = stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }]);
-    const { session, ref } = await open({ model });
-    const turn = session.deliver(marker);
-    const runs = () => processes.commands().some((command) => command.includes('tail -f'));
-    await vi.waitUntil(runs, { timeout: 20_000 });
-    session.interrupt();
-    expect(await turn).toEqual({ type: 'interrupted', response: '' });
-    await vi.waitUntil(() => !runs(), { timeout: 20_000 });
-    expect(await session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
-    await session.close();
-    expect(processes.alive()).toEqual([]);
+  it.each(models)(
+    'is interrupted during a command, which is killed, and while the model is silent (%s)',
+    async (model) => {
+      const marker = stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }]);
+      const { session, ref } = await open({ model });
+      const turn = session.deliver(marker);
+      const runs = () => processes.commands().some((command) => command.includes('tail -f'));
+      await vi.waitUntil(runs, { timeout: 20_000 });
+      session.interrupt();
+      expect(await turn).toEqual({ type: 'interrupted', response: '' });
+      await vi.waitUntil(() => !runs(), { timeout: 20_000 });
+      expect(await session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
+      await session.close();
+      expect(processes.alive()).toEqual([]);
 
-    const next = await open({ model, session: ref });
-    const after = stub.script([{ say: 'On I go.' }]);
-    expect(await next.session.deliver(after)).toMatchObject({ type: 'done', response: 'On I go.' });
-  });
+      const next = await open({ model, session: ref });
+      const after = stub.script([{ say: 'On I go.' }]);
+      expect(await next.session.deliver(after)).toMatchObject({ type: 'done', response: 'On I go.' });
 
-  it('is interrupted while the model is silent', async () => {
-    const marker = stub.script([{ shell: 'true' }, { stall: true }]);
-    const { session } = await open();
-    const turn = session.deliver(marker);
-    await vi.waitUntil(() => stub.requestsOf(marker).length === 2, { timeout: 20_000 });
-    session.interrupt();
-    expect(await turn).toEqual({ type: 'interrupted', response: '' });
-  });
+      const silent = stub.script([{ shell: 'true' }, { stall: true }]);
+      const silentTurn = next.session.deliver(silent);
+      await vi.waitUntil(() => stub.requestsOf(silent).length === 2, { timeout: 20_000 });
+      next.session.interrupt();
+      expect(await silentTurn).toEqual({ type: 'interrupted', response: '' });
+    },
+  );
 
   it('is interrupted before the turn has started', async () => {
     const { session } = await open();
@@ -330,18 +260,6 @@ codex('Codex', () => {
     });
   });
 
-  it("fails with the text of the provider's error", async () => {
-    const error = { type: 'invalid_request_error', message: 'the moon is too bright', code: null };
-    const marker = stub.script([{ status: 400, body: { error } }]);
-    const { session } = await open();
-    expect(await session.deliver(marker)).toEqual({
-      type: 'failed',
-      code: 'PROVIDER_ERROR',
-      message: 'the moon is too bright',
-      response: '',
-    });
-  });
-
   it.each([1, 2])(
     'compacts a conversation that is too long, once, and continues (too long %i times)',
     async (times) => {
@@ -355,13 +273,6 @@ codex('Codex', () => {
       expect(said.filter((text) => text?.includes('was compacted'))).toHaveLength(1);
     },
   );
-
-  it('retries when the provider fails, and reports it', async () => {
-    const marker = stub.script([{ status: 503, times: 4 }, { say: 'There.' }]);
-    const { session, items } = await open();
-    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'There.' });
-    expect(ofType(items, 'WARNING').at(-1)?.text).toBe('The provider answered 503; retrying (1 of 2).');
-  });
 
   it('leaves no process when it is killed', async () => {
     const marker = stub.script([{ shell: 'touch started; tail -f /dev/null' }]);
@@ -391,6 +302,115 @@ codex('Codex', () => {
     halt.abort();
     await expect(opening).rejects.toThrow();
     expect(processes.alive()).toEqual([]);
+  });
+});
+
+codex.each(models)('Codex, in one session (%s)', (model) => {
+  let opened: Awaited<ReturnType<typeof openSession>>;
+  let endpoint: Awaited<ReturnType<typeof startEndpoint>>;
+  beforeAll(async () => {
+    await makeFolders();
+    endpoint = await startEndpoint(stub.url);
+    opened = await open({ model }, { endpoint: { url: endpoint.url, token: 'run-token' } });
+  });
+  afterAll(async () => {
+    await removeFolders();
+    endpoint.close();
+  });
+
+  /** The result of a turn, and what it reported. */
+  async function deliver(text: string) {
+    for (const reported of [opened.items, opened.actions]) reported.length = 0;
+    return { result: await opened.session.deliver(text), items: opened.items, actions: opened.actions };
+  }
+
+  it('answers a message, and thinks before it', async () => {
+    const marker = stub.script([{ think: 'Well, well.' }, { say: 'Hello, operator.' }]);
+    const { result, items } = await deliver(`Say hello ${marker}`);
+    expect(result).toEqual({ type: 'done', response: 'Hello, operator.' });
+    expect(ofType(items, 'THINKING')).toEqual([{ type: 'THINKING', text: 'Well, well.' }]);
+    expect(ofType(items, 'MESSAGE')).toEqual([{ type: 'MESSAGE', text: 'Hello, operator.' }]);
+    const [request, ...more] = stub.requestsOf(marker);
+    expect(more).toEqual([]);
+    expect(request?.headers.authorization).toBe('Bearer run-token');
+    expect(timesInstructed(request, 'You are Ada.')).toBe(1);
+  });
+
+  it('may delete files and branches', async () => {
+    const deleting = [
+      'touch junk && mkdir build && touch build/out',
+      'git init --quiet && git -c user.email=a@b -c user.name=a commit --quiet --allow-empty -m x && git branch old',
+      'rm -f junk',
+      'rm -rf build',
+      'git branch -d old',
+    ];
+    const marker = stub.script([...deleting.map((shell) => ({ shell })), { say: 'Gone.' }]);
+    const { result, items } = await deliver(`Tidy up ${marker}`);
+    expect(result).toMatchObject({ type: 'done', response: 'Gone.' });
+    const left = ['.git', 'junk', 'build'].filter((name) => existsSync(join(workspace, name)));
+    expect(left).toEqual(['.git']);
+    expect(execFileSync('git', ['branch', '--list', 'old'], { cwd: workspace, encoding: 'utf8' })).toBe('');
+    expect(ofType(items, 'TOOL_CALL').map(({ text }) => text)).toEqual(deleting);
+  });
+
+  it('reports its tool calls and their results', async () => {
+    const marker = stub.script([
+      { shell: `echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3` },
+      { write: { path: 'notes.md', text: 'a note\n' } },
+      { say: 'Noted.' },
+    ]);
+    const { result, items, actions } = await deliver(marker);
+    expect(result).toMatchObject({ type: 'done', response: 'Noted.' });
+    const [shell, write] = ofType(items, 'TOOL_CALL');
+    expect(shell).toMatchObject({
+      text: `echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3`,
+      data: { tool: 'shell' },
+    });
+    expect(write).toMatchObject({
+      text: 'Edit notes.md',
+      data: { tool: 'apply_patch', files: ['notes.md'] },
+    });
+    const [output, written] = ofType(items, 'TOOL_RESULT');
+    expect(output?.text?.trim().split('\n').sort()).toEqual(["it's Ada", 'two']);
+    expect(output?.data).toEqual({ tool: 'shell', id: shell?.data?.id, exitCode: 3 });
+    expect(written?.text).toContain('a note');
+    expect(written?.data).toEqual({ tool: 'apply_patch', id: write?.data?.id });
+    expect(actions).toEqual([
+      `Running echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3`,
+      'Editing notes.md',
+    ]);
+    expect(readFileSync(join(workspace, 'notes.md'), 'utf8')).toBe('a note\n');
+  });
+
+  it('uses the tools of Muster', async () => {
+    const marker = stub.script([{ tool: 'complete_task', args: { taskId: 't-1' } }, { say: 'Ticked off.' }]);
+    const { result, items } = await deliver(marker);
+    expect(result).toMatchObject({ type: 'done', response: 'Ticked off.' });
+    expect(ofType(items, 'TOOL_CALL')).toMatchObject([
+      { text: 'complete_task', data: { tool: 'complete_task', input: { taskId: 't-1' } } },
+    ]);
+    expect(ofType(items, 'TOOL_RESULT')).toMatchObject([
+      { text: 'Completed t-1 for Bearer run-token', data: { tool: 'complete_task' } },
+    ]);
+  });
+
+  it("fails with the text of the provider's error", async () => {
+    const error = { type: 'invalid_request_error', message: 'the moon is too bright', code: null };
+    const marker = stub.script([{ status: 400, body: { error } }]);
+    const { result } = await deliver(marker);
+    expect(result).toEqual({
+      type: 'failed',
+      code: 'PROVIDER_ERROR',
+      message: 'the moon is too bright',
+      response: '',
+    });
+  });
+
+  it('retries when the provider fails, and reports it', async () => {
+    const marker = stub.script([{ status: 503, times: 4 }, { say: 'There.' }]);
+    const { result, items } = await deliver(marker);
+    expect(result).toMatchObject({ type: 'done', response: 'There.' });
+    expect(ofType(items, 'WARNING').at(-1)?.text).toBe('The provider answered 503; retrying (1 of 2).');
   });
 });
 
