@@ -20,12 +20,11 @@ describeInBrowser("the commands on an agent's page", () => {
 
   beforeAll(async () => {
     agents = new Agents(fixture.api, 'default');
-    // Set up before the page is loaded: the first request after a new route may still bypass it.
-    visitor = await fixture.visit({
-      prepare: (context) =>
-        context.route('**/v1/agent/status', (route) => (held ? void held.push(route) : route.continue())),
-    });
+    visitor = await fixture.visit({ path: '/healthz' });
     page = visitor.page;
+    // Set up before the page is loaded: the first request after a new route may still bypass it.
+    await page.route('**/v1/agent/status', (route) => (held ? void held.push(route) : route.continue()));
+    await visitor.goto('/');
   });
   afterAll(() => visitor?.leave());
 
@@ -124,7 +123,7 @@ describeInBrowser("the commands on an agent's page", () => {
     expect((await agents.status('quick')).runCount).toBe('3');
   });
 
-  test('shows queued and deferred messages, counts down, and removes one', async () => {
+  test('shows queued and scheduled messages, counts down, and removes one', async () => {
     await working('queue');
     await agents.queue('queue', 'first in line');
     await agents.queue('queue', { description: 'with settings', reasoningEffort: 'max', fastMode: true });
@@ -140,14 +139,14 @@ describeInBrowser("the commands on an agent's page", () => {
     await page.getByRole('button', { name: 'In 10 minutes' }).click();
     await page.getByLabel('Message to the agent').fill('much later');
     await page.getByRole('button', { name: 'Send later' }).click();
-    await queue().getByText('2 queued, 1 deferred').waitFor();
+    await queue().getByText('2 queued, 1 scheduled').waitFor();
     const later = queue().getByRole('listitem').filter({ hasText: 'much later' });
     const left = () => later.getByText(/, in (9|10)m \d\ds/).textContent();
     const before = await left();
     await until('the countdown moves', left, (text) => text !== before);
 
     await page.getByRole('button', { name: 'Remove message: first in line' }).click();
-    await queue().getByText('1 queued, 1 deferred').waitFor();
+    await queue().getByText('1 queued, 1 scheduled').waitFor();
     await later.getByRole('button', { name: 'Remove' }).click();
     await later.waitFor({ state: 'detached' });
     expect((await agents.status('queue')).followUps.map(({ description }) => description)).toEqual([
@@ -155,18 +154,18 @@ describeInBrowser("the commands on an agent's page", () => {
     ]);
   });
 
-  test('clears queued messages, and keeps deferred ones', async () => {
+  test('clears queued messages, and keeps scheduled ones', async () => {
     await working('cleared');
     await agents.queue('cleared', 'one');
     await agents.queue('cleared', 'two');
     await agents.queue('cleared', { description: 'stays', deliverAt: inMs(3_600_000) });
-    await queue().getByText('2 queued, 1 deferred').waitFor();
+    await queue().getByText('2 queued, 1 scheduled').waitFor();
     await queue().getByRole('button', { name: 'Clear queue' }).click();
     await dialog().getByText('2 queued messages will be discarded').waitFor();
-    await dialog().getByText('1 deferred message will stay.').waitFor();
+    await dialog().getByText('1 scheduled message will stay.').waitFor();
     await dialog().getByRole('button', { name: 'Clear 2 messages' }).click();
     await dialog().waitFor({ state: 'detached' });
-    await queue().getByRole('button', { name: '1 deferred', exact: true }).waitFor();
+    await queue().getByRole('button', { name: '1 scheduled', exact: true }).waitFor();
     expect((await agents.timeline('cleared', 'FOLLOW_UP_CLEARED')).length).toBe(2);
   });
 
@@ -314,31 +313,31 @@ describeInBrowser("the commands on an agent's page", () => {
     );
   });
 
-  test.each([
-    ['a viewer', { role: 'viewer' }],
-    ['a member, of an agent that is not theirs,', { role: 'member', account: 'ada' }],
-  ])('%s has read-only access', async (_, token) => {
-    const path = `watched-by-${token.role}`;
-    await agents.spawn(path, { description: '!sleep 600' });
-    await agents.queue(path, 'a message');
-    const { key } = await apiWithNewKey(fixture.api, token);
-    const watcher = await fixture.visit({ path: await addressOf(agents, path), key });
+  const expectReadOnly = async (watcher: Visitor) => {
     await watcher.page.getByText('Read-only access.').waitFor();
     await watcher.page.getByText('a message').first().waitFor();
     for (const name of ['Stop turn', 'Kill agent', 'Remove', 'Clear queue', 'Send', 'Options'])
       await expect.poll(() => watcher.page.getByRole('button', { name }).count(), { message: name }).toBe(0);
     await watcher.page.keyboard.press('m');
     await expect.poll(() => watcher.page.getByRole('textbox', { name: 'Message' }).count()).toBe(0);
-    await watcher.leave();
-    await agents.kill(path);
-  });
+  };
 
-  test('a member controls their own agents', async () => {
+  test('a viewer has read-only access, and a member of agents that are not theirs; a member controls their own', async () => {
+    await agents.spawn('watched', { description: '!sleep 600' });
+    await agents.queue('watched', 'a message');
+    const path = await addressOf(agents, 'watched');
+    const { key } = await apiWithNewKey(fixture.api, { role: 'viewer' });
+    const viewer = await fixture.visit({ path, key });
+    await expectReadOnly(viewer);
+    await viewer.leave();
+
     const ada = await apiWithNewKey(fixture.api, { role: 'member', account: 'ada' });
     const own = new Agents(ada, 'default');
     await own.spawn('own', { description: '!say mine' });
     const { agentId } = await own.wait('own');
-    const member = await fixture.visit({ path: agentPage(agentId), key: ada.key });
+    const member = await fixture.visit({ path, key: ada.key });
+    await expectReadOnly(member);
+    await member.follow(agentPage(agentId));
     await member.page.getByLabel('Message to the agent').fill('!say as you like');
     await member.page.getByRole('button', { name: 'Send', exact: true }).click();
     await until(
@@ -347,5 +346,6 @@ describeInBrowser("the commands on an agent's page", () => {
       ({ response }) => response === 'as you like',
     );
     await member.leave();
+    await agents.kill('watched');
   });
 });

@@ -213,7 +213,7 @@ describeInBrowser("an agent's page", () => {
     await options();
     await page.getByLabel('Interrupt the current turn and clear the queue').check();
     await expect.poll(() => page.getByLabel('Deliver at').isDisabled()).toBe(true);
-    await page.getByText('Queued messages are discarded, deferred ones stay.').waitFor();
+    await page.getByText('Queued messages are discarded, scheduled ones stay.').waitFor();
     await composer().fill('!say at once');
     await page.getByRole('button', { name: 'Send', exact: true }).click();
     await header('idle').waitFor();
@@ -294,7 +294,7 @@ describeInBrowser("an agent's page", () => {
     const path = `looks-${look}`;
     await agents.spawn(path, { description: '!sleep 600' });
     await agents.queue(path, 'queued');
-    await agents.queue(path, { description: 'deferred', deliverAt: new Date(Date.now() + 600_000) });
+    await agents.queue(path, { description: 'scheduled', deliverAt: new Date(Date.now() + 600_000) });
     const other = await fixture.visit({ path: await addressOf(agents, path), ...settings });
     await other.page.getByRole('button', { name: 'Options' }).click();
     await other.page.getByLabel('Deliver at').waitFor();

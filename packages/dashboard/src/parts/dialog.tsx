@@ -43,7 +43,7 @@ export function Dialog({ title, onClose, children, isWide = false }: DialogProps
         if (event.target === ref.current) onClose();
       }}
     >
-      <div className="dialog-body">
+      <div className="dialog-body stack">
         <header>
           <h2 id={titleId}>{title}</h2>
           <Button look="quiet" aria-label="Close" onClick={onClose}>
@@ -58,7 +58,7 @@ export function Dialog({ title, onClose, children, isWide = false }: DialogProps
 
 /** The buttons of a dialog, the main one last. */
 export const DialogActions = ({ children }: { readonly children: ReactNode }) => (
-  <footer className="dialog-actions">{children}</footer>
+  <footer className="dialog-actions wrap">{children}</footer>
 );
 
 interface OneTimeSecretProps {
@@ -77,7 +77,7 @@ export function OneTimeSecret({ title, label, secret, onClose }: OneTimeSecretPr
   const input = useRef<HTMLInputElement>(null);
   return (
     <Dialog title={title} onClose={onClose}>
-      <div className="one-time-secret">
+      <div className="one-time-secret wrap">
         <Field label={label} hint="Copy it now. It won't be shown again.">
           {(attributes) => (
             <input

@@ -35,7 +35,7 @@ export function Field({
   const id = useId();
   const noteId = useId();
   return (
-    <div className="field">
+    <div className="field stack">
       <label htmlFor={id}>{label}</label>
       {children({ id, 'aria-describedby': noteId, 'aria-invalid': error !== undefined })}
       <p id={noteId} className={error === undefined ? 'field-hint' : 'field-error'}>
@@ -146,7 +146,7 @@ export function SchemaField({ value, onChange, error }: SchemaFieldProps) {
   const [isTouched, setTouched] = useState(false);
   const problem = isTouched ? schemaProblem(value) : undefined;
   return (
-    <div className="schema-field">
+    <div className="schema-field stack">
       <TextField
         label="Output schema"
         hint="A JSON Schema that the agent's output must match."

@@ -10,7 +10,9 @@ import { visibleControls } from './model/text.ts';
  */
 export function Markdown({ text }: { readonly text: string }) {
   const tokens = useMemo(() => tokensOf(text), [text]);
-  return <div className="markdown">{tokens ? drawn(tokens) : <p className="markdown-plain">{text}</p>}</div>;
+  return (
+    <div className="markdown stack">{tokens ? drawn(tokens) : <p className="markdown-plain">{text}</p>}</div>
+  );
 }
 
 /** Null if the text is too long, too deeply nested or not parsable. */

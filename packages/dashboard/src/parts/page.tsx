@@ -10,7 +10,7 @@ interface EmptyProps {
 export function Empty({ title, isPage = false, children }: EmptyProps) {
   const Heading = isPage ? 'h1' : 'h2';
   return (
-    <div className="empty">
+    <div className="empty stack">
       <Heading>{title}</Heading>
       {children}
     </div>
@@ -31,7 +31,7 @@ export function useTitle(title: string): void {
 }
 
 export const Label = ({ text }: { readonly text: string }) => (
-  <span className="label" title={text}>
+  <span className="label secondary" title={text}>
     {text}
   </span>
 );

@@ -17,7 +17,7 @@ export const fieldProblem = (error: unknown, field: string): string | undefined 
 export function Problem({ error, children }: { readonly error: unknown; readonly children?: ReactNode }) {
   if (error === null || error === undefined) return null;
   return (
-    <div className="problem" role="alert">
+    <div className="problem wrap" role="alert">
       <p>{problemText(error)}</p>
       {children}
     </div>

@@ -22,7 +22,7 @@ export function SessionsDialog({ onClose }: { readonly onClose: () => void }) {
     <Dialog title="Sessions" onClose={onClose}>
       <p>Browsers where you are signed in. A session ends after 12 hours without use, or after 7 days.</p>
       <Problem error={error} />
-      <ul className="sessions" aria-label="Sessions">
+      <ul className="sessions stack" aria-label="Sessions">
         {data?.entries.map((entry) => (
           <SessionRow key={entry.id} entry={entry} />
         ))}

@@ -162,7 +162,7 @@ function SharedAgent({ agentId, until }: { readonly agentId: AgentId; readonly u
             <img src={iconUrl} alt="Muster" width="24" height="24" />
             <h1>{pathOf(agentId)}</h1>
             {status && <StatusLine status={status} />}
-            <p className="shared-until">
+            <p className="shared-until secondary">
               {until === null ? (
                 'Shared with you until the link is revoked'
               ) : (
@@ -200,9 +200,9 @@ const Task = ({ text }: { readonly text: string }) => (
 
 /** Why the link shows no agent, and what to do. */
 const ShareNotice = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (
-  <main className="share-notice">
+  <main className="empty stack">
     <img src={iconUrl} alt="Muster" width="40" height="40" />
-    <div role="alert">
+    <div className="stack" role="alert">
       <h1>{title}</h1>
       {children}
     </div>

@@ -17,7 +17,10 @@ export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; read
   const [path] = useLocation();
   const { caller } = useSignedIn();
   const isOffline = useOutage() !== null;
-  const current = (isIt: boolean) => (isIt ? { 'aria-current': 'page' as const } : {});
+  const link = (isCurrent: boolean) => ({
+    className: 'nav-link',
+    ...(isCurrent && { 'aria-current': 'page' as const }),
+  });
   return (
     <header className="header">
       <Link href="/" className="header-brand">
@@ -25,15 +28,17 @@ export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; read
         Muster
       </Link>
       <nav aria-label="Main">
-        <Link href="/" {...current(path === '/' || path.startsWith('/agents'))}>
+        <Link href="/" {...link(path === '/' || path.startsWith('/agents'))}>
           Agents
         </Link>
-        <Link href="/catalog" {...current(path.startsWith('/catalog'))}>
+        <Link href="/catalog" {...link(path.startsWith('/catalog'))}>
           Catalog
         </Link>
-        <a href="/docs">API</a>
+        <a href="/docs" {...link(false)}>
+          API
+        </a>
       </nav>
-      <span className="header-live" data-offline={isOffline}>
+      <span className="header-live secondary" data-offline={isOffline}>
         {isOffline ? 'Offline' : 'Live'}
       </span>
       {maySpawn(caller) ? (
@@ -44,7 +49,7 @@ export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; read
           </span>
         </Button>
       ) : (
-        <span className="note" title="Your key has the viewer role. It can't start or change agents.">
+        <span className="secondary" title="Your key has the viewer role. It can't start or change agents.">
           Read-only access
         </span>
       )}
@@ -97,7 +102,7 @@ function AccountMenu() {
         <span className="account-name">{caller.account}</span>
       </Button>
       {isOpen && (
-        <div className="account-panel" id={panelId}>
+        <div className="account-panel stack" id={panelId}>
           <dl>
             <dt>Account</dt>
             <dd>

@@ -84,7 +84,7 @@ export function deliveryText(status: AgentStatus, draft: Draft): string {
 }
 
 export function sentText(status: AgentStatus, draft: Draft): string {
-  if (draft.deliverAt) return `Deferred until ${timeOf(draft)}.`;
+  if (draft.deliverAt) return `Scheduled for ${timeOf(draft)}.`;
   return isRunning(status) && !draft.isPreempting ? 'Queued.' : 'Sent.';
 }
 

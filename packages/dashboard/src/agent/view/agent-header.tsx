@@ -12,7 +12,7 @@ export function AgentHeader({ status, children }: StatusProps) {
   const needs = needsText(status);
   return (
     <section className="agent-header" aria-label="Status">
-      <div className="agent-title">
+      <div className="agent-title wrap">
         <AgentPath status={status} />
         <StatusLine status={status}>
           {status.wakesAt !== null && (
@@ -59,7 +59,7 @@ function Facts({ status }: StatusProps) {
   const labels = labelTexts(status.labels);
   const isParent = status.treeCost !== status.cost;
   return (
-    <dl className="agent-facts secondary">
+    <dl className="agent-facts wrap secondary">
       <Fact name="Model" isNameHidden>
         <strong>{status.model}</strong>
         {!status.rehearsed && <span>{backendNames[status.backend]}</span>}

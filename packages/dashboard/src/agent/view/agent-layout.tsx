@@ -56,7 +56,7 @@ export function StatusLine({ status, children }: StatusProps) {
   const now = useNow();
   const age = statusAge(status, now);
   return (
-    <p className="status-line">
+    <p className="status-line wrap">
       <StatusIcon attention={attentionOf(status, false)} />
       <strong>{statusText(status, now)}</strong>
       {age !== '' && (

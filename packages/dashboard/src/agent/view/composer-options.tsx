@@ -77,11 +77,11 @@ function SettingOptions({ status, draft, update, problems }: OptionProps & { rea
   );
 }
 
-/** A deferred message can't interrupt the current turn, so one option disables the other. */
+/** A scheduled message can't interrupt the current turn, so one option disables the other. */
 function DeliveryOptions({ draft, update, problems }: OptionProps) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return (
-    <div className="composer-delivery">
+    <div className="composer-delivery wrap">
       <TextField
         label="Deliver at"
         hint={
@@ -95,7 +95,7 @@ function DeliveryOptions({ draft, update, problems }: OptionProps) {
         disabled={draft.isPreempting}
         onChange={(deliverAt) => update({ deliverAt })}
       />
-      <fieldset className="composer-times">
+      <fieldset className="composer-times wrap">
         <legend className="visually-hidden">Common choices</legend>
         {quickTimes.map(([label, timeFrom]) => (
           <Button
@@ -122,7 +122,7 @@ function DeliveryOptions({ draft, update, problems }: OptionProps) {
         <span>
           Interrupt the current turn and clear the queue
           <small className="secondary">
-            This message runs next. Queued messages are discarded, deferred ones stay. A turn that is still
+            This message runs next. Queued messages are discarded, scheduled ones stay. A turn that is still
             starting is not interrupted.
           </small>
           {problems.has('preempt') && <small className="field-error">{problems.get('preempt')}</small>}

@@ -110,7 +110,7 @@ function KilledAgentList({ killed }: { readonly killed: readonly KilledAgent[] }
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
     <ul className="kill-list" aria-label="Agents to kill" tabIndex={0}>
       {killed.map((agent) => (
-        <li key={agentPage(agent.agentId)}>
+        <li className="wrap" key={agentPage(agent.agentId)}>
           <StatusIcon attention={attentionOf(agent, false)} />
           <strong>{pathOf(agent.agentId)}</strong>
           <span>{reasonText(agent, now)}</span>

@@ -34,7 +34,7 @@ export function Queue({
     remove.mutate(followUpId, { onSuccess: ({ removed }) => removed || setMissing(followUpId) });
   };
   const queued = followUps.filter(({ state }) => state === 'QUEUED').length;
-  const deferred = followUps.length - queued;
+  const scheduled = followUps.length - queued;
   const shown = isComplete ? followUps : followUps.slice(0, shownAtFirst);
   if (followUps.length === 0 && missing === null) return null;
   return (
@@ -42,7 +42,7 @@ export function Queue({
       <header>
         <Button look="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <ExpandIcon />
-          {summaryText(queued, deferred)}
+          {summaryText(queued, scheduled)}
         </Button>
         {mayChange && queued > 0 && (
           <Button look="quiet" onClick={() => setClearing(true)}>
@@ -80,13 +80,13 @@ export function Queue({
           Show all {plural(followUps.length, 'message')}
         </Button>
       )}
-      {isClearing && <ClearDialog {...{ agentId, queued, deferred }} onClose={() => setClearing(false)} />}
+      {isClearing && <ClearDialog {...{ agentId, queued, scheduled }} onClose={() => setClearing(false)} />}
     </section>
   );
 }
 
-function summaryText(queued: number, deferred: number): string {
-  const texts = [queued > 0 && `${queued} queued`, deferred > 0 && `${deferred} deferred`].filter(Boolean);
+function summaryText(queued: number, scheduled: number): string {
+  const texts = [queued > 0 && `${queued} queued`, scheduled > 0 && `${scheduled} scheduled`].filter(Boolean);
   return texts.length === 0 ? 'Queue is empty' : texts.join(', ');
 }
 
@@ -116,10 +116,10 @@ function QueuedMessage({
     <li className="queued-message">
       <div>
         <p className="queued-text">{description || 'No text: tasks or settings only.'}</p>
-        <p className="queued-facts secondary">
+        <p className="queued-facts wrap secondary">
           {state === 'DEFERRED' && deliverAt !== null ? (
             <span>
-              deferred until <Moment at={deliverAt} />, <Countdown to={deliverAt} />
+              scheduled for <Moment at={deliverAt} />, <Countdown to={deliverAt} />
             </span>
           ) : (
             <span>
@@ -177,7 +177,7 @@ function MessageDialog({ agentId, followUpId, onClose }: DialogProps & { readonl
       {data && (
         <>
           <Markdown text={data.description} />
-          <p className="queued-facts secondary">{settingTexts(data).join(', ')}</p>
+          <p className="queued-facts wrap secondary">{settingTexts(data).join(', ')}</p>
           {data.outputSchema !== '' && (
             // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
             <pre className="text-box" tabIndex={0}>
@@ -193,17 +193,17 @@ function MessageDialog({ agentId, followUpId, onClose }: DialogProps & { readonl
 function ClearDialog({
   agentId,
   queued,
-  deferred,
+  scheduled,
   onClose,
-}: DialogProps & { readonly queued: number; readonly deferred: number }) {
+}: DialogProps & { readonly queued: number; readonly scheduled: number }) {
   const clear = useCommand(agentId, (client) => client.clearFollowUps(agentId));
   return (
     <Dialog title="Clear queue" onClose={onClose}>
       <p>{plural(queued, 'queued message')} will be discarded, together with the tasks in them.</p>
       <p>
-        {deferred === 0
-          ? 'No messages are deferred.'
-          : `${plural(deferred, 'deferred message')} will stay. Remove deferred messages one by one.`}
+        {scheduled === 0
+          ? 'No messages are scheduled.'
+          : `${plural(scheduled, 'scheduled message')} will stay. Remove scheduled messages one by one.`}
       </p>
       <Problem error={clear.error} />
       <DialogActions>

@@ -35,7 +35,7 @@ export function CatalogPage() {
   return (
     <div className="catalog-page" data-overview={kind === undefined}>
       {kind && <KindNav current={kind} />}
-      <div className="catalog-content">
+      <div className="catalog-content stack">
         {kind === undefined && <CatalogOverview />}
         {kind !== undefined && name === undefined && <KindPage key={kind} kind={kind} />}
         {kind !== undefined && name !== undefined && (
@@ -49,7 +49,7 @@ export function CatalogPage() {
 function KindNav({ current }: { readonly current: Kind }) {
   const counts = useCounts();
   return (
-    <nav className="kind-nav" aria-label="Catalog kinds">
+    <nav className="kind-nav stack" aria-label="Catalog kinds">
       {kindGroups.map(([title, kinds]) => (
         <div key={title}>
           <p>{title}</p>
@@ -57,6 +57,7 @@ function KindNav({ current }: { readonly current: Kind }) {
             {kinds.map((kind) => (
               <li key={kind}>
                 <Link
+                  className="nav-link"
                   href={`/catalog/${kind}`}
                   {...(kind === current && { 'aria-current': 'page' as const })}
                 >
@@ -77,7 +78,7 @@ function CatalogOverview() {
   const [searched] = useSearched();
   return (
     <>
-      <header className="catalog-head">
+      <header className="catalog-head wrap">
         <div>
           <h1>Catalog</h1>
           <p>Everything agents work with, as versioned documents. Every change is recorded.</p>
@@ -99,7 +100,7 @@ function CatalogOverview() {
 function Kinds() {
   const counts = useCounts();
   return (
-    <div className="catalog-overview">
+    <div className="catalog-overview stack">
       {kindGroups.map(([title, inGroup]) => (
         <section key={title}>
           <h2>{title}</h2>
@@ -131,7 +132,7 @@ function RecentlyChanged() {
     .slice(0, recentCount);
   if (changed.length === 0) return null;
   return (
-    <section className="catalog-overview" aria-labelledby="recently-changed">
+    <section className="catalog-overview stack" aria-labelledby="recently-changed">
       <h2 id="recently-changed">Recently changed</h2>
       <ResourceList entries={changed} isMixed />
     </section>
@@ -147,7 +148,7 @@ function SearchResults({ searched }: { readonly searched: string }) {
   const lists = useLists();
   const found = lists.flatMap(({ data }) => (data ?? []).filter((entry) => matches(entry, searched)));
   if (found.length === 0 && lists.every(({ isSuccess }) => isSuccess))
-    return <p className="note">No resource has “{searched}” in its name or summary.</p>;
+    return <p className="secondary">No resource has “{searched}” in its name or summary.</p>;
   return <ResourceList entries={found} isMixed />;
 }
 
@@ -179,9 +180,9 @@ function KindPage({ kind }: { readonly kind: Kind }) {
   const shown = data?.filter((entry) => searched === '' || matches(entry, searched));
   return (
     <>
-      <header className="catalog-head">
+      <header className="catalog-head wrap">
         <div>
-          <nav className="catalog-crumbs" aria-label="Breadcrumb">
+          <nav className="catalog-crumbs wrap" aria-label="Breadcrumb">
             <Link href="/catalog">Catalog</Link>
           </nav>
           <h1>{title}</h1>
@@ -193,14 +194,14 @@ function KindPage({ kind }: { readonly kind: Kind }) {
           </Button>
         )}
       </header>
-      {refusal !== null && <p className="note">{refusal}</p>}
+      {refusal !== null && <p className="secondary">{refusal}</p>}
       <Problem error={error}>
         <Button onClick={() => refetch()}>Try again</Button>
       </Problem>
       {data && data.length > 0 && <CatalogSearch label={`Search ${one}s`} />}
       {shown && shown.length > 0 && <ResourceList entries={shown} />}
       {data && data.length > 0 && shown?.length === 0 && (
-        <p className="note">
+        <p className="secondary">
           None of {data.length} has “{searched}” in its name or summary.
         </p>
       )}

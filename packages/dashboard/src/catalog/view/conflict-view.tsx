@@ -2,6 +2,7 @@ import { reasonOf } from '@muster/sdk';
 import type { Kind } from '@muster/sdk/contract';
 import { useId, useMemo, useState } from 'react';
 import { Button } from '../../parts/button.tsx';
+import { DialogActions } from '../../parts/dialog.tsx';
 import { DiffLines } from '../../parts/diff-lines.tsx';
 import { plural } from '../../parts/model/text.ts';
 import { Age } from '../../parts/times.tsx';
@@ -61,13 +62,13 @@ interface ConflictActions {
 type ConflictViewProps = ConflictProps & ConflictActions;
 
 const DeleteConflict = ({ draft, conflict, isSaving, onClose, discard, save }: ConflictViewProps) => (
-  <section className="merge-view" aria-labelledby="delete-conflict">
+  <section className="merge-view stack" aria-labelledby="delete-conflict">
     <header>
       <h2 id="delete-conflict">Another person deleted this while you were editing</h2>
       <p>Your text is not lost. Create the resource again with it, or discard it.</p>
       <Saves saves={conflict.saves} />
     </header>
-    <footer className="dialog-actions">
+    <DialogActions>
       <Button look="quiet" onClick={onClose}>
         Back to editor
       </Button>
@@ -77,7 +78,7 @@ const DeleteConflict = ({ draft, conflict, isSaving, onClose, discard, save }: C
       <Button look="primary" disabled={isSaving} onClick={() => save(draft.text)}>
         {isSaving ? 'Saving …' : 'Create with my text'}
       </Button>
-    </footer>
+    </DialogActions>
   </section>
 );
 
@@ -92,7 +93,7 @@ function MergeView({ kind, name, draft, conflict, isSaving, latest, ...act }: Co
   const conflicts = parts.flatMap((part, at) => (part.isConflict ? [{ part, at }] : []));
   const unresolved = conflicts.filter(({ at }) => !choices.has(at)).length;
   return (
-    <section className="merge-view" aria-labelledby={titleId}>
+    <section className="merge-view stack" aria-labelledby={titleId}>
       <header>
         <h2 id={titleId}>Another person saved this while you were editing</h2>
         <p>Nothing was overwritten. Review both changes, then save the merged text.</p>
@@ -133,7 +134,7 @@ function MergeView({ kind, name, draft, conflict, isSaving, latest, ...act }: Co
           ))}
         </ul>
       )}
-      <footer className="dialog-actions">
+      <DialogActions>
         <Button look="quiet" onClick={act.onClose}>
           Back to editor
         </Button>
@@ -150,7 +151,7 @@ function MergeView({ kind, name, draft, conflict, isSaving, latest, ...act }: Co
         >
           {unresolved > 0 ? `${unresolved} unresolved` : isSaving ? 'Saving …' : 'Save merge'}
         </Button>
-      </footer>
+      </DialogActions>
     </section>
   );
 }
@@ -171,7 +172,7 @@ const Saves = ({ saves }: { readonly saves: Conflict['saves'] }) => (
 
 function Changes({ before, after }: { readonly before: string; readonly after: string }) {
   const diff = diffText(before, after);
-  return diff === '' ? <p className="note">No change.</p> : <DiffLines diff={diff} />;
+  return diff === '' ? <p className="secondary">No change.</p> : <DiffLines diff={diff} />;
 }
 
 type ConflictPart = Extract<MergePart, { isConflict: true }>;
@@ -194,14 +195,14 @@ function MergeConflict({ title, part, choice, onChoose }: MergeConflictProps) {
   const group = useId();
   const isEdited = typeof choice === 'object';
   return (
-    <fieldset className="merge-conflict">
+    <fieldset className="merge-conflict stack">
       <legend>{title}</legend>
       <div className="merge-versions">
         <Version title="Before" lines={part.base} />
         <Version title="Theirs" lines={part.theirs} />
         <Version title="Mine" lines={part.mine} />
       </div>
-      <div className="merge-choices">
+      <div className="merge-choices wrap">
         {sides.map(([side, sideTitle]) => (
           <label key={side}>
             <input type="radio" name={group} checked={choice === side} onChange={() => onChoose(side)} />

@@ -56,7 +56,7 @@ export function DocumentEditor({
         {!isReadOnly && (
           <>
             <Problems problems={problems} onPick={(line) => editor.current?.goTo(line)} />
-            <p id={helpId} className="note">
+            <p id={helpId} className="secondary">
               <kbd>Tab</kbd> indents. <kbd>Escape</kbd>, then <kbd>Tab</kbd> leaves the editor.
             </p>
           </>
@@ -122,7 +122,7 @@ function FieldHints({ kind, text, fields, onPick }: FieldHintsProps) {
   const known = knownFields(kind);
   if (known.length === 0) return null;
   return (
-    <aside className="field-hints" aria-labelledby="field-hints-title">
+    <aside className="field-hints stack" aria-labelledby="field-hints-title">
       <h2 id="field-hints-title">Known fields</h2>
       <ul>
         {known.map((field) => {

@@ -34,7 +34,7 @@ export function HistoryView({ kind, name, generation, onRestore }: HistoryViewPr
   const shown = hasNextPage ? entries.slice(0, -1) : entries;
   const text = (entry: Entry | undefined) => (entry?.document ? textOf(kind, name, entry.document) : '');
   return (
-    <div className="history-view">
+    <div className="history-view stack">
       <Problem error={error} />
       {data && entries.length === 0 && (
         <Empty title="No history yet">
@@ -81,11 +81,11 @@ function Write({ entry, text, before, isFirst, isCurrent, isInitiallyOpen, onRes
   const isDelete = action === 'DELETE';
   return (
     <li>
-      <div className="history-who">
+      <div className="history-who wrap">
         <span className="history-generation">{generation}</span>
         <p>
           <strong>{by}</strong> {isDelete ? 'deleted' : isFirst ? 'created' : 'saved'}{' '}
-          <span className="note">
+          <span className="secondary">
             <Age since={at} /> ago (<Moment at={at} />) with key <code>{keyId}</code>
             {updateMask !== '' && updateMask !== '*' && (
               <>
@@ -114,5 +114,5 @@ function Write({ entry, text, before, isFirst, isCurrent, isInitiallyOpen, onRes
 
 function Change({ before, after }: { readonly before: string; readonly after: string }) {
   const diff = diffText(before, after);
-  return diff === '' ? <p className="note">No changes in the text.</p> : <DiffLines diff={diff} />;
+  return diff === '' ? <p className="secondary">No changes in the text.</p> : <DiffLines diff={diff} />;
 }

@@ -81,7 +81,7 @@ export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResour
   const isShown = error !== null && !isGenerationConflict(error);
   return (
     <Dialog title={`New ${one}`} onClose={onClose}>
-      <form className="new-resource" onSubmit={submit}>
+      <form className="new-resource stack" onSubmit={submit}>
         {isShown && <Problem error={error} />}
         <TextField
           label="Name"

@@ -127,9 +127,9 @@ function Resource({
           onDeleted={leave}
         />
       )}
-      <div className="resource-text" hidden={isHistory || saving.conflict !== null}>
+      <div className="resource-text stack" hidden={isHistory || saving.conflict !== null}>
         {draft.isStale && (
-          <p className="note" role="status">
+          <p className="secondary" role="status">
             Another person saved this while you were editing. When you save, you can merge both versions.
           </p>
         )}
@@ -202,9 +202,9 @@ function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps
   const { label, delete: deleteLabel } = secretTexts(kind);
   const isStored = stored !== null && stored.generation !== '0';
   return (
-    <header className="catalog-head resource-head">
+    <header className="catalog-head wrap resource-head">
       <div>
-        <nav className="catalog-crumbs" aria-label="Breadcrumb">
+        <nav className="catalog-crumbs wrap" aria-label="Breadcrumb">
           <Link href="/catalog">Catalog</Link>
           <span aria-hidden="true">/</span>
           <Link href={`/catalog/${kind}`}>{title}</Link>
@@ -215,7 +215,7 @@ function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps
         {refusal !== null && <p className="resource-refusal">{refusal}</p>}
       </div>
       {isStored && refusal === null && (
-        <div className="resource-actions">
+        <div className="wrap">
           {secretFields[kind] && (
             <Button onClick={() => onOpen('rotate')}>New {label.toLowerCase()} …</Button>
           )}
@@ -313,12 +313,12 @@ function SaveBar({
     return () => removeEventListener('keydown', onKeyDown);
   }, []);
   return (
-    <div className="save-bar">
+    <div className="save-bar wrap">
       <p className="save-bar-message" role="status">
         {message}
       </p>
       <ReasonField value={reason} onChange={onReason} error={error} />
-      <div className="save-bar-buttons">
+      <div className="save-bar-buttons wrap">
         {isDirty && (
           <Button look="quiet" onClick={onDiscard}>
             Discard changes

@@ -71,7 +71,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       </div>
       <Model entry={entry} />
       <Usage entry={entry} treeCost={treeCost} />
-      <span className="agent-row-age">
+      <span className="agent-row-age secondary">
         <Age since={entry.createdAt} />
       </span>
     </li>
@@ -132,7 +132,7 @@ const Reason = ({ id, entry }: { readonly id: string; readonly entry: AgentEntry
 function Model({ entry: { model, persona, rehearsed } }: { readonly entry: AgentEntry }) {
   const ownPersona = persona === 'default' ? '' : persona;
   return (
-    <div className="agent-row-model">
+    <div className="agent-row-model secondary">
       <p>{model}</p>
       <p className="agent-row-secondary">
         {ownPersona}
@@ -151,7 +151,7 @@ function Usage({
   readonly treeCost: number;
 }) {
   return (
-    <div className="agent-row-usage" data-free={cost === 0}>
+    <div className="agent-row-usage secondary" data-free={cost === 0}>
       <p>
         {dollars(cost)}
         {treeCost > cost && (

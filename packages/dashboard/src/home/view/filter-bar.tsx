@@ -53,7 +53,7 @@ export function FilterBar({
       />
       <LabelChoice chosen={filter.labels} known={labels} onChange={(chosen) => change({ labels: chosen })} />
       {isFiltering(filter) && <Button onClick={clear}>Clear filters</Button>}
-      <p className="filter-bar-count">
+      <p className="filter-bar-count secondary">
         {isBehind && (
           <Button look="quiet" onClick={onUpdateOrder} title="The order is held while you use the list">
             Update order
@@ -164,7 +164,7 @@ export function StatusFilter({ chosen, counts, onChange }: StatusFilterProps) {
   const offered = attentions.filter((attention) => counts[attention] > 0 || chosen.includes(attention));
   if (offered.length === 0) return null;
   return (
-    <fieldset className="status-filter">
+    <fieldset className="status-filter wrap">
       <legend className="visually-hidden">Show only</legend>
       {offered.map((attention) => (
         <button

@@ -202,7 +202,7 @@ function filterTexts({ text, owner, workspace, phases, labels }: Filter): string
 
 /** Below the list: which ended agents it includes, and how to list more. */
 const EndedNote = ({ filter }: { readonly filter: Filter }) => (
-  <p className="ended-note">
+  <p className="ended-note wrap">
     {filter.ended === 'all'
       ? 'All ended agents are listed.'
       : `Ended agents of the last ${filter.ended === '7d' ? 7 : 30} days are listed.`}{' '}

@@ -66,7 +66,7 @@ function SpawnForm({ preset, onClose }: { readonly preset: SpawnPreset; readonly
   return (
     <form
       ref={form}
-      className="spawn-form"
+      className="spawn-form stack"
       onKeyDown={submitByKey}
       onSubmit={(event) => {
         event.preventDefault();
@@ -113,7 +113,7 @@ function LastChoicesNote({ last, draft, onReset }: LastChoicesNoteProps) {
   const text = choicesText(last);
   if (text === '' || text !== choicesText(draft)) return null;
   return (
-    <p className="spawn-last-choices note">
+    <p className="spawn-last-choices secondary">
       <span>Same as last time: {text}.</span>
       <Button look="quiet" onClick={onReset}>
         Reset
@@ -211,7 +211,7 @@ function MoreOptions({ hasOwner, ...part }: FormPart & { readonly hasOwner: bool
       onToggle={(event) => setOpen(event.currentTarget.open)}
     >
       <summary>More options</summary>
-      <div className="spawn-more-fields">
+      <div className="spawn-more-fields stack">
         <ModelSettings {...part} />
         <TextField
           label="Expected output"
@@ -288,7 +288,7 @@ function RehearsalHint({ draft, set }: FormPart) {
   const insertExample = () =>
     set({ description: [draft.description.trimEnd(), example].filter(Boolean).join('\n') });
   return (
-    <div className="spawn-rehearsal note">
+    <div className="spawn-rehearsal secondary">
       <p>
         {isRehearsed
           ? 'No model runs this agent: it is rehearsed.'

@@ -20,7 +20,7 @@ export function TasksField({ draft: { tasks }, set, problems }: FormPart) {
   };
 
   return (
-    <fieldset className="tasks-field" aria-labelledby={titleId}>
+    <fieldset className="tasks-field stack" aria-labelledby={titleId}>
       <div className="tasks-field-head">
         <h3 id={titleId}>Tasks</h3>
         <Button look="quiet" onClick={() => insert(tasks.length, [''])}>
@@ -28,7 +28,7 @@ export function TasksField({ draft: { tasks }, set, problems }: FormPart) {
         </Button>
       </div>
       {tasks.length === 0 && (
-        <p className="note">A checklist that the agent completes before it becomes idle.</p>
+        <p className="secondary">A checklist that the agent completes before it becomes idle.</p>
       )}
       {problems.has('tasks') && (
         <p className="tasks-field-error" role="alert">
@@ -130,7 +130,7 @@ function TaskDetails({ task, others, onChange }: Pick<RowProps, 'task' | 'others
     onChange({ blockedBy: isOn ? [...task.blockedBy, id] : task.blockedBy.filter((one) => one !== id) });
   const named = others.filter(({ subject }) => subject.trim() !== '');
   return (
-    <div className="tasks-field-details">
+    <div className="tasks-field-details stack">
       <TextField
         label="Description"
         rows={2}

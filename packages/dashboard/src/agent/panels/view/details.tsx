@@ -75,7 +75,7 @@ function Labels({ status }: { readonly status: AgentStatus }) {
       {mayChange ? (
         <LabelEditor status={status} />
       ) : (
-        <p className="label-list">
+        <p className="label-list wrap">
           {texts.map((text) => (
             <Label key={text} text={text} />
           ))}
@@ -171,7 +171,7 @@ function LabelEditor({ status: { agentId, labels } }: { readonly status: AgentSt
   return (
     <form className="label-editor stack" aria-label="Labels" onSubmit={add}>
       {keys.length > 0 && (
-        <ul className="label-list">
+        <ul className="label-list wrap">
           {keys.map((key) => (
             <li key={key}>
               <Label text={`${key}=${labels[key]}`} />

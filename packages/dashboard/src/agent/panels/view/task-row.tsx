@@ -133,7 +133,7 @@ function TaskActions({ task, agentId, tasks }: Pick<TaskRowProps, 'task' | 'agen
   const isDone = task.status === 'TASK_STATUS_COMPLETED';
   return (
     <>
-      <div className="task-actions">
+      <div className="task-actions wrap">
         <Button
           disabled={isPending}
           onClick={() => mutate(isDone ? 'TASK_STATUS_IN_PROGRESS' : 'TASK_STATUS_COMPLETED')}

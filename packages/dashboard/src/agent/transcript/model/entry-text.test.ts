@@ -17,7 +17,7 @@ describe('the text of a system entry', () => {
     ['→ waiting for a runner', entry('PHASE_CHANGED', 'NO_RUNNER', { reason: 'NO_RUNNER' })],
     ['→ a newer reason', entry('PHASE_CHANGED', 'A_NEWER_REASON', { reason: 'A_NEWER_REASON' })],
     ['message queued: fix it', entry('FOLLOW_UP_QUEUED', 'fix it\nnow', { from: '', to: 'QUEUED' })],
-    ['deferred message is due', entry('FOLLOW_UP_QUEUED', '', { from: 'DEFERRED', to: 'QUEUED' })],
+    ['scheduled message is due', entry('FOLLOW_UP_QUEUED', '', { from: 'DEFERRED', to: 'QUEUED' })],
     ['message removed', entry('FOLLOW_UP_REMOVED')],
     ['message cleared', entry('FOLLOW_UP_CLEARED', 'cleared', { reason: 'CLEARED' })],
     [
@@ -55,9 +55,9 @@ describe('the text of a system entry', () => {
     );
   });
 
-  it('names the time of a deferred message', () => {
-    const deferred = entry('FOLLOW_UP_DEFERRED', 'later', { deliverAt: '2026-01-01T12:00:00.000Z' });
-    expect(systemText(deferred)).toMatch(/^message deferred until .*\d\d:\d\d: later$/);
+  it('names the time of a scheduled message', () => {
+    const scheduled = entry('FOLLOW_UP_DEFERRED', 'later', { deliverAt: '2026-01-01T12:00:00.000Z' });
+    expect(systemText(scheduled)).toMatch(/^message scheduled for .*\d\d:\d\d: later$/);
   });
 
   it('shows the status of a child, and types that it does not know', () => {

@@ -17,10 +17,10 @@ export function systemText(entry: TimelineEntry, isBrief = false): string {
     case 'PHASE_CHANGED':
       return `→ ${reasonText(stringIn(data, 'reason') || text)}`;
     case 'FOLLOW_UP_QUEUED':
-      return data.from === 'DEFERRED' ? 'deferred message is due' : `message queued${quoted}`;
+      return data.from === 'DEFERRED' ? 'scheduled message is due' : `message queued${quoted}`;
     case 'FOLLOW_UP_DEFERRED': {
       const time = stringIn(data, 'deliverAt');
-      return `message deferred${time === '' ? '' : ` until ${clock(time)}`}${quoted}`;
+      return `message scheduled${time === '' ? '' : ` for ${clock(time)}`}${quoted}`;
     }
     case 'FOLLOW_UP_CLEARED':
       return clearedText(entry);

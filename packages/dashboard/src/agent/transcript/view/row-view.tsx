@@ -27,7 +27,7 @@ export const RowView = memo(function RowView({
         sequence={row.sequence}
       />
       <div className="row-content">
-        <ErrorBoundary fallback={<pre className="row-plain">{plainText(row)}</pre>}>
+        <ErrorBoundary fallback={<pre className="markdown-plain">{plainText(row)}</pre>}>
           <RowContent row={row} />
         </ErrorBoundary>
       </div>
