@@ -76,8 +76,8 @@ describeInBrowser('the home page', () => {
     await visitor.leave();
   });
 
-  test('has a section for each status, the most urgent first, and shows the reason', async () => {
-    const { agents, visitor, page } = await arrive();
+  test('has a section for each status, the most urgent first, with the reason, accessible and also on a phone', async () => {
+    const { admin, agents, visitor, page } = await arrive();
     await everySection(agents);
     await section(page, 'Idle or seen').waitFor();
     await expect
@@ -106,11 +106,27 @@ describeInBrowser('the home page', () => {
       .filter({ hasText: '3 agents need attention.' })
       .waitFor({ state: 'attached' });
     await page.getByText('Rehearsal: no model runs these agents').waitFor();
+    expect(await visitor.accessibilityProblems()).toEqual([]);
+
+    const pocket = await fixture.visit({ key: admin.key, ...phone });
+    await section(pocket.page, 'Working').waitFor();
+    await pocket.expectNoSidewaysScroll();
+    expect(await pocket.accessibilityProblems()).toEqual([]);
+    const asking = row(pocket.page, 'asks');
+    await asking.getByText('Which database?').waitFor();
+    await asking.getByRole('button', { name: 'Mark asks seen' }).tap();
+    await asking.getByRole('button', { name: 'Mark asks unseen' }).waitFor();
+    await asking.getByRole('link').tap();
+    await pocket.page.getByRole('heading', { level: 1, name: 'asks' }).waitFor();
+    await pocket.leave();
 
     // An answer moves the agent, without a reload.
     await agents.queue('asks', '!finish Good.');
     await section(page, 'Finished, unseen 2').getByRole('link', { name: 'asks' }).waitFor();
     await expect.poll(() => page.title()).toBe('(2) Muster');
+    await page.getByRole('searchbox').fill('nobody has this');
+    await page.getByRole('heading', { name: 'No matching agents' }).waitFor();
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await visitor.leave();
   });
 
@@ -274,7 +290,7 @@ describeInBrowser('the home page', () => {
   });
 
   test('shows the error when the list fails, and retries on request', async () => {
-    const { agents, visitor, page } = await arrive({ path: '/catalog' });
+    const { agents, visitor, page } = await arrive({ path: '/healthz' });
     await agents.spawn('here', { description: '!sleep 600' });
     const refusal = { code: 7, message: 'Not today.', details: [] };
     await page.route('**/v1/agents/stream', (route) => route.fulfill({ status: 403, json: refusal }));
@@ -285,28 +301,5 @@ describeInBrowser('the home page', () => {
     await row(page, 'here').waitFor();
     await expect.poll(() => page.getByRole('alert').count()).toBe(0);
     await visitor.leave();
-  });
-
-  test('is accessible, and does not scroll sideways on a phone', async () => {
-    const { admin, agents, visitor, page } = await arrive();
-    await everySection(agents);
-    await section(page, 'Idle or seen').waitFor();
-    expect(await visitor.accessibilityProblems()).toEqual([]);
-    await page.getByRole('searchbox').fill('nobody has this');
-    await page.getByRole('heading', { name: 'No matching agents' }).waitFor();
-    expect(await visitor.accessibilityProblems()).toEqual([]);
-    await visitor.leave();
-
-    const pocket = await fixture.visit({ key: admin.key, ...phone });
-    await section(pocket.page, 'Working').waitFor();
-    await pocket.expectNoSidewaysScroll();
-    expect(await pocket.accessibilityProblems()).toEqual([]);
-    const asking = row(pocket.page, 'asks');
-    await asking.getByText('Which database?').waitFor();
-    await asking.getByRole('button', { name: 'Mark asks seen' }).tap();
-    await asking.getByRole('button', { name: 'Mark asks unseen' }).waitFor();
-    await asking.getByRole('link').tap();
-    await pocket.page.getByRole('heading', { level: 1, name: 'asks' }).waitFor();
-    await pocket.leave();
   });
 });

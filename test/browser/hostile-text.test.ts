@@ -1,6 +1,8 @@
 import type { Claim } from '@muster/sdk/contract';
-import { beforeAll, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Fields } from '../support/agents.ts';
+import type { Visitor } from '../support/browser.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { addressOf, message, transcriptIn } from './agent-page.ts';
@@ -32,6 +34,8 @@ describeInBrowser('hostile text by an agent', () => {
   const fixture = browserFixture(() => sharedServer({ runner: false }));
   let tenant: TestTenant;
   let claim: Claim;
+  let visitor: Visitor;
+  let page: Page;
 
   beforeAll(async () => {
     tenant = await newTestTenant(fixture.api);
@@ -39,11 +43,18 @@ describeInBrowser('hostile text by an agent', () => {
     claim = await tenant.start('hostile');
     for (const [, item] of hostile) await tenant.report(claim, { items: [item, message('and then?')] });
     await tenant.report(claim, { items: [message('The last word.')] });
+    visitor = await fixture.visit();
+    page = visitor.page;
   });
+  afterAll(() => visitor?.leave());
+
+  const open = async (path: string) => {
+    await visitor.follow(await addressOf(tenant, path));
+    await page.getByRole('heading', { level: 1, name: path }).waitFor();
+  };
 
   test('leaves the page usable: it scrolls through all entries and sends messages', async () => {
-    const visitor = await fixture.visit({ path: await addressOf(tenant, 'hostile') });
-    const { page } = visitor;
+    await open('hostile');
     await page.getByText('The last word.').waitFor();
     const transcript = transcriptIn(page);
     await transcript.hover();
@@ -57,7 +68,6 @@ describeInBrowser('hostile text by an agent', () => {
     await page.getByLabel('Message to the agent').fill('Stop that.');
     await page.getByRole('button', { name: 'Send' }).click();
     await page.getByText('Stop that.').first().waitFor();
-    await visitor.leave();
   });
 
   test.each([
@@ -69,12 +79,10 @@ describeInBrowser('hostile text by an agent', () => {
     await tenant.spawn(name, {});
     const own = await tenant.start(name);
     await tenant.report(own, { items: [message(text), message('The last word.')] });
-    const visitor = await fixture.visit({ path: await addressOf(tenant, name) });
-    const { page } = visitor;
+    await open(name);
     await page.getByText('The last word.').waitFor();
     const plain = transcriptIn(page).locator('.markdown-plain').first();
     await expect.poll(async () => text.startsWith((await plain.innerText()).slice(0, 2_000))).toBe(true);
-    await visitor.leave();
   });
 
   test('right-to-left text does not reorder the text around it, and is visible in code', async () => {
@@ -88,14 +96,12 @@ describeInBrowser('hostile text by an agent', () => {
         { type: 'TOOL_RESULT', text: diff, data: { tool: 'Bash', id: 'd' } },
       ],
     });
-    const visitor = await fixture.visit({ path: await addressOf(tenant, 'turned') });
-    const { page } = visitor;
+    await open('turned');
     await page.getByText('a[U+202E]b').waitFor();
     await page
       .getByRole('button', { name: /git diff/ })
       .first()
       .click();
     await page.getByText('[U+202E] { return; } [U+2066]// begin').waitFor();
-    await visitor.leave();
   });
 });

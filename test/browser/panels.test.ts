@@ -37,7 +37,9 @@ describeInBrowser("the panels of an agent's page", () => {
     await open('restless');
     const runs = await panel(page, 'Runs');
     await runs.getByText('102 · working').waitFor();
-    const live = runs.getByRole('row').filter({ has: page.getByRole('rowheader', { name: '102' }) });
+    // The newest run is in the first row. To search all rows for its number would cost seconds.
+    const live = runs.getByRole('row').nth(1);
+    await live.getByRole('rowheader', { name: '102' }).waitFor();
     await live.getByText('working').waitFor();
     await live.getByText('$0.18').waitFor();
     await live.getByText('44k tokens').waitFor();

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { type AgentStatus, agentPage } from '@muster/sdk/contract';
 import type { BrowserContextOptions, Page } from 'playwright-core';
-import { beforeAll, describe, test } from 'vitest';
+import { beforeAll, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { phone } from '../support/browser.ts';
+import { phone, type Visitor } from '../support/browser.ts';
 import { writeResource } from '../support/catalog.ts';
 import { startServer } from '../support/server.ts';
 import { inMs } from '../support/test-tenant.ts';
@@ -23,8 +23,6 @@ const desktop: BrowserContextOptions = { viewport: { width: 1440, height: 900 } 
 interface Picture {
   readonly name: string;
   readonly path: () => string;
-  /** Opened without a key. */
-  readonly isPublic?: true;
   readonly ready: (page: Page) => Promise<unknown>;
 }
 
@@ -51,8 +49,18 @@ describeInBrowser('pictures of the pages', () => {
   }, 120_000);
 
   const message = 'I change the test and name the paragraph';
-  const pictures: readonly Picture[] = [
+  /** The list comes first: a visit to an agent marks it as seen. */
+  const signedIn: readonly Picture[] = [
     { name: 'home', path: () => '/', ready: (page) => page.getByText('nightly-e2e').waitFor() },
+    {
+      name: 'spawn',
+      path: () => '/',
+      ready: async (page) => {
+        await page.getByText('nightly-e2e').waitFor();
+        await page.keyboard.press('n');
+        await page.getByRole('dialog').getByText('New agent').waitFor();
+      },
+    },
     {
       name: 'agent',
       path: () => pages.hero,
@@ -70,15 +78,6 @@ describeInBrowser('pictures of the pages', () => {
       ready: (page) => page.getByText(/^Run 1 completed .* \$0\.61$/).waitFor(),
     },
     {
-      name: 'spawn',
-      path: () => '/',
-      ready: async (page) => {
-        await page.getByText('nightly-e2e').waitFor();
-        await page.keyboard.press('n');
-        await page.getByRole('dialog').getByText('New agent').waitFor();
-      },
-    },
-    {
       name: 'catalog',
       path: () => '/catalog/persona/careful-reviewer',
       ready: (page) => page.getByText('reasoningEffort', { exact: true }).first().waitFor(),
@@ -88,16 +87,16 @@ describeInBrowser('pictures of the pages', () => {
       path: () => '/catalog/persona/careful-reviewer?view=history',
       ready: (page) => page.getByText('Use the larger model').waitFor(),
     },
+  ];
+  const signedOut: readonly Picture[] = [
     {
       name: 'share',
       path: () => pages.share,
-      isPublic: true,
       ready: (page) => page.getByText(message).waitFor(),
     },
     {
       name: 'sign-in',
       path: () => '/sign-in',
-      isPublic: true,
       ready: (page) => page.getByLabel('Key', { exact: true }).waitFor(),
     },
   ];
@@ -108,15 +107,30 @@ describeInBrowser('pictures of the pages', () => {
     ['phone', { ...phone, colorScheme: 'light' }],
   ];
 
-  describe.each(pictures)('$name', ({ name, path, isPublic, ready }) => {
-    test.each(looks)('%s', async (look, options) => {
-      const visitor = await fixture.visit({ ...options, path: path(), ...(isPublic && { key: '' }) });
+  const take = async ({ page }: Visitor, name: string, look: string) => {
+    const file = `${name}-${look}.png`;
+    if (folder && documentation.includes(`images/${file}`))
+      await page.screenshot({ path: join(folder, file), animations: 'disabled' });
+  };
+
+  test.each(looks)('every page, %s', async (look, options) => {
+    const visitor = await fixture.visit(options);
+    for (const { name, path, ready } of signedIn) {
+      await visitor.follow(path());
       await ready(visitor.page);
-      const file = `${name}-${look}.png`;
-      if (folder && documentation.includes(`images/${file}`))
-        await visitor.page.screenshot({ path: join(folder, file), animations: 'disabled' });
+      await take(visitor, name, look);
       await visitor.expectNoSidewaysScroll();
-      await visitor.leave();
-    });
+      // Closes the dialog.
+      await visitor.page.keyboard.press('Escape');
+    }
+    await visitor.leave();
+    const guest = await fixture.visit({ ...options, key: '', path: '/sign-in' });
+    for (const { name, path, ready } of signedOut) {
+      await guest.goto(path());
+      await ready(guest.page);
+      await take(guest, name, look);
+      await guest.expectNoSidewaysScroll();
+    }
+    await guest.leave();
   });
 });

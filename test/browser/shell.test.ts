@@ -5,12 +5,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { phone } from '../support/browser.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { sharedServer } from '../support/shared-server.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
+import { addressOf, rowWith, say, talker, transcriptIn } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
 
 const maxScriptBytes = 250 * 1024;
 
 describeInBrowser('the header and the keyboard shortcuts', () => {
-  const fixture = browserFixture(startServer);
+  const fixture = browserFixture(sharedServer);
   const arrive = fixture.visit;
 
   beforeAll(async () => {
@@ -26,9 +29,13 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
   const focused = (page: Page): Promise<string> =>
     page.evaluate(() => document.activeElement?.textContent ?? '');
 
-  test('loads only what the service serves, within the size limit', async () => {
-    const visitor = await arrive({ path: '/sign-in' });
+  test('an unknown URL shows that the page was not found; a load fetches only what the service serves, within the size limit', async () => {
+    const visitor = await arrive({ path: '/catalog/a/b/c' });
     const { page } = visitor;
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor();
+    expect(await visitor.accessibilityProblems()).toEqual([]);
+    await page.getByRole('link', { name: 'Go to agents' }).click();
+    await row(page, 'first').waitFor();
     const scripts: Promise<Buffer>[] = [];
     page.on('response', (response) => {
       if (response.request().resourceType() === 'script') scripts.push(response.body());
@@ -86,7 +93,7 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await visitor.leave();
   });
 
-  test('the first Tab skips the header', async () => {
+  test('the first Tab skips the header; the account menu shows who is signed in, and Escape returns the focus', async () => {
     const visitor = await arrive();
     const { page } = visitor;
     await row(page, 'first').waitFor();
@@ -98,12 +105,7 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');
     await page.keyboard.press('Tab');
     await expect.poll(() => page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true);
-    await visitor.leave();
-  });
 
-  test('the account menu shows who is signed in, and Escape returns the focus', async () => {
-    const visitor = await arrive();
-    const { page } = visitor;
     await account(page).click();
     const panel = page.getByRole('definition');
     await expect.poll(() => panel.allTextContents()).toContain('admin');
@@ -164,74 +166,74 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await page.getByRole('dialog', { name: 'New agent' }).waitFor();
     await visitor.leave();
   });
-
-  test('an unknown URL shows that the page was not found', async () => {
-    const visitor = await arrive({ path: '/catalog/a/b/c' });
-    const { page } = visitor;
-    await page.getByRole('heading', { name: 'Page not found' }).waitFor();
-    expect(await visitor.accessibilityProblems()).toEqual([]);
-    await page.getByRole('link', { name: 'Go to agents' }).click();
-    await row(page, 'first').waitFor();
-    await visitor.leave();
-  });
 });
 
 describeInBrowser('while the service is unavailable', () => {
-  const fixture = browserFixture(startServer);
-  let server: Server;
+  const fixture = browserFixture(() => startServer({ runner: false }));
   /** Closed before the fixture's server, which drops the database. */
   const restarted: Server[] = [];
 
-  beforeAll(() => {
-    server = fixture.server;
-  });
   afterAll(() => Promise.all(restarted.map((each) => each.close())));
 
   const banner = (page: Page) => page.getByText('The service is unavailable.');
+  const names = async (page: Page, ending: string) =>
+    (await page.getByRole('list').getByRole('link').allTextContents())
+      .map((text) => text.replace(', unseen', ''))
+      .filter((text) => text.endsWith(ending));
 
-  async function pagesCatchUp(signal: NodeJS.Signals): Promise<void> {
-    const name = `through-${signal.toLowerCase()}`;
-    const agents = new Agents(fixture.api, 'default');
-    const { dashboardUrl } = await agents.spawn(name, { description: '!say before' });
-    await agents.wait(name);
+  test('the list and the transcript say so, and catch up after a shutdown and a crash, without gaps, duplicates or a reload', async () => {
+    const tenant = await newTestTenant(fixture.api);
+    const claim = await talker(tenant, 'lasting', 5);
+    /** No runner is connected for these. */
+    const waiting = new Agents(fixture.api, 'default');
     const list = await fixture.visit();
-    const detail = await fixture.visit({ path: new URL(dashboardUrl).pathname });
+    const detail = await fixture.visit({ path: await addressOf(tenant, 'lasting') });
     const pages = [list.page, detail.page];
-    await list.page.getByRole('link', { name }).waitFor();
-    await detail.page.getByText('before', { exact: true }).first().waitFor();
-    for (const page of pages) {
-      await page.getByText('Live', { exact: true }).waitFor();
+    await rowWith(detail.page, 'word 5').waitFor();
+    for (const page of pages)
       await page.evaluate(() => {
         document.documentElement.dataset.visit = 'same document';
       });
-    }
 
-    await server.end(signal);
-    for (const page of pages) {
-      await banner(page).waitFor();
-      await page.getByText('Offline', { exact: true }).waitFor();
-    }
-    await expect.poll(() => list.page.getByRole('link', { name }).count()).toBe(1);
-    expect(await list.accessibilityProblems()).toEqual([]);
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      for (const name of ['stays', 'ends']) await waiting.spawn(`${name}-${signal}`);
+      await say(tenant, claim, `before ${signal}`);
+      await rowWith(detail.page, `before ${signal}`).waitFor();
+      await expect.poll(() => names(list.page, signal)).toEqual([`stays-${signal}`, `ends-${signal}`]);
+      for (const page of pages) await page.getByText('Live', { exact: true }).waitFor();
 
-    server = await startServer({
-      databaseUrl: server.databaseUrl,
-      env: { ...server.env, MUSTER_PORT: new URL(server.url).port },
-    });
-    restarted.push(server);
-    await agents.spawn(`${name}-newcomer`, { description: '!ask And now?' });
-    await agents.queue(name, '!say after');
-    await list.page.getByRole('link', { name: `${name}-newcomer` }).waitFor();
-    await detail.page.getByText('after', { exact: true }).first().waitFor();
-    for (const page of pages) {
-      await banner(page).waitFor({ state: 'detached' });
-      await page.getByText('Live', { exact: true }).waitFor();
-      expect(await page.evaluate(() => document.documentElement.dataset.visit)).toBe('same document');
+      const server = restarted.at(-1) ?? fixture.server;
+      await server.end(signal);
+      for (const page of pages) {
+        await banner(page).waitFor();
+        await page.getByText('Offline', { exact: true }).waitFor();
+      }
+      await expect.poll(() => names(list.page, signal)).toEqual([`stays-${signal}`, `ends-${signal}`]);
+      await rowWith(detail.page, `before ${signal}`).waitFor();
+      if (signal === 'SIGTERM') expect(await list.accessibilityProblems()).toEqual([]);
+
+      const env = { ...server.env, MUSTER_PORT: new URL(server.url).port };
+      restarted.push(await startServer({ databaseUrl: server.databaseUrl, runner: false, env }));
+      await waiting.kill(`ends-${signal}`);
+      await waiting.spawn(`new-${signal}`);
+      await say(tenant, claim, `after ${signal}`, `${signal} is over`);
+      await expect
+        .poll(() => names(list.page, signal))
+        .toEqual([`stays-${signal}`, `new-${signal}`, `ends-${signal}`]);
+      await rowWith(detail.page, `${signal} is over`).waitFor();
+      for (const page of pages) {
+        await banner(page).waitFor({ state: 'detached' });
+        await page.getByText('Live', { exact: true }).waitFor();
+        expect(await page.evaluate(() => document.documentElement.dataset.visit)).toBe('same document');
+      }
     }
+    const said = (await tenant.timeline('lasting', 'MESSAGE')).map(({ text }) => text);
+    await detail.page.keyboard.press('Home');
+    await rowWith(detail.page, 'word 1').waitFor();
+    await detail.page.setViewportSize({ width: 1280, height: 2000 });
+    const shown = transcriptIn(detail.page).getByText(/^(word|before|after|SIG)/);
+    await expect.poll(() => shown.allTextContents()).toEqual(said);
     await list.leave();
     await detail.leave();
-  }
-
-  test('pages say so, and catch up without a reload after a shutdown', () => pagesCatchUp('SIGTERM'));
-  test('pages say so, and catch up without a reload after a crash', () => pagesCatchUp('SIGKILL'));
+  });
 });

@@ -1,10 +1,10 @@
 /// <reference lib="dom" />
-import type { Page, Route } from 'playwright-core';
-import { beforeAll, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { phone, storedIn } from '../support/browser.ts';
+import { phone, storedIn, type Visitor } from '../support/browser.ts';
 import { apiWithNewKey, uniqueName, writeResource } from '../support/catalog.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
@@ -12,6 +12,8 @@ import { browserFixture, describeInBrowser } from './fixture.ts';
 describeInBrowser('the dialog for a new agent', () => {
   const fixture = browserFixture(sharedServer);
   let api: Api;
+  let visitor: Visitor;
+  let page: Page;
 
   beforeAll(async () => {
     api = fixture.api;
@@ -20,7 +22,15 @@ describeInBrowser('the dialog for a new agent', () => {
       instructions: 'You carry code to other platforms.\nSlowly.',
       model: 'gpt-5',
     });
+    visitor = await fixture.visit();
+    page = visitor.page;
   });
+  afterEach(async () => {
+    const cancel = page.getByRole('button', { name: 'Cancel' });
+    if (await cancel.isVisible()) await cancel.click();
+    await page.evaluate(() => localStorage.clear());
+  });
+  afterAll(() => visitor?.leave());
 
   const agentsIn = (workspace: string) => new Agents(api, workspace);
   const named = async (text: string): Promise<number> => {
@@ -31,12 +41,9 @@ describeInBrowser('the dialog for a new agent', () => {
     });
     return body.entries.length;
   };
-  /** A visitor with the dialog open. */
-  const open = async (options: Parameters<typeof fixture.visit>[0] = {}) => {
-    const visitor = await fixture.visit(options);
-    await visitor.page.getByRole('button', { name: 'New agent' }).first().click();
-    await description(visitor.page).waitFor();
-    return visitor;
+  const openDialog = async (page: Page) => {
+    await page.getByRole('button', { name: 'New agent' }).first().click();
+    await description(page).waitFor();
   };
   const description = (page: Page) => dialog(page).getByLabel('Task description');
   const dialog = (page: Page) => page.getByRole('dialog', { name: 'New agent' });
@@ -49,8 +56,6 @@ describeInBrowser('the dialog for a new agent', () => {
   };
 
   test('opens with n or the button, closes with Escape, and keeps an unsent text', async () => {
-    const visitor = await fixture.visit();
-    const { page } = visitor;
     const button = page.getByRole('button', { name: 'New agent' }).first();
     await button.focus();
     await page.keyboard.press('n');
@@ -66,13 +71,11 @@ describeInBrowser('the dialog for a new agent', () => {
     await page.getByRole('button', { name: 'Cancel' }).click();
     await dialog(page).waitFor({ state: 'detached' });
     expect(await storedIn(page)).not.toContain('Half a thought');
-    await visitor.leave();
   });
 
   test('starts an agent with every choice and opens its page', async () => {
     const name = uniqueName('all');
-    const visitor = await open();
-    const { page } = visitor;
+    await openDialog(page);
     await description(page).fill('!say hello');
     await dialog(page).getByLabel('Name').fill(name);
     await expect.poll(() => noteOf(page, 'Name')).toContain(`default:${name}`);
@@ -95,7 +98,7 @@ describeInBrowser('the dialog for a new agent', () => {
     await dialog(page).getByLabel('Activate when a push changes matching files').check();
     await dialog(page).getByLabel('Files', { exact: true }).fill('src/**');
 
-    await page.getByText('More options').click();
+    await dialog(page).getByText('More options').click();
     await dialog(page).getByLabel('Effort').selectOption('none');
     await dialog(page).getByLabel('Tier').selectOption('flex');
     await dialog(page).getByLabel('Fast mode').selectOption('on');
@@ -126,19 +129,17 @@ describeInBrowser('the dialog for a new agent', () => {
       activation: { filesModified: { pattern: 'src/**' } },
     });
     expect(more).toEqual([]);
-    await visitor.leave();
   });
 
   test('remembers the last choices, says so, and forgets them when asked', async () => {
     const name = uniqueName('choice');
-    const visitor = await open();
-    const { page } = visitor;
+    await openDialog(page);
     await description(page).fill('!say a secret plan');
     await dialog(page).getByLabel('Name').fill(name);
     await dialog(page).getByLabel('Workspace').selectOption('web');
     await dialog(page).getByLabel('Persona').selectOption('planner');
     await dialog(page).getByLabel('Model').fill('rehearsal-a');
-    await page.getByText('More options').click();
+    await dialog(page).getByText('More options').click();
     await dialog(page).getByLabel('Effort').selectOption('high');
     await page.keyboard.press('Control+Enter');
     await onAgentPage(page, name);
@@ -159,32 +160,31 @@ describeInBrowser('the dialog for a new agent', () => {
     await page.reload();
     await page.getByRole('button', { name: 'New agent' }).first().click();
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('');
-    await visitor.leave();
   });
 
   test('a double click, and a reply that was lost, start one agent', async () => {
     const mark = uniqueName('once');
     let sent = 0;
-    const loseTheFirst = async (route: Route) => {
+    // Set up before the page is loaded: the first request after a new route may still bypass it.
+    await page.route('**/v1/agent/spawn', async (route) => {
       sent += 1;
       const reply = await route.fetch();
       await (sent === 1 ? route.abort() : route.fulfill({ response: reply }));
-    };
-    const visitor = await open({ prepare: (context) => context.route('**/v1/agent/spawn', loseTheFirst) });
-    const { page } = visitor;
+    });
+    await visitor.goto('/');
+    await openDialog(page);
     await description(page).fill(`!say ${mark}`);
     await page.getByRole('button', { name: 'Start agent' }).dblclick();
     await page.waitForURL('**/agents/**');
+    await page.unrouteAll();
     expect(sent).toBe(2);
     expect(await named(mark)).toBe(1);
-    await visitor.leave();
   });
 
   test('problems are shown at their fields, while typing or after the service replied', async () => {
     const taken = uniqueName('taken');
     await agentsIn('default').spawn(taken, { description: '!sleep 60' });
-    const visitor = await open();
-    const { page } = visitor;
+    await openDialog(page);
     const isFocused = (label: string | RegExp) =>
       dialog(page)
         .getByLabel(label)
@@ -198,13 +198,13 @@ describeInBrowser('the dialog for a new agent', () => {
     await expect.poll(() => noteOf(page, 'Name')).toContain('Use letters');
     await dialog(page).getByLabel('Name').fill(taken);
 
-    await page.getByText('More options').click();
+    await dialog(page).getByText('More options').click();
     await dialog(page).getByLabel('Output schema').fill('{\n  "type": "object",\n  "properties" {}\n}');
     await expect
       .poll(() => noteOf(page, 'Output schema'))
       .toBe('Line 3: expected a colon after the property name.');
     await dialog(page).getByLabel('Output schema').fill('{ "type": "nonsense" }');
-    await page.getByText('More options').click();
+    await dialog(page).getByText('More options').click();
 
     await start(page);
     await expect.poll(() => noteOf(page, 'Output schema')).toContain('not a valid JSON Schema');
@@ -236,12 +236,10 @@ describeInBrowser('the dialog for a new agent', () => {
     await start(page);
     await onAgentPage(page, free);
     expect((await agentsIn('default').status(free)).tasks).toMatchObject([{ subject: 'Egg', blockedBy: [] }]);
-    await visitor.leave();
   });
 
   test('pasted lines become one task each', async () => {
-    const visitor = await open();
-    const { page } = visitor;
+    await openDialog(page);
     await page.getByRole('button', { name: 'Add task' }).click();
     await dialog(page)
       .getByLabel('Task 1', { exact: true })
@@ -257,26 +255,24 @@ describeInBrowser('the dialog for a new agent', () => {
           .evaluateAll(valuesOf),
       )
       .toEqual(['First', 'Second', 'Third']);
-    await visitor.leave();
   });
 
   test('an admin starts an agent for another account; a member only its own', async () => {
     const name = uniqueName('bob');
-    const visitor = await open();
-    const { page } = visitor;
+    await openDialog(page);
     await description(page).fill('!say hello');
     await dialog(page).getByLabel('Name').fill(name);
-    await page.getByText('More options').click();
+    await dialog(page).getByText('More options').click();
     await dialog(page).getByLabel('Owner').fill('nobody/x');
     await expect.poll(() => noteOf(page, 'Owner')).toContain('provider/account');
     await dialog(page).getByLabel('Owner').fill('bob');
     await start(page);
     await page.waitForURL(`**/agents/*/*/*/bob/default/${name}`);
-    await visitor.leave();
 
     const member = await apiWithNewKey(api, { role: 'member', account: 'mia' });
-    const other = await open({ key: member.key });
-    await other.page.getByText('More options').click();
+    const other = await fixture.visit({ key: member.key });
+    await openDialog(other.page);
+    await dialog(other.page).getByText('More options').click();
     await dialog(other.page).getByLabel('Effort').waitFor();
     await expect.poll(() => dialog(other.page).getByLabel('Owner').count()).toBe(0);
     await other.leave();
@@ -285,8 +281,7 @@ describeInBrowser('the dialog for a new agent', () => {
   test('a child started from the page of an agent is in the same workspace and named after its task', async () => {
     const name = uniqueName('parent');
     const { dashboardUrl } = await agentsIn('web').spawn(name, { description: '!ask Go on?' });
-    const visitor = await fixture.visit({ path: new URL(dashboardUrl).pathname });
-    const { page } = visitor;
+    await visitor.follow(new URL(dashboardUrl).pathname);
     const tree = page.getByText('Tree', { exact: true });
     await tree.waitFor();
     const button = page.getByRole('button', { name: 'Spawn child' });
@@ -299,7 +294,6 @@ describeInBrowser('the dialog for a new agent', () => {
     await start(page);
     await onAgentPage(page, `${name}/write-the-tests`);
     expect((await agentsIn('web').status(name)).children).toHaveLength(1);
-    await visitor.leave();
   });
 
   test('an agent like one that ended starts with the same values', async () => {
@@ -310,8 +304,7 @@ describeInBrowser('the dialog for a new agent', () => {
       expectedOutput: 'Peace',
     });
     await agentsIn('web').wait(name);
-    const visitor = await fixture.visit({ path: new URL(dashboardUrl).pathname });
-    const { page } = visitor;
+    await visitor.follow(new URL(dashboardUrl).pathname);
     await page.getByRole('button', { name: 'Spawn a copy' }).click();
     await expect.poll(() => description(page).inputValue()).toBe('!finish done');
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('web');
@@ -320,13 +313,12 @@ describeInBrowser('the dialog for a new agent', () => {
     await page.keyboard.press('Escape');
     await page.keyboard.press('n');
     await expect.poll(() => description(page).inputValue()).toBe('');
-    await visitor.leave();
   });
 
   test('a viewer sees that access is read-only', async () => {
     const viewer = await apiWithNewKey(api, { role: 'viewer', account: 'vera' });
-    const visitor = await fixture.visit({ key: viewer.key });
-    const { page } = visitor;
+    const guest = await fixture.visit({ key: viewer.key });
+    const { page } = guest;
     await page.getByText('Read-only access').waitFor();
     await expect
       .poll(() => page.getByRole('banner').getByRole('button', { name: 'New agent' }).count())
@@ -334,13 +326,12 @@ describeInBrowser('the dialog for a new agent', () => {
     await page.keyboard.press('n');
     await dialog(page).getByText('ask an admin for a key with the member role').waitFor();
     await expect.poll(() => description(page).count()).toBe(0);
-    await visitor.leave();
+    await guest.leave();
   });
 
   test('the dialog explains the rehearsal if no model runs the agent', async () => {
     const name = uniqueName('try');
-    const visitor = await open();
-    const { page } = visitor;
+    await openDialog(page);
     await dialog(page).getByLabel('Name').fill(name);
     await dialog(page).getByLabel('Model').fill('rehearsal-a');
     await page.getByText('No model runs this agent').waitFor();
@@ -353,27 +344,27 @@ describeInBrowser('the dialog for a new agent', () => {
       () => agentsIn('default').phase(name),
       (p) => p === 'WAITING_FOR_INPUT/QUESTION',
     );
-    await visitor.leave();
   });
 
   test.each([
     ['on a desk', {}],
     ['on a phone', phone],
   ] as const)('everybody can use it: %s', async (_, options) => {
-    const visitor = await open(options);
-    const { page } = visitor;
+    const other = await fixture.visit(options);
+    const { page } = other;
+    await openDialog(page);
     await start(page);
     await page.getByText('Describe the task').waitFor();
     await page.getByRole('button', { name: 'Add task' }).click();
     await page.keyboard.type('Look');
     await page.getByRole('button', { name: 'Details of task 1' }).click();
-    await page.getByText('More options').click();
+    await dialog(page).getByText('More options').click();
     await dialog(page).getByLabel('Output schema').fill('{');
-    expect(await visitor.accessibilityProblems()).toEqual([]);
-    await visitor.expectNoSidewaysScroll();
+    expect(await other.accessibilityProblems()).toEqual([]);
+    await other.expectNoSidewaysScroll();
     const body = await dialog(page).evaluate((it) => it.scrollWidth - it.clientWidth);
     expect(body).toBe(0);
-    await visitor.leave();
+    await other.leave();
   });
 });
 

@@ -2,7 +2,8 @@ import pg from 'pg';
 import type { Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Visitor } from '../support/browser.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { uniqueName } from '../support/catalog.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { addressOf, distanceFromEnd, rowWith, say, talker, topOf, transcriptIn } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
@@ -10,19 +11,18 @@ import { browserFixture, describeInBrowser } from './fixture.ts';
 const timelineRoute = '**/v1/agent/timeline';
 
 describeInBrowser('the loaded part of a long transcript', () => {
-  const fixture = browserFixture(() => startServer({ runner: false }));
-  const restarted: Server[] = [];
+  const fixture = browserFixture(() => sharedServer({ runner: false }));
   let tenant: TestTenant;
+  let visitor: Visitor;
+  let page: Page;
 
   beforeAll(async () => {
     tenant = await newTestTenant(fixture.api);
+    visitor = await fixture.visit();
+    page = visitor.page;
   });
-  afterAll(async () => {
-    for (const server of restarted.reverse()) await server.close();
-  });
+  afterAll(() => visitor?.leave());
 
-  const visit = async (path: string, hash = ''): Promise<Visitor> =>
-    fixture.visit({ path: `${await addressOf(tenant, path)}${hash}` });
   const sequenceOf = async (path: string, text: string): Promise<number> =>
     Number((await tenant.timeline(path)).find((entry) => entry.text === text)?.sequence);
   const wheelTo = async (page: Page, deltaY: number, isThere: () => Promise<boolean>): Promise<void> => {
@@ -49,8 +49,6 @@ describeInBrowser('the loaded part of a long transcript', () => {
 
   it('opens at the end with one page, and loads older pages on scroll without a jump', async () => {
     await talker(tenant, 'long', 1000);
-    const visitor = await fixture.visit();
-    const { page } = visitor;
     const held: Route[] = [];
     let asked = 0;
     await page.route(timelineRoute, async (route) => {
@@ -93,14 +91,12 @@ describeInBrowser('the loaded part of a long transcript', () => {
     await page.getByRole('button', { name: /Jump to latest/ }).click();
     await rowWith(page, 'word 1000').waitFor();
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
-    await visitor.leave();
   });
 
   it('opens at the entry in the address, and links every entry', async () => {
     await talker(tenant, 'linked', 600);
     const sequence = await sequenceOf('linked', 'word 100');
-    const visitor = await visit('linked', `#e${sequence}`);
-    const { page } = visitor;
+    await visitor.follow(`${await addressOf(tenant, 'linked')}#e${sequence}`);
     const row = rowWith(page, 'word 100');
     await row.waitFor();
     await expect.poll(() => row.getAttribute('data-target')).toBe('true');
@@ -120,7 +116,6 @@ describeInBrowser('the loaded part of a long transcript', () => {
     await page.goBack();
     await row.waitFor();
     await expect.poll(() => row.getAttribute('data-target')).toBe('true');
-    await visitor.leave();
   });
 
   it('finds the text of a message that was queued long before its delivery', async () => {
@@ -129,15 +124,12 @@ describeInBrowser('the loaded part of a long transcript', () => {
     await say(tenant, claim, ...Array.from({ length: 450 }, (_, at) => `busy ${at}`));
     await tenant.end(claim);
     await tenant.turn('patient');
-    const visitor = await visit('patient');
-    await rowWith(visitor.page, 'Sweep, when you have time').getByText('Message', { exact: true }).waitFor();
-    await visitor.leave();
+    await visitor.follow(await addressOf(tenant, 'patient'));
+    await rowWith(page, 'Sweep, when you have time').getByText('Message', { exact: true }).waitFor();
   });
 
   it('shows that a page failed to load, and retries on request', async () => {
     await talker(tenant, 'cut', 450);
-    const visitor = await fixture.visit();
-    const { page } = visitor;
     // Set up before the page is loaded: the first request after a new route may still bypass it.
     let isCut = false;
     await page.route(timelineRoute, (route) =>
@@ -153,71 +145,30 @@ describeInBrowser('the loaded part of a long transcript', () => {
     await page.getByRole('button', { name: 'Try again' }).click();
     await rowWith(page, 'word 1').waitFor();
     await expect.poll(() => page.getByRole('alert').count()).toBe(0);
-    await visitor.leave();
+    await page.unroute(timelineRoute);
   });
 
   it('shows that older entries were removed', async () => {
-    await talker(tenant, 'swept', 300);
-    const visitor = await visit('swept');
-    const { page } = visitor;
+    const swept = uniqueName('swept');
+    await talker(tenant, swept, 300);
+    await visitor.follow(await addressOf(tenant, swept));
     await rowWith(page, 'word 300').waitFor();
-    const first = await sequenceOf('swept', 'word 60');
-    await forgetBefore(first);
+    await forgetBefore(swept, await sequenceOf(swept, 'word 60'));
     await page.keyboard.press('Home');
     await page.getByText('Older entries were removed.').waitFor();
     await rowWith(page, 'word 60').waitFor();
-    await visitor.leave();
   });
 
   /** Entries are removed after 30 days; the test removes them in the database. */
-  async function forgetBefore(first: number): Promise<void> {
+  async function forgetBefore(path: string, first: number): Promise<void> {
     const database = new pg.Client({ connectionString: fixture.server.databaseUrl });
     await database.connect();
     try {
-      const swept = "agent = (SELECT id FROM agents WHERE path = 'swept')";
-      await database.query(`DELETE FROM timeline WHERE ${swept} AND sequence < $1`, [first]);
-      await database.query("UPDATE agents SET first_sequence = $1 WHERE path = 'swept'", [first]);
+      const agent = '(SELECT id FROM agents WHERE path = $1)';
+      await database.query(`DELETE FROM timeline WHERE agent = ${agent} AND sequence < $2`, [path, first]);
+      await database.query('UPDATE agents SET first_sequence = $2 WHERE path = $1', [path, first]);
     } finally {
       await database.end();
     }
   }
-
-  async function restart(signal: NodeJS.Signals, page: Page): Promise<void> {
-    const server = restarted.at(-1) ?? fixture.server;
-    await server.end(signal);
-    await page.getByText('The service is unavailable.').waitFor();
-    const next = await startServer({
-      databaseUrl: server.databaseUrl,
-      runner: false,
-      env: { ...server.env, MUSTER_PORT: new URL(server.url).port },
-    });
-    restarted.push(next);
-  }
-
-  it('continues after a stop and a crash of the service, without gaps, duplicates or a reload', async () => {
-    const claim = await talker(tenant, 'lasting', 5);
-    const visitor = await visit('lasting');
-    const { page } = visitor;
-    await rowWith(page, 'word 5').waitFor();
-    await page.evaluate(() => {
-      document.documentElement.dataset.visit = 'the same';
-    });
-    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      await say(tenant, claim, `before ${signal}`);
-      await rowWith(page, `before ${signal}`).waitFor();
-      await restart(signal, page);
-      await rowWith(page, `before ${signal}`).waitFor();
-      await say(tenant, claim, `after ${signal}`, `${signal} is over`);
-      await rowWith(page, `${signal} is over`).waitFor();
-      await page.getByText('The service is unavailable.').waitFor({ state: 'detached' });
-    }
-    const said = (await tenant.timeline('lasting', 'MESSAGE')).map(({ text }) => text);
-    await page.keyboard.press('Home');
-    await rowWith(page, 'word 1').waitFor();
-    await page.setViewportSize({ width: 1280, height: 2000 });
-    const shown = transcriptIn(page).getByText(/^(word|before|after|SIG)/);
-    await expect.poll(() => shown.allTextContents()).toEqual(said);
-    expect(await page.evaluate(() => document.documentElement.dataset.visit)).toBe('the same');
-    await visitor.leave();
-  });
 });

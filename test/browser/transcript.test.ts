@@ -1,6 +1,7 @@
-import { beforeAll, expect, it } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Agents, type Fields } from '../support/agents.ts';
-import { phone } from '../support/browser.ts';
+import { phone, type Visitor } from '../support/browser.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import {
@@ -55,14 +56,18 @@ describeInBrowser('the transcript', () => {
   const fixture = browserFixture(sharedServer);
   let tenant: TestTenant;
   let rehearsed: Agents;
+  let visitor: Visitor;
+  let page: Page;
 
   beforeAll(async () => {
     tenant = await newTestTenant(fixture.api);
     rehearsed = new Agents(fixture.api, 'default');
+    visitor = await fixture.visit();
+    page = visitor.page;
   });
+  afterAll(() => visitor?.leave());
 
-  const visit = async (agents: Agents, path: string, options: Parameters<typeof fixture.visit>[0] = {}) =>
-    fixture.visit({ ...options, path: await addressOf(agents, path) });
+  const open = async (agents: Agents, path: string) => visitor.follow(await addressOf(agents, path));
 
   it('shows the task, messages, tool calls and question of a rehearsed agent', async () => {
     await rehearsed.spawn('rehearsed', {
@@ -80,8 +85,7 @@ describeInBrowser('the transcript', () => {
       ].join('\n'),
     });
     await rehearsed.wait('rehearsed');
-    const visitor = await visit(rehearsed, 'rehearsed');
-    const { page } = visitor;
+    await open(rehearsed, 'rehearsed');
     await rowWith(page, 'Here I am').waitFor();
     await page.getByText('Task for rehearsal-a').waitFor();
     await expect.poll(() => page.locator('strong', { hasText: 'once' }).count()).toBe(1);
@@ -107,39 +111,37 @@ describeInBrowser('the transcript', () => {
     await page.getByRole('link', { name: 'rehearsed/helper' }).first().click();
     await page.getByRole('heading', { level: 1, name: 'helper' }).waitFor();
     await page.getByText('Swept').first().waitFor();
-    await visitor.leave();
   });
 
   it('shows entries of Claude Code and Codex in one line each, and expands them', async () => {
     await tenant.spawn('worker', { description: 'Fix the login' });
     const claim = await tenant.start('worker');
     await tenant.report(claim, { items: turnItems });
-    const visitor = await visit(tenant, 'worker');
-    const { page } = visitor;
-    const open = (name: RegExp) => page.getByRole('button', { name }).click();
+    await open(tenant, 'worker');
+    const expand = (name: RegExp) => page.getByRole('button', { name }).click();
 
     await page.getByRole('button', { name: 'Thinking Where to look' }).click();
     await page.getByText('The cookie is the likeliest cause.').waitFor();
     await page.getByRole('button', { name: /Setup npm ci 1 line/ }).click();
     await page.getByText('added 250 packages').waitFor();
 
-    await open(/Bash npm test failed/);
+    await expand(/Bash npm test failed/);
     await page.getByText('FAIL login.test.ts').waitFor();
     await page.getByText('Run the tests').waitFor();
     await expect.poll(() => page.getByText(/^line 1$/m).count()).toBe(0);
     await page.getByRole('button', { name: 'Show all 61 lines' }).click();
     await page.getByText(/line 1\nline 2\n/).waitFor();
 
-    await open(/Edit src\/session\.ts done/);
+    await expand(/Edit src\/session\.ts done/);
     await page.locator('[data-side="removed"]', { hasText: '-strict' }).waitFor();
     await page.locator('[data-side="added"]', { hasText: '+lax' }).waitFor();
-    await open(/Edit src\/long\.ts done/);
+    await expand(/Edit src\/long\.ts done/);
     await page.locator('[data-side="added"]', { hasText: '+is' }).waitFor();
     await page.getByText('@@ -40,2 +40,2 @@').waitFor();
     await expect.poll(() => page.getByText('cut…').count()).toBe(0);
-    await open(/apply_patch README\.md done/);
+    await expand(/apply_patch README\.md done/);
     await page.locator('[data-side="removed"]', { hasText: '-old words' }).waitFor();
-    await open(/tracker\.create Cookies done/);
+    await expand(/tracker\.create Cookies done/);
     await page.getByText(/"bug"/).waitFor();
     await page.getByText('The provider answered 529').waitFor();
 
@@ -152,7 +154,6 @@ describeInBrowser('the transcript', () => {
     await page.getByText('Run 1 failed').first().waitFor();
     await rowWith(page, 'It broke. Start it again.').getByText('HARNESS_ERROR').waitFor();
     await page.getByRole('status').filter({ hasText: 'Error: It broke. Start it again.' }).waitFor();
-    await visitor.leave();
   });
 
   it('groups system entries, and shows messages with their text', async () => {
@@ -163,39 +164,35 @@ describeInBrowser('the transcript', () => {
       model: 'rehearsal-a',
     });
     await tenant.turn('grouped');
-    const visitor = await visit(tenant, 'grouped');
-    const { page } = visitor;
+    await open(tenant, 'grouped');
     await rowWith(page, 'Also sweep').getByText('Message', { exact: true }).waitFor();
     await page.getByRole('button', { name: /message queued ·/ }).click();
     await page.getByText(/\d\d:\d\d message queued: Also sweep$/).waitFor();
     await page.getByText(/task to do: Sweep/).waitFor();
-    await visitor.leave();
   });
 
   it('shows an entry of an unknown type', async () => {
     await tenant.rested('novel');
-    const visitor = await visit(tenant, 'novel');
-    const { page } = visitor;
     await page.route('**/v1/agent/timeline', async (route) => {
       const answer = await route.fetch();
       const body = (await answer.text()).replaceAll('"RUN_STARTED"', '"SOMETHING_NEW"');
       await route.fulfill({ response: answer, body });
     });
-    await page.reload();
+    await visitor.goto(await addressOf(tenant, 'novel'));
     await page.getByText('something new').waitFor();
     await page.getByText('Run 1 completed').waitFor();
-    await visitor.leave();
+    await page.unrouteAll();
   });
 
   it('follows new entries until the reader scrolls away, and again after a return to the end', async () => {
     const claim = await talker(tenant, 'flowing', 60);
-    const visitor = await visit(tenant, 'flowing');
-    const { page } = visitor;
+    await open(tenant, 'flowing');
     await rowWith(page, 'word 60').waitFor();
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
     await say(tenant, claim, 'first news', `much\n\n${'more words than fit. '.repeat(200)}`, 'last news');
     await rowWith(page, 'last news').waitFor();
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
+    const whole = page.viewportSize();
     await page.setViewportSize({ width: 1000, height: 600 });
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
 
@@ -219,14 +216,13 @@ describeInBrowser('the transcript', () => {
     await say(tenant, claim, 'seen at once');
     await rowWith(page, 'seen at once').waitFor();
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
-    await visitor.leave();
+    if (whole) await page.setViewportSize(whole);
   });
 
   it('keeps an expanded row in place while new entries arrive', async () => {
     const claim = await talker(tenant, 'folding', 30);
     await tenant.report(claim, { items: [call('Bash', 'a', 'make'), result('Bash', 'a', lines(200))] });
-    const visitor = await visit(tenant, 'folding');
-    const { page } = visitor;
+    await open(tenant, 'folding');
     const row = page.getByRole('button', { name: /Bash make/ });
     await row.waitFor();
     const before = await topOf(row);
@@ -244,13 +240,11 @@ describeInBrowser('the transcript', () => {
     await page.keyboard.press('End');
     await rowWith(page, 'new while expanded').waitFor();
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
-    await visitor.leave();
   });
 
   it('does not scroll while text is selected', async () => {
     const claim = await talker(tenant, 'selected', 40);
-    const visitor = await visit(tenant, 'selected');
-    const { page } = visitor;
+    await open(tenant, 'selected');
     const row = rowWith(page, 'word 40');
     await row.waitFor();
     await row.getByText('word 40').evaluate((element) => getSelection()?.selectAllChildren(element));
@@ -269,7 +263,6 @@ describeInBrowser('the transcript', () => {
     await page.evaluate(() => getSelection()?.removeAllRanges());
     await say(tenant, claim, 'the last');
     await rowWith(page, 'the last').waitFor();
-    await visitor.leave();
   });
 
   it('is accessible and fits, also on a phone', async () => {
@@ -277,17 +270,17 @@ describeInBrowser('the transcript', () => {
     const claim = await tenant.start('looked');
     await tenant.report(claim, { items: turnItems });
     await tenant.end(claim, 'COMPLETED', { question: 'Which one?' });
-    for (const options of [{}, phone]) {
-      const visitor = await visit(tenant, 'looked', options);
-      const { page } = visitor;
-      await rowWith(page, 'Which one?').waitFor();
-      await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
+    await open(tenant, 'looked');
+    const onPhone = await fixture.visit({ ...phone, path: await addressOf(tenant, 'looked') });
+    for (const reader of [visitor, onPhone]) {
+      await rowWith(reader.page, 'Which one?').waitFor();
+      await expect.poll(() => distanceFromEnd(reader.page)).toBeLessThanOrEqual(1);
       for (const name of [/Edit src.session/, /Bash npm test/, /Thinking/])
-        await page.getByRole('button', { name }).click();
-      await page.locator('[data-side="added"]').first().waitFor();
-      expect(await visitor.accessibilityProblems()).toEqual([]);
-      await visitor.expectNoSidewaysScroll();
-      await visitor.leave();
+        await reader.page.getByRole('button', { name }).click();
+      await reader.page.locator('[data-side="added"]').first().waitFor();
+      expect(await reader.accessibilityProblems()).toEqual([]);
+      await reader.expectNoSidewaysScroll();
     }
+    await onPhone.leave();
   });
 });

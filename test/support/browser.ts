@@ -54,30 +54,30 @@ interface VisitOptions extends BrowserContextOptions {
 }
 
 /**
- * Browser contexts that the next visitor with the same settings can use. A new context costs a second of processor time,
- * most of it for a renderer process that has to compile the page. So each context keeps one page open, and with it its
- * process. Cookies, storage and pages of the previous visitor are removed.
+ * Contexts that the next visitor with the same kind of screen can use, each with one page that stays open. A new context
+ * costs a second of processor time, most of it for a renderer process that has to compile the page; a new page costs
+ * half as much again as a navigation. What the previous visitor left behind is removed.
  */
-const freeContexts = new Map<string, ReusableContext[]>();
+const freePages = new Map<string, Page[]>();
 
-interface ReusableContext {
-  readonly context: BrowserContext;
-  /** Stays open. */
-  readonly anchor: Page;
-}
-
-async function openContext(browser: Browser, options: BrowserContextOptions): Promise<ReusableContext> {
+const openPage = async (browser: Browser, options: BrowserContextOptions): Promise<Page> => {
   const context = await browser.newContext({
     ...options,
     permissions: ['clipboard-read', 'clipboard-write'],
+    // Endless animations would keep a processor busy.
+    reducedMotion: 'reduce',
   });
-  return { context, anchor: await context.newPage() };
-}
+  const page = await context.newPage();
+  page.setDefaultTimeout(40_000);
+  return page;
+};
 
-/** Closes the contexts of visitors that did not leave. */
+/** Ends what free pages still do, and closes the contexts of visitors that did not leave. */
 export async function closeContexts(browser: Browser | undefined): Promise<void> {
-  const free = new Set([...freeContexts.values()].flat().map(({ context }) => context));
-  for (const context of browser?.contexts() ?? []) if (!free.has(context)) await context.close();
+  const free = [...freePages.values()].flat();
+  const contexts = new Set(free.map((page) => page.context()));
+  for (const context of browser?.contexts() ?? []) if (!contexts.has(context)) await context.close();
+  for (const page of free) await page.goto('about:blank');
 }
 
 /** The cookie is valid for all pages of the context. */
@@ -87,9 +87,22 @@ async function signIn(context: BrowserContext, { url, key }: VisitedServer): Pro
   expect(answer.status(), await answer.text()).toBe(200);
 }
 
-async function clear({ context, anchor }: ReusableContext): Promise<void> {
-  for (const page of context.pages()) if (page !== anchor) await page.close();
-  await anchor.evaluate(() => localStorage.clear());
+/** Removes what a visitor left. The page itself stays until the next navigation, but stores nothing any more. */
+async function clear(page: Page, { url }: VisitedServer): Promise<void> {
+  const context = page.context();
+  for (const event of ['console', 'pageerror', 'request', 'response'] as const)
+    page.removeAllListeners(event);
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  for (const other of context.pages()) if (other !== page) await other.close();
+  if (!page.url().startsWith(url)) await page.goto(`${url}/healthz`);
+  await page.mouse.move(0, 0);
+  await page.evaluate(() => {
+    localStorage.clear();
+    sessionStorage.clear();
+    Storage.prototype.setItem = () => {};
+    // A navigation to the same URL would be a reload, or none if the URL has a fragment.
+    History.prototype.replaceState.call(history, null, '', '/left');
+  });
   await context.clearCookies();
 }
 
@@ -130,24 +143,20 @@ export class Visitor {
     server: VisitedServer,
     { path = '/', key = server.key, prepare, ...options }: VisitOptions = {},
   ): Promise<Visitor> {
-    // Endless animations would keep a processor busy.
-    const settings = { viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce', ...options } as const;
-    const visited = { url: server.url, key };
-    const contextKey = JSON.stringify(settings);
-    const free = freeContexts.get(contextKey) ?? [];
-    freeContexts.set(contextKey, free);
-    const reusable = free.pop() ?? (await openContext(browser, settings));
-    const anchorUrl = `${server.url}/healthz`;
-    if (reusable.anchor.url() !== anchorUrl) await reusable.anchor.goto(anchorUrl);
-    if (key !== '') await signIn(reusable.context, visited);
-    await prepare?.(reusable.context);
-    const page = await reusable.context.newPage();
-    page.setDefaultTimeout(40_000);
+    const { viewport = { width: 1280, height: 800 }, colorScheme = 'light', ...screen } = options;
+    const screenKey = JSON.stringify(screen);
+    const free = freePages.get(screenKey) ?? [];
+    freePages.set(screenKey, free);
+    const page = free.pop() ?? (await openPage(browser, screen));
+    await page.emulateMedia({ colorScheme });
+    if (viewport) await page.setViewportSize(viewport);
+    if (key !== '') await signIn(page.context(), { url: server.url, key });
+    await prepare?.(page.context());
     const visitor = new Visitor(page, server, async () => {
-      await clear(reusable);
-      // A prepared context can't be reused.
-      if (prepare) await reusable.context.close();
-      else free.push(reusable);
+      // What a context was prepared with can't be undone.
+      if (prepare) return page.context().close();
+      await clear(page, server);
+      free.push(page);
     });
     await visitor.goto(path);
     return visitor;
@@ -179,14 +188,16 @@ export class Visitor {
     return this.page.evaluate(async (only) => {
       type Axe = {
         run: (
-          context: Document,
+          context: Document | Element,
           options: unknown,
         ) => Promise<{
           violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[];
         }>;
       };
       const { axe } = window as unknown as { axe: Axe };
-      const { violations } = await axe.run(document, {
+      // The page behind a modal dialog can't be reached.
+      const root = document.querySelector('dialog:modal') ?? document;
+      const { violations } = await axe.run(root, {
         runOnly: only,
         // Listing the elements of passed rules would take a fifth of the time.
         resultTypes: ['violations'],
