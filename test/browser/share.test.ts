@@ -6,6 +6,7 @@ import { phone, storedIn } from '../support/browser.ts';
 import { createKey, createShareLink, readDocument, writeResource } from '../support/catalog.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { transcriptIn } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
 
 const repo = 'https://git.example.com/acme/shop';
@@ -110,7 +111,8 @@ describeInBrowser('sharing an agent', () => {
     await page.getByRole('button', { name: 'Write Blocked' }).click();
 
     await t.report(claim, { items: [{ type: 'MESSAGE', text: 'The totals are done.' }] });
-    await page.getByText('The totals are done.').waitFor();
+    // The message is also shown as the last response.
+    await transcriptIn(page).getByText('The totals are done.').waitFor();
     await t.send('agent/tasks/update', 'shown', { id: 'a', status: 'TASK_STATUS_COMPLETED' });
     await page.getByText('1 of 2').waitFor();
 
