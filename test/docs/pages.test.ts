@@ -30,7 +30,7 @@ const rules: Readonly<Record<string, Rules>> = {
   'README.md': {
     notRun: { 'npm ci                 # install exactly what the lock file says': whenContributing },
     starts: {
-      'npm install': () => PageSession.start(),
+      'npm install': startCommon,
       'sudo apt-get install bubblewrap git': withModel,
     },
     exits: {
@@ -96,21 +96,24 @@ test('every page with code is listed here', () => {
   expect(withCode.sort()).toEqual([...Object.keys(rules), 'docs/interface.md'].sort());
 });
 
-/** The service of the pages that do not start one. */
+/** The service without a model, which the pages share. */
 let common: Promise<PageSession> | undefined;
 afterAll(async () => (await common)?.close());
+
+function startCommon(): Promise<PageSession> {
+  common ??= PageSession.start();
+  return common;
+}
 
 describe.each(Object.entries(rules))('%s', (page, { notRun = {}, starts = {}, exits = {} }) => {
   const blocks = blocksOf(page);
   let session: PageSession;
 
   beforeAll(async () => {
-    if (Object.keys(starts).length > 0 || !blocks.some(isRun)) return;
-    common ??= PageSession.start();
-    session = await common;
+    if (Object.keys(starts).length === 0 && blocks.some(isRun)) session = await startCommon();
   });
   afterAll(async () => {
-    if (Object.keys(starts).length > 0) await session?.close();
+    if (session !== (await common)) await session?.close();
     await stub?.close();
     stub = undefined;
   });
@@ -126,7 +129,6 @@ describe.each(Object.entries(rules))('%s', (page, { notRun = {}, starts = {}, ex
     const start = starts[firstLine(block)];
     test(titleOf(block), async () => {
       if (start) {
-        await session?.close();
         session = await start();
       } else {
         await check(session, block, exits[firstLine(block)] ?? []);
