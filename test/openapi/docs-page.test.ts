@@ -85,7 +85,17 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     await expect.poll(() => operation.innerText()).toMatch(/phaseReason[\s\S]*One of NO_RUNNER, /);
     await page.locator('#schema-Task summary').first().click();
     await expect.poll(() => page.locator('#schema-Task').innerText()).toContain('blockedBy');
+    // All operations are rendered in the same way, and these have every method.
+    await page.locator('#search').fill('resource');
+    await page.locator('#listResources').getByText('Reply').click();
+    await page
+      .locator('#listResources li', { hasText: /^entries/ })
+      .locator('summary')
+      .click();
+    await page.locator('#listResources').getByText('inputFormat').waitFor();
     expect(await visitor.accessibilityProblems()).toEqual([]);
+    await page.locator('#search').fill('');
+    await page.locator('#search').blur();
     expect(errors).toEqual([]);
   });
 
