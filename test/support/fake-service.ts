@@ -13,7 +13,7 @@ import { Runner, type RunnerOptions } from '../../packages/service/src/runner/ru
 import { eventually } from './async.ts';
 
 /** The routes of the service that a runner uses, with ways to make them fail. */
-export class FakeService {
+class FakeService {
   leaseMs = 30_000;
   readonly polls: PollRequest[] = [];
   /** Every report that arrived, including repeated ones. */

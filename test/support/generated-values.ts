@@ -26,8 +26,8 @@ export interface KnownValues {
 export const typesOf = (schema: Schema): readonly string[] =>
   schema.type === undefined ? [] : typeof schema.type === 'string' ? [schema.type] : schema.type;
 
-export const word = fc.string({ maxLength: 12 }).map((text) => text.replace(/^!/, ''));
-export const soon = fc
+const word = fc.string({ maxLength: 12 }).map((text) => text.replace(/^!/, ''));
+const soon = fc
   .integer({ min: 60_000, max: 29 * 86_400_000 })
   .map((ms) => new Date(Date.now() + ms).toISOString());
 

@@ -24,7 +24,7 @@ import { readPrices } from '../../packages/service/src/runner/gateway/prices.ts'
 
 export const token = 'mst_run.0123456789abcdef0123456789abcdef';
 export const apiKey = 'sk-ant-api03-theRealKey-6789';
-export const anthropic: ProviderAccess = { name: 'anthropic', models: ['claude-opus-4-8', 'claude-next'] };
+const anthropic: ProviderAccess = { name: 'anthropic', models: ['claude-opus-4-8', 'claude-next'] };
 export const openai: ProviderAccess = { name: 'openai', models: ['gpt-5.5'] };
 
 export const messages = { model: 'claude-opus-4-8', messages: [{ role: 'user', content: 'Hello' }] };

@@ -72,7 +72,7 @@ export function findConnection(
   return connection;
 }
 
-export function readLogin(env: Environment): Login | undefined {
+function readLogin(env: Environment): Login | undefined {
   const file = loginFile(env);
   const text = textOf(file);
   if (text === undefined) return undefined;

@@ -62,7 +62,7 @@ const formats: Readonly<Partial<Record<TimelineEntry['type'], EntryFormat>>> = {
   RUN_STARTED: detail('─', ({ runId, text }) => `run ${runId}${text ? ` (${text})` : ''}`),
   RUN_ENDED: detail('─', ({ runId, text }) => `run ${runId} ${text.toLowerCase()}`),
   FOLLOW_UP_QUEUED: detail('+', ({ followUpId, text }) => `queued ${followUpId}: ${firstLine(text)}`),
-  FOLLOW_UP_DEFERRED: detail('+', ({ followUpId, text }) => `deferred ${followUpId}: ${firstLine(text)}`),
+  FOLLOW_UP_DEFERRED: detail('+', ({ followUpId, text }) => `scheduled ${followUpId}: ${firstLine(text)}`),
   FOLLOW_UP_DELIVERED: {
     mark: '>',
     style: 'bold',

@@ -193,7 +193,7 @@ const showAfterMs = 1_000;
 const logRetryAfterMs = 3_000;
 
 /** A line on standard error that is redrawn while a command takes long. Shown in a terminal only. */
-export class Progress {
+class Progress {
   readonly #isVisible = process.stderr.isTTY === true;
   #nextDrawMs = Date.now() + showAfterMs;
   #isDrawn = false;

@@ -30,7 +30,7 @@ export function addQueueCommands(program: Command): void {
   addCommand(queue, 'list <agent>', 'list the messages', list, { isDefault: true });
   addCommand(queue, 'show <agent> <id>', 'show a message, with its run and the answer', show);
   addCommand(queue, 'remove <agent> <id>', 'remove an undelivered message', remove);
-  addCommand(queue, 'clear <agent>', 'discard all queued messages; deferred messages stay', clear);
+  addCommand(queue, 'clear <agent>', 'discard all queued messages; scheduled messages stay', clear);
 }
 
 type SendFlags = SettingsFlags &

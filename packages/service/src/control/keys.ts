@@ -9,8 +9,7 @@ export const trustMs = 3_000;
 const maxCached = 10_000;
 
 /** The key of a run is derived from the service's secret, not stored, and valid only while the run is live. */
-export const runKeyId = (tenant: number, agent: string, run: number): string =>
-  `run-${tenant}-${agent}-${run}`;
+const runKeyId = (tenant: number, agent: string, run: number): string => `run-${tenant}-${agent}-${run}`;
 /** The service's own runner serves the default pool of every tenant. Its key is not stored either. */
 const serviceRunnerId = 'service-runner';
 const runKeyForm = /^run-(\d+)-([0-9a-f-]{36})-(\d+)$/;

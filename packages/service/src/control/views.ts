@@ -24,7 +24,7 @@ import type { TimelineRow } from '../store/statements/timeline.ts';
 import type { RunnerCapacity } from './runner-capacity.ts';
 
 /** Rows as the API shows them. */
-export function agentIdOf(
+function agentIdOf(
   tenant: Tenant,
   row: Pick<StatusRow, 'owner_provider' | 'account' | 'workspace'>,
   path: readonly string[],

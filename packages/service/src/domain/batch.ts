@@ -14,7 +14,7 @@ import type { Draft } from './draft.ts';
 import { applied, sameInForce, switchesPersona } from './settings.ts';
 
 /** The first message, and those behind it up to the next one that changes a setting. The spawn counts as a message. */
-export function nextMessages(queue: readonly FollowUp[], spawnDue: boolean, settings: Settings): FollowUp[] {
+function nextMessages(queue: readonly FollowUp[], spawnDue: boolean, settings: Settings): FollowUp[] {
   let inForce = settings;
   const stop = queue.findIndex((message, i) => {
     const next = applied(inForce, message.change);
@@ -152,7 +152,7 @@ export function isAnswered(message: {
 }
 
 /** Tells the parent how its children have changed since its last run began. */
-export function preface(children: readonly ChildView[], since: Instant | null): string {
+function preface(children: readonly ChildView[], since: Instant | null): string {
   const changed = children.filter((child) => since === null || child.since > since);
   return changed.map(describeChild).join('\n');
 }

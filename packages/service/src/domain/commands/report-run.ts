@@ -87,7 +87,7 @@ function confirmGone(loaded: LoadedAgents, run: Run, state: AgentState): Decisio
   return decided(loaded, replyOf(state), [processGone(state, loaded.now, 'confirmed by its runner')]);
 }
 
-export function processGone(state: AgentState, now: string, how: string): Draft {
+function processGone(state: AgentState, now: string, how: string): Draft {
   const draft = Draft.of(state, now);
   draft.setRun({ goneAt: now });
   draft.log('PROCESS_GONE', { runId: state.run?.number ?? 0, text: how });

@@ -26,7 +26,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-export const schemaLimits = { timeMs: 2000, heapMb: 96 } as const;
+const schemaLimits = { timeMs: 2000, heapMb: 96 } as const;
 
 /** How many times as long a job may take in real time. */
 const realTimeFactor = 5;

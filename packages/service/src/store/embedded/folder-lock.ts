@@ -154,7 +154,7 @@ export interface WatchedCommand {
 }
 
 /** Takes the lock on the folder; undefined if another process has it. */
-export async function takeLock(wanted: WatchedCommand): Promise<Watched | undefined> {
+async function takeLock(wanted: WatchedCommand): Promise<Watched | undefined> {
   const child = spawnAs(wanted.identity, 'sh', ['-c', script, 'muster-postgres', ...wanted.command], {
     cwd: wanted.folder,
     env: wanted.env,

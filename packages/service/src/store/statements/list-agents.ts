@@ -198,7 +198,7 @@ export interface Part {
 
 type Life = 'live' | 'ended' | 'any';
 
-export function partText(
+function partText(
   { where, order, rest = [], from = 'agents a' }: Part,
   conditions: readonly string[],
   limit: string,
@@ -213,7 +213,7 @@ export function partText(
 }
 
 /** The parts of a list: live agents, and beside them those that ended lately; roots, and beside them nested ones. */
-export function listParts(range: ListRange, bind: Bind): Part[] {
+function listParts(range: ListRange, bind: Bind): Part[] {
   const { parent, includeTerminal, endedSince, ids } = range;
   if (ids) return [namedPart(range, ids, bind)];
   const ended: readonly Life[] = endedSince === null ? ['any'] : ['live', 'ended'];
@@ -225,7 +225,7 @@ export function listParts(range: ListRange, bind: Bind): Part[] {
   });
 }
 
-export function ownerIs({ provider, account }: NonNullable<ListRange['owner']>, bind: Bind): string {
+function ownerIs({ provider, account }: NonNullable<ListRange['owner']>, bind: Bind): string {
   // The expression keeps the index for one account away, which a provider alone would not narrow in the list's order.
   if (account === null) return `a.owner_provider || '' = ${bind('provider', provider)}`;
   return `a.owner_provider = ${bind('provider', provider)} AND a.account = ${bind('account', account)}`;
