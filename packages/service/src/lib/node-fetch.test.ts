@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { nodeFetch } from './node-fetch.ts';
@@ -71,4 +71,15 @@ it('rejects with the error code of a refused connection as its cause', async () 
   await expect(nodeFetch(`http://127.0.0.1:${port}`, {})).rejects.toMatchObject({
     cause: { code: 'ECONNREFUSED' },
   });
+});
+
+it('closes a connection that is idle, which a network may have dropped without a word', async () => {
+  // The server never closes it.
+  server.keepAliveTimeout = 0;
+  answer = (response) => response.end('done');
+  const accepted = once(server, 'connection');
+  server.closeAllConnections();
+  expect(await (await nodeFetch(url, {})).text()).toBe('done');
+  const [socket] = (await accepted) as [Socket];
+  if (!socket.destroyed) await once(socket, 'close');
 });

@@ -4,8 +4,13 @@ import { request as requestHttps, Agent as SecureAgent } from 'node:https';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 
-const agent = new Agent({ keepAlive: true });
-const secureAgent = new SecureAgent({ keepAlive: true });
+/**
+ * An idle connection is closed after four seconds. When a network drops connections without a word, a request on each of
+ * them would time out before a new one is made.
+ */
+const options = { keepAlive: true, timeout: 4_000 };
+const agent = new Agent(options);
+const secureAgent = new SecureAgent(options);
 
 /** The parts of a response that the SDK's client uses. */
 type Reply = Pick<Response, 'ok' | 'status' | 'text' | 'body'> & { readonly headers: Pick<Headers, 'get'> };
