@@ -1,5 +1,6 @@
 import { configDefaults, defineConfig } from 'vitest/config';
-import { CostReporter } from './test/support/cost-reporter.ts';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { CostReporter, suiteOf } from './test/support/cost-reporter.ts';
 
 /** What `npm run test:quick` leaves out: browsers, real harnesses, crashes, and the slowest of the other suites. */
 const slowSuites = [
@@ -12,12 +13,27 @@ const slowSuites = [
   'test/mcp/harness-clients.test.ts',
   'test/tenancy/{runner-identity,tenant-allow}.test.ts',
 ];
+/** Takes a file of each suite in turn: some suites mostly wait, others use all processors. */
+class MixedSuites extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const turns = new Map<string, number>();
+    const ordered = (await super.sort(files)).map((file) => {
+      const suite = suiteOf(file.moduleId);
+      const turn = turns.get(suite) ?? 0;
+      turns.set(suite, turn + 1);
+      return { file, turn };
+    });
+    return ordered.sort((a, b) => a.turn - b.turn).map(({ file }) => file);
+  }
+}
+
 const leftOut = process.env.MUSTER_TEST_QUICK ? slowSuites : [];
 
 export default defineConfig({
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, ...leftOut],
+    sequence: { sequencer: MixedSuites },
     globalSetup: ['test/support/global-setup.ts'],
     reporters: ['default', new CostReporter(leftOut)],
     pool: 'forks',

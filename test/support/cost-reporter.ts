@@ -13,7 +13,7 @@ export class CostReporter {
     const suites = new Map<string, { ms: number; tests: number }>();
     const count = { passed: 0, failed: 0, skipped: 0 };
     for (const module of modules) {
-      const name = suiteOf(relative(process.cwd(), module.moduleId));
+      const name = suiteOf(module.moduleId);
       const suite = suites.get(name) ?? { ms: 0, tests: 0 };
       suite.ms += module.diagnostic().duration;
       for (const test of module.children.allTests()) {
@@ -44,7 +44,8 @@ export class CostReporter {
 }
 
 /** `test/conformance`, `packages/service/src/control` */
-function suiteOf(file: string): string {
+export function suiteOf(path: string): string {
+  const file = relative(process.cwd(), path);
   return file
     .split('/')
     .slice(0, file.startsWith('test/') ? 2 : 4)
