@@ -1,15 +1,16 @@
-import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AgentStatus, routes } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { startEmbeddedPostgres } from '../../packages/service/src/store/embedded/embedded-postgres.ts';
 import { type Api, agent, apiOf, statusOf, untilStatus } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, postResource, readResource } from '../support/catalog.ts';
-import { databaseUrl, freshDatabase } from '../support/database.ts';
+import { freshDatabase } from '../support/database.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
+import { FaultProxy } from '../support/fault-proxy.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { bootstrapKey, type Server, type ServerOptions } from '../support/server.ts';
+import { bootstrapKey, type Server, type ServerOptions, startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { openRequest } from '../support/streams.ts';
 import { inAnHour } from '../support/test-tenant.ts';
@@ -25,15 +26,43 @@ beforeAll(async () => {
 afterAll(() => plain?.close());
 afterEach(cleanUp);
 
-describe('restart', () => {
-  test('a service restarted after SIGTERM and after SIGKILL has everything as it was', async () => {
-    const database = await freshDatabase();
-    const data = newFolder();
-    const options = {
-      databaseUrl: database.url,
-      env: { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: bootstrapKey() },
-    };
-    const first = await start(options);
+describe('a service with its own PostgreSQL', () => {
+  const data = mkdtempSync(join(tmpdir(), 'muster-start-'));
+  const secret = join(data, 'secret');
+  const embedded: ServerOptions = {
+    env: {
+      DATABASE_URL: undefined,
+      MUSTER_DATA: data,
+      MUSTER_SECRET: undefined,
+      MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
+    },
+  };
+  let first: Server;
+
+  beforeAll(async () => {
+    writeFileSync(secret, 'a-secret-that-everyone-could-read-until-now');
+    chmodSync(secret, 0o644);
+    chmodSync(data, 0o775);
+    first = await startServer({ runner: false, ...embedded });
+  });
+
+  afterAll(async () => {
+    await first?.close();
+    rmSync(data, { recursive: true, force: true });
+  });
+
+  test('makes a data folder and files that others could read private, and the log says so', () => {
+    expect(mode(data)).toBe('700');
+    // PostgreSQL runs as another user, with its own rules in its folder.
+    const files = filesOf(data).filter((path) => path !== join(data, 'postgres', 'lock'));
+    expect(files).toContain(secret);
+    expect(files.map(mode)).toEqual(files.map(() => '600'));
+    const printed = outputOf(first);
+    expect(printed).toMatch(/"was":"775".*data folder permissions fixed/);
+    expect(printed).toMatch(/"was":"644".*data folder permissions fixed/);
+  });
+
+  test('has everything as it was when restarted after SIGTERM and after SIGKILL, and is the only one in its data folder', async () => {
     const api = apiOf(first);
     const parent = agent('parent');
     expectOk(
@@ -68,64 +97,26 @@ describe('restart', () => {
     let last = first;
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       await last.end(signal);
-      last = await start(options);
+      last = await start(embedded);
       expect(await everything(apiOf(last)), signal).toEqual(before);
       const again = apiOf({ url: last.url, key });
       expect(await whoami(again)).toMatchObject({ account: 'mia', role: 'member' });
       expect((await statusOf(again, 'hers')).agentId.account).toBe('mia');
     }
-    await last.close();
-    await database.drop();
+    expect(await refusedStart(embedded)).toContain(data);
+    expect(await everything(apiOf(last))).toEqual(before);
   });
 
   /** The port differs between two starts. */
   const withoutAddress = ({ dashboardUrl, ...rest }: AgentStatus) => rest;
 });
 
-describe('the permissions of the data folder', () => {
-  test('a folder and files that others could read are made private, and the log says so', async () => {
-    const data = newFolder();
-    const secret = join(data, 'secret');
-    writeFileSync(secret, 'a-secret-that-everyone-could-read-until-now');
-    chmodSync(secret, 0o644);
-    chmodSync(data, 0o775);
-    const server = await start({ env: { MUSTER_DATA: data, MUSTER_SECRET: undefined } });
-    expect(mode(data)).toBe('700');
-    expect(filesOf(data).map(mode)).toEqual(filesOf(data).map(() => '600'));
-    const printed = outputOf(server);
-    expect(printed).toMatch(/"was":"775".*data folder permissions fixed/);
-    expect(printed).toMatch(/"was":"644".*data folder permissions fixed/);
-  });
-
-  test.runIf(process.getuid?.() === 0)('a folder of another user is refused', async () => {
-    const data = newFolder();
-    chownSync(data, 12_345, 12_345);
-    expect(await refusedStart({ databaseUrl: plain.databaseUrl, env: { MUSTER_DATA: data } })).toMatch(
-      /data folder .* belongs to uid 12345, and this process runs as uid 0.*MUSTER_DATA/,
-    );
-  });
-});
-
-describe('the data folder', () => {
-  const embedded = (data: string, more: Record<string, string> = {}): ServerOptions => ({
-    env: { DATABASE_URL: undefined, MUSTER_DATA: data, ...more },
-  });
-
-  test('without DATABASE_URL it runs its own PostgreSQL in the data folder, for one service only', async () => {
-    const data = newFolder();
-    const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey() };
-    const first = await start(embedded(data, env));
-    const api = apiOf(first);
-    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'kept' }));
-    await first.end('SIGTERM');
-    const second = await start(embedded(data, env));
-    const again = apiOf({ url: second.url, key: first.key });
-    expect((await statusOf(again, 'a')).description).toBe('kept');
-    await second.end('SIGKILL');
-    const third = await start(embedded(data, env));
-    expect(await refusedStart(embedded(data))).toContain(data);
-    expect((await statusOf(apiOf(third), 'a')).description).toBe('kept');
-  });
+test.runIf(process.getuid?.() === 0)('a data folder of another user is refused', async () => {
+  const data = newFolder();
+  chownSync(data, 12_345, 12_345);
+  expect(await refusedStart({ databaseUrl: plain.databaseUrl, env: { MUSTER_DATA: data } })).toMatch(
+    /data folder .* belongs to uid 12345, and this process runs as uid 0.*MUSTER_DATA/,
+  );
 });
 
 describe('pages of the process itself', () => {
@@ -170,10 +161,10 @@ describe('shutdown', () => {
     return child.exitCode;
   };
 
-  test('at SIGTERM a wait that has sent nothing ends 503 UNAVAILABLE, one that has sent white space is cut, and the process exits 0', async () => {
-    const server = await start();
+  test('at SIGTERM a wait that has sent nothing ends 503 UNAVAILABLE, one that has sent white space is cut, the process exits 0 despite idle connections and a run, and what was acknowledged is stored', async () => {
+    const server = await start({ runner: true, env: { MUSTER_KEEP_ALIVE_SECONDS: '5' } });
     const api = apiOf(server);
-    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: '!sleep 600' }));
     const begun = openRequest(api, '/v1/agent/wait', { agentId: agent('a') });
     await until(
       'white space',
@@ -189,9 +180,24 @@ describe('shutdown', () => {
       openRequest(api, '/v1/agents/stream', {}),
     ];
     for (const stream of streams) expect(await stream.opened).toBe(200);
-    // Requests sent after the waits have been answered, so the waits have arrived.
-    await statusOf(api, 'a');
+    let acknowledged = 0;
+    // Enough concurrent requests that some are in progress when the signal arrives.
+    const lanes = Array.from({ length: 8 }, async (_, lane) => {
+      for (let n = 0; ; n += 1) {
+        const body = { agentId: agent('a'), description: 'x', followUpId: `f${lane}-${n}` };
+        const answer = await api.post('/v1/agent/queue', body).catch(() => undefined);
+        if (answer?.status !== 200) return;
+        acknowledged += 1;
+      }
+    });
+    // These requests were sent after the waits, so the waits have arrived.
+    await until(
+      'some messages',
+      async () => acknowledged,
+      (count) => count > 40,
+    );
     expect(await exitOf(server)).toBe(0);
+    await Promise.all(lanes);
     for (const wait of waits) {
       const { status, text: body, cut } = await wait.ended;
       expect(cut).toBe(false);
@@ -203,35 +209,7 @@ describe('shutdown', () => {
     expect(status).toBe(200);
     expect(body.trim()).toBe('');
     expect(cut).toBe(true);
-  });
 
-  test('a service with idle connections exits 0 at SIGTERM', async () => {
-    const server = await start({ runner: true });
-    await whoami(apiOf(server));
-    expect(await exitOf(server)).toBe(0);
-  });
-
-  test('what was acknowledged before the shutdown is stored', async () => {
-    const server = await start();
-    const api = apiOf(server);
-    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
-    let acknowledged = 0;
-    // Enough concurrent requests that some are in progress when the signal arrives.
-    const lanes = Array.from({ length: 8 }, async (_, lane) => {
-      for (let n = 0; ; n += 1) {
-        const body = { agentId: agent('a'), description: 'x', followUpId: `f${lane}-${n}` };
-        const answer = await api.post('/v1/agent/queue', body).catch(() => undefined);
-        if (answer?.status !== 200) return;
-        acknowledged += 1;
-      }
-    });
-    await until(
-      'some messages',
-      async () => acknowledged,
-      (count) => count > 40,
-    );
-    expect(await exitOf(server)).toBe(0);
-    await Promise.all(lanes);
     const next = await start({ databaseUrl: server.databaseUrl });
     const { followUps } = await statusOf(apiOf({ url: next.url, key: server.key }), 'a');
     expect(followUps.length).toBeGreaterThanOrEqual(acknowledged);
@@ -240,25 +218,26 @@ describe('shutdown', () => {
 
   test('a shutdown without its database ends in bounded time, says what is open, and loses nothing', async () => {
     const folder = newFolder();
-    const first = await startEmbeddedPostgres({ folder });
-    const env = {
-      MUSTER_DATA: newFolder(),
-      MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
-      MUSTER_SHUTDOWN_SECONDS: '1',
-    };
-    const options = { databaseUrl: databaseUrl(first, first.connection.database), env };
-    const server = await start({ ...options, runner: true });
+    const database = await freshDatabase();
+    const url = new URL(database.url);
+    const socket = `.s.PGSQL.${url.port || 5432}`;
+    const proxy = await FaultProxy.listen(
+      { path: join(url.searchParams.get('host') ?? '', socket) },
+      join(folder, socket),
+    );
+    url.searchParams.set('host', folder);
+    const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey(), MUSTER_SHUTDOWN_SECONDS: '1' };
+    const server = await start({ databaseUrl: url.href, env, runner: true });
     const api = apiOf(server);
     expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: '!sleep 600' }));
     await untilStatus(api, ['a'], 'a run', ({ phaseReason }) => phaseReason === 'WORKING');
-    await first.stop();
+    await proxy.close();
     // The runner's lease lasts for an hour.
     expect(await exitOf(server)).toBe(1);
     expect(outputOf(server)).toMatch(/"open":\["runner",.*"database"\].*"shutdown timed out"/);
-    const second = await startEmbeddedPostgres({ folder });
-    const next = await start(options);
+    const next = await start({ databaseUrl: database.url, env });
     expect(await statusOf(apiOf(next), 'a')).toMatchObject({ phase: 'PHASE_RUNNING', runCount: '1' });
     await next.end('SIGKILL');
-    await second.stop();
+    await database.drop();
   });
 });

@@ -5,9 +5,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf, statusOf, untilStatus } from '../support/api.ts';
+import { type Answer, type Api, agent, apiOf, statusOf, untilStatus } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { uniqueName } from '../support/catalog.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { bootstrapKey, program, type Server, startServer } from '../support/server.ts';
@@ -16,9 +15,26 @@ import { cleanUp, filesOf, mode, newFolder, outputOf, refusedStart, start } from
 
 /** A server with default settings that no test changes. */
 let plain: Server;
+/** Its replies as soon as it was ready. */
+let firstReplies: Answer[];
 
 beforeAll(async () => {
-  plain = await startServer({ runner: false });
+  const port = await freePort();
+  const key = bootstrapKey();
+  const starting = startServer({
+    runner: false,
+    env: { MUSTER_PORT: String(port), MUSTER_BOOTSTRAP_KEY: key },
+  });
+  const api = apiOf({ url: `http://127.0.0.1:${port}`, key });
+  const ready = async () => {
+    await until(
+      '200',
+      () => api.get('/readyz').catch(() => null),
+      (answer) => answer?.status === 200,
+    );
+    return Promise.all(Array.from({ length: 50 }, () => api.get('/v1/whoami')));
+  };
+  [plain, firstReplies] = await Promise.all([starting, ready()]);
 });
 
 afterAll(() => plain?.close());
@@ -96,53 +112,53 @@ describe('the start-up text', () => {
     });
   });
 
-  test('the first start prints the key once to a terminal', async () => {
+  test('the first start prints the key once to a terminal; without any provider key it says that every model is rehearsed, and starts without a sandbox', async () => {
     const data = newFolder();
     const database = await emptyDatabase();
-    const terminal = spawn(
-      'script',
-      ['-qfec', `exec "${process.execPath}" "${program}" serve`, '/dev/null'],
-      {
-        env: { ...plain.env, ...withoutKey(data), DATABASE_URL: database.url },
-        stdio: ['ignore', 'pipe', 'inherit'],
+    const command = `PATH="${newFolder()}" exec "${process.execPath}" "${program}" serve`;
+    const terminal = spawn('script', ['-qfec', command, '/dev/null'], {
+      env: {
+        ...plain.env,
+        ...withoutKey(data),
+        DATABASE_URL: database.url,
+        MUSTER_PORT: '0',
+        MUSTER_RUNNER: 'on',
       },
-    );
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     let shown = '';
     terminal.stdout.on('data', (chunk: Buffer) => {
       shown += chunk.toString();
     });
     try {
       await until(
-        'the key file',
+        'the key file and the last line',
         async () => shown,
-        (seen) => /key file .*\s/.test(seen),
+        (seen) => /key file .*\s/.test(seen) && /rehears/i.test(seen),
       );
+      expect(shown).toMatch(withoutSandbox);
       const key = readFileSync(join(data, 'admin.key'), 'utf8').trim();
       expect(shown.match(keyPattern)).toEqual([key]);
+      const [, url = ''] = /ready at (http:\S+)/.exec(shown) ?? [];
+      const api = apiOf({ url, key });
+      const models = ['opus', 'gpt-5'];
+      for (const model of models) {
+        expectOk(await api.post('/v1/agent/spawn', { agentId: agent(model), description: 'hello', model }));
+      }
+      for (const model of models) {
+        const status = await untilStatus(
+          api,
+          [model],
+          'rest',
+          ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT',
+        );
+        expect(status).toMatchObject({ model, rehearsed: true });
+      }
     } finally {
       const gone = once(terminal, 'exit');
       terminal.kill('SIGTERM');
       await gone;
       await database.drop();
-    }
-  });
-
-  test('without any provider key it says that every model is rehearsed, and starts without a sandbox', async () => {
-    const server = await start({ runner: true, env: { PATH: newFolder() } });
-    await said(server, /rehears/i);
-    await said(server, withoutSandbox);
-    const api = apiOf(server);
-    for (const model of ['opus', 'gpt-5']) {
-      const name = uniqueName('rehearsed');
-      const body = { agentId: agent(name), description: 'hello', model };
-      expectOk(await api.post('/v1/agent/spawn', body));
-      const status = await untilStatus(
-        api,
-        [name],
-        'rest',
-        ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT',
-      );
-      expect(status).toMatchObject({ model, rehearsed: true });
     }
   });
 
@@ -152,49 +168,48 @@ describe('the start-up text', () => {
     new RegExp(`(${backend.source})[^\\n·]*`, 'i').exec(seen)?.[0] ?? '';
   const backends = { A: /backend A|Claude Code/, B: /backend B|Codex/ };
 
-  test.each([
-    ['ANTHROPIC_API_KEY', 'A', 'B'],
-    ['OPENAI_API_KEY', 'B', 'A'],
-  ] as const)(
-    'with %s it says that backend %s has credentials and %s has none, never the key; without a sandbox it starts no runner and says what to install or to set',
-    async (variable, has, lacks) => {
-      const secret = 'sk-canary-0123456789abcdef';
+  const secret = 'sk-canary-0123456789abcdef';
+
+  test.each(['ANTHROPIC_API_KEY', 'OPENAI_API_KEY'])(
+    'with %s and without a sandbox it does not start, and says what to install or to set, never the key',
+    async (variable) => {
       const env = { [variable]: secret, PATH: newFolder() };
       const refused = await refusedStart({ databaseUrl: plain.databaseUrl, runner: true, env });
       expect(refused).toContain('apt-get install bubblewrap');
       expect(refused).toMatch(/MUSTER_SANDBOX=auto .* or MUSTER_SANDBOX=off/);
       expect(refused).not.toMatch(/^ +at /m);
-      // A node without a runner runs no agents.
-      const keyed = await said(await start({ env }), backends.B);
-      const unkeyed = await said(plain, backends.B);
-      expect(about(backends[has], unkeyed)).not.toBe('');
-      expect(about(backends[has], keyed)).not.toBe(about(backends[has], unkeyed));
-      expect(about(backends[lacks], keyed)).toBe(about(backends[lacks], unkeyed));
-      for (const printed of [refused, keyed]) expect(printed).not.toContain(secret);
+      expect(refused).not.toContain(secret);
     },
   );
 
-  test('with any provider key only rehearsal-* models are rehearsed, without a sandbox when told so', async () => {
+  /** The start-up text has this backend's credentials only, and never the key. */
+  async function expectCredentials(server: Server, has: 'A' | 'B', lacks: 'A' | 'B'): Promise<void> {
+    const keyed = await said(server, backends.B);
+    const unkeyed = await said(plain, backends.B);
+    expect(about(backends[has], unkeyed)).not.toBe('');
+    expect(about(backends[has], keyed)).not.toBe(about(backends[has], unkeyed));
+    expect(about(backends[lacks], keyed)).toBe(about(backends[lacks], unkeyed));
+    expect(keyed).not.toContain(secret);
+  }
+
+  test('with OPENAI_API_KEY it says that backend B has credentials and A has none; only rehearsal-* models are rehearsed, without a sandbox when MUSTER_SANDBOX=auto', async () => {
     const env = {
-      OPENAI_API_KEY: 'sk-canary-0123456789abcdef',
+      OPENAI_API_KEY: secret,
       OPENAI_BASE_URL: 'http://127.0.0.1:9',
       MUSTER_SANDBOX: 'auto',
       PATH: newFolder(),
     };
     const server = await start({ runner: true, env });
+    await expectCredentials(server, 'B', 'A');
     await said(server, withoutSandbox);
     const api = apiOf(server);
-    expectOk(
-      await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'hi', model: 'rehearsal-a' }),
-    );
-    const status = await untilStatus(api, ['a'], 'rest', ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT');
-    expect(status.rehearsed).toBe(true);
-    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('b'), description: 'hi', model: 'opus' }));
     // No runner here can run a model of backend A: that agent waits, and the next one runs.
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('b'), description: 'hi', model: 'opus' }));
     expectOk(
       await api.post('/v1/agent/spawn', { agentId: agent('c'), description: 'hi', model: 'rehearsal-a' }),
     );
-    await untilStatus(api, ['c'], 'rest', ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT');
+    const status = await untilStatus(api, ['c'], 'rest', ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT');
+    expect(status.rehearsed).toBe(true);
     expect(await statusOf(api, 'b')).toMatchObject({
       phase: 'PHASE_PENDING',
       rehearsed: false,
@@ -202,8 +217,15 @@ describe('the start-up text', () => {
     });
   });
 
+  test('with ANTHROPIC_API_KEY it says that backend A has credentials and B has none; with MUSTER_SANDBOX=off it starts without a sandbox and says so', async () => {
+    const env = { ANTHROPIC_API_KEY: secret, MUSTER_SANDBOX: 'off', PATH: newFolder() };
+    const server = await start({ runner: true, env });
+    await expectCredentials(server, 'A', 'B');
+    await said(server, withoutSandbox);
+  });
+
   test('with a provider key and no sandbox `muster runner` does not start either', async () => {
-    const env = { ANTHROPIC_API_KEY: 'sk-canary-0123456789abcdef', PATH: newFolder() };
+    const env = { ANTHROPIC_API_KEY: secret, PATH: newFolder() };
     const args = ['runner', '--url', 'http://127.0.0.1:9', '--key', bootstrapKey(), '--data', newFolder()];
     const child = spawn(process.execPath, [program, ...args], {
       env,
@@ -217,11 +239,6 @@ describe('the start-up text', () => {
     const [code] = await once(child, 'close');
     expect(code).toBe(1);
     expect(output).toContain('apt-get install bubblewrap');
-  });
-
-  test('with MUSTER_SANDBOX=off it starts without a sandbox and says so', async () => {
-    const env = { OPENAI_API_KEY: 'sk-canary-0123456789abcdef', MUSTER_SANDBOX: 'off', PATH: newFolder() };
-    await said(await start({ runner: true, env }), withoutSandbox);
   });
 });
 
@@ -324,16 +341,8 @@ describe('variables', () => {
     expect((await apiOf(plain).get('/readyz')).status).toBe(200);
   });
 
-  test('/readyz is 200 only when the first key works', async () => {
-    const port = await freePort();
-    const key = bootstrapKey();
-    const starting = start({ env: { MUSTER_PORT: String(port), MUSTER_BOOTSTRAP_KEY: key } });
-    const api = apiOf({ url: `http://127.0.0.1:${port}`, key });
-    const ready = () => api.get('/readyz').catch(() => null);
-    await until('200', ready, (answer) => answer?.status === 200);
-    const answers = await Promise.all(Array.from({ length: 50 }, () => api.get('/v1/whoami')));
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-    await starting;
+  test('/readyz is 200 only when the first key works', () => {
+    expect(new Set(firstReplies.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
   test('without variables it listens on 127.0.0.1:8420 and keeps its data in ./.muster', async (context) => {
