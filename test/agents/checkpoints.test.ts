@@ -18,11 +18,27 @@ const showWork = 'echo found $(git log -1 --format=%s) $(cat one.txt README.md n
 const found = 'found One one changed new';
 
 describe('Claude Code and Codex', { timeout: 180_000 }, () => {
-  it('have their unpushed work and their conversation on another runner, between two runs and during one', async () => {
+  it('have their unpushed work and their conversation on another runner, between two runs and during one; ignore an incomplete checkpoint, and use an older session if the newest does not open', async () => {
     const runners = await TestRunners.create(service());
     const { agents } = runners;
     const working = gate();
     const here = await runners.start();
+    const savers = await Promise.all(
+      backends.map(async ({ name: backend, model }) => {
+        const name = `${backend}-saved`;
+        const first = service().script(
+          { shell: 'echo first > first.txt' },
+          { say: 'The first file is there.' },
+        );
+        await agents.spawn(name, { model, description: `Write a file. ${first}` });
+        const second = service().script(
+          { shell: 'echo here are *.txt && head -c 1300000 /dev/urandom > large.txt' },
+          { say: 'The second file is there.' },
+        );
+        return { name, second, writeSecond: () => agents.queue(name, `Write another. ${second}`) };
+      }),
+    );
+    const [ofClaude, ofCodex] = savers as [(typeof savers)[number], (typeof savers)[number]];
     await Promise.all(
       backends.map(async ({ name, model }) => {
         const first = service().script(
@@ -35,6 +51,7 @@ describe('Claude Code and Codex', { timeout: 180_000 }, () => {
         await service().asked(first, 2);
       }),
     );
+    for (const { name } of savers) await agents.idle(name);
     // On a busy machine the run may lose its lease meanwhile: then another run repeats all of it.
     await service().restartServer('SIGKILL');
     working.open();
@@ -55,10 +72,23 @@ describe('Claude Code and Codex', { timeout: 180_000 }, () => {
       for (const line of ['+one', '+changed', '+new']) expect(diff.workingTree?.diff).toContain(line);
     }
 
-    // Between two runs.
+    // Whether a checkpoint is complete does not depend on the backend.
+    const codexKey = await runners.keyOf(ofCodex.name);
+    await refuseSecondParts();
+    await ofCodex.writeSecond();
+    await until(
+      'the first part',
+      () => incompleteParts(codexKey),
+      ({ length }) => length === 1,
+      patienceMs,
+    );
     await here.kill();
+    await service().query('DROP TRIGGER refuse_second_part ON checkpoint_parts');
+
+    // Between two runs.
     const waiting = gate();
     const there = await runners.start(often);
+    await ofClaude.writeSecond();
     const painters = await Promise.all(
       backends.map(async ({ name }) => {
         const second = service().script(
@@ -83,6 +113,19 @@ describe('Claude Code and Codex', { timeout: 180_000 }, () => {
       }),
     );
 
+    await agents.runEnded(ofClaude.name, 2);
+    await agents.runEnded(ofCodex.name, 3);
+    expect(await agents.outcomes(ofCodex.name)).toEqual(['COMPLETED', 'LOST', 'COMPLETED']);
+    expect(await incompleteParts(codexKey)).toEqual([]);
+    for (const { second } of savers) {
+      const again = runners.conversations(second).at(-1) ?? '';
+      expect(again).toContain('The first file is there.');
+      expect(again).toContain('here are first.txt');
+      expect(again).not.toContain('here are first.txt large.txt');
+    }
+    const [restoredFirst] = await agents.warnings(ofCodex.name);
+    expect(restoredFirst).toMatch(/^The work was restored from the checkpoint of .* \(run 1\)/);
+
     // In the middle of one.
     for (const { name } of painters)
       await until(
@@ -92,8 +135,16 @@ describe('Claude Code and Codex', { timeout: 180_000 }, () => {
         patienceMs,
       );
     await there.kill();
+    for (const { name } of savers) await corruptNewestSession(await runners.keyOf(name));
     waiting.open();
     await runners.start();
+    const thirds = await Promise.all(
+      savers.map(async ({ name }) => {
+        const third = service().script({ shell: 'echo here are *.txt' }, { say: 'The third file is there.' });
+        await agents.queue(name, `Look at the files. ${third}`);
+        return { name, third };
+      }),
+    );
     for (const { name, second } of painters) {
       const { runCount, response } = await agents.idle(name);
       expect(response).toBe('It stays here too.');
@@ -107,65 +158,15 @@ describe('Claude Code and Codex', { timeout: 180_000 }, () => {
       const restored = (await agents.warnings(name)).filter((text) => text !== reminder).at(-1);
       expect(restored).toMatch(new RegExp(`^${restoring}\\. Later work is lost`));
     }
-  });
-
-  it('ignore an incomplete checkpoint, and use an older session if the newest does not open', async () => {
-    const runners = await TestRunners.create(service());
-    const { agents } = runners;
-    const here = await runners.start();
-    const painters = await Promise.all(
-      backends.map(async ({ name, model }) => {
-        const first = service().script({ shell: 'echo first > first.txt' }, { say: 'The first coat is on.' });
-        await agents.spawn(name, { model, description: `Put on a coat. ${first}` });
-        await agents.idle(name);
-        const second = service().script(
-          { shell: 'echo here are *.txt && head -c 1300000 /dev/urandom > large.txt' },
-          { say: 'The second coat is on.' },
-        );
-        return { name, second };
-      }),
-    );
-    const putOnSecond = ({ name, second }: (typeof painters)[number]) =>
-      agents.queue(name, `Put on a second. ${second}`);
-    const [ofClaude, ofCodex] = painters as [(typeof painters)[number], (typeof painters)[number]];
-    // Whether a checkpoint is complete does not depend on the backend.
-    await refuseSecondParts();
-    await putOnSecond(ofCodex);
-    await until('the first part', incompleteParts, ({ length }) => length === 1, patienceMs);
-    await here.kill();
-    await service().query('DROP TRIGGER refuse_second_part ON checkpoint_parts');
-
-    const there = await runners.start();
-    await putOnSecond(ofClaude);
-    await agents.runEnded(ofClaude.name, 2);
-    await agents.runEnded(ofCodex.name, 3);
-    expect(await agents.outcomes(ofCodex.name)).toEqual(['COMPLETED', 'LOST', 'COMPLETED']);
-    expect(await incompleteParts()).toEqual([]);
-    for (const { second } of painters) {
-      const again = runners.conversations(second).at(-1) ?? '';
-      expect(again).toContain('The first coat is on.');
-      expect(again).toContain('here are first.txt');
-      expect(again).not.toContain('here are first.txt large.txt');
+    for (const { name, third } of thirds) {
+      await agents.runEnded(name, name === ofCodex.name ? 4 : 3);
+      const last = runners.conversations(third).at(-1) ?? '';
+      expect(last).toContain('The first file is there.');
+      expect(last).not.toContain('The second file is there.');
+      expect(last).toContain('here are first.txt large.txt');
+      expect(last).toContain('The saved session could not be resumed.');
+      expect((await agents.warnings(name)).at(-1)).toMatch(/^The saved session could not be resumed\./);
     }
-    const [restored] = await agents.warnings(ofCodex.name);
-    expect(restored).toMatch(/^The work was restored from the checkpoint of .* \(run 1\)/);
-
-    await there.kill();
-    for (const { name } of painters) await corruptNewestSession(await runners.keyOf(name));
-    await runners.start();
-    await Promise.all(
-      painters.map(async ({ name }) => {
-        const third = service().script({ shell: 'echo here are *.txt' }, { say: 'The third coat is on.' });
-        await agents.queue(name, `Put on a third. ${third}`);
-        await agents.runEnded(name, name === ofCodex.name ? 4 : 3);
-        const last = runners.conversations(third).at(-1) ?? '';
-        expect(last).toContain('The first coat is on.');
-        expect(last).not.toContain('The second coat is on.');
-        expect(last).toContain('here are first.txt large.txt');
-        expect(last).toContain('The saved session could not be resumed.');
-        expect((await agents.warnings(name)).at(-1)).toMatch(/^The saved session could not be resumed\./);
-      }),
-    );
   });
 });
 
@@ -176,12 +177,13 @@ async function refuseSecondParts(): Promise<void> {
     FOR EACH ROW WHEN (NEW.part = 1) EXECUTE FUNCTION refuse()`);
 }
 
-/** The parts of checkpoints that were never completed. */
-async function incompleteParts(): Promise<unknown[]> {
-  const rows = await service().query(
-    `SELECT p.part FROM checkpoint_parts p JOIN checkpoints c ON c.id = p.checkpoint WHERE c.completed_at IS NULL`,
+/** The parts of this agent's checkpoints that were never completed. */
+function incompleteParts(agentKey: string): Promise<unknown[]> {
+  return service().query(
+    `SELECT p.part FROM checkpoint_parts p JOIN checkpoints c ON c.id = p.checkpoint
+     WHERE c.agent = $1 AND c.completed_at IS NULL`,
+    [agentKey],
   );
-  return rows;
 }
 
 /** As if the harness had written a session file that it can't read. */
