@@ -19,7 +19,10 @@ const runnerName = 'impatient-runner';
 let agents: TestAgents;
 /** Agents of a runner that lets a provider be silent for one second only, and does not wait for limits. */
 let impatient: TestAgents;
+/** The usage of each reply. */
+const tokens: Tokens = { input: 12_345, cached: 6_789, output: 321 };
 const service = useTestService({}, async (started) => {
+  started.stub.tokens = tokens;
   agents = await started.emptyWorkspace();
   const pool = uniqueName('impatient');
   await writeResource(started.api, 'pool', pool, {});
@@ -74,12 +77,11 @@ const variables: Readonly<Record<Backend['provider'], string>> = {
   openai: 'OPENAI_API_KEY',
 };
 
-describe.each(backends)('$title', ({ model, provider }) => {
+// Limits, outages and stalled replies are mostly waits, so the agents wait at the same time.
+describe.concurrent.each(backends)('$title', ({ model, provider }) => {
   it('waits for a short limit within the turn, sends images to the model, costs what the price list says, and reaches no model that its settings do not name', async () => {
     const png =
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
-    const tokens: Tokens = { input: 12_345, cached: 6_789, output: 321 };
-    service().stub.tokens = tokens;
     const limit: Step = { status: 429, headers: { 'retry-after': '1' }, times: 2 };
     const shell = `echo ${png} | base64 -d > dot.png; pwd`;
     // A model that the settings do not name, requested by a command in the sandbox.
@@ -192,7 +194,6 @@ describe.each(backends)('$title', ({ model, provider }) => {
   });
 
   it('counts what an interrupted reply has used by then; a model without a price costs nothing, with one warning', async () => {
-    service().stub.tokens = { input: 1000, cached: 0, output: 100 };
     const unknownModel = `${model.split('-')[0]}-unknown`;
     const { name, marker } = await spawn(unknownModel, [
       { shell: 'true' },
@@ -204,9 +205,9 @@ describe.each(backends)('$title', ({ model, provider }) => {
     const status = await agents.wait(name);
     expect(status).toMatchObject({ phaseReason: 'INTERRUPTED', cost: 0 });
     // Anthropic reports the input tokens at the start of a reply, OpenAI everything at the end.
-    const [input, output] = provider === 'anthropic' ? [3000, 201] : [2000, 200];
-    expect(Number(status.inputTokens)).toBe(input);
-    expect(Number(status.outputTokens)).toBe(output);
+    const isAnthropic = provider === 'anthropic';
+    expect(Number(status.inputTokens)).toBe((isAnthropic ? 3 : 2) * (tokens.input + tokens.cached));
+    expect(Number(status.outputTokens)).toBe(2 * tokens.output + (isAnthropic ? 1 : 0));
     const flags = (await agents.warnings(name)).filter((text) => text.includes('no price'));
     expect(flags).toEqual([expect.stringContaining(`There is no price for ${unknownModel}`)]);
   });
