@@ -42,7 +42,7 @@ const schemaOf = (field: string, type: string): string =>
     additionalProperties: false,
   });
 
-describe.each(backends)('$title', ({ model, otherModel, provider }) => {
+describe.concurrent.each(backends)('$title', ({ model, otherModel, provider }) => {
   const isCodex = provider === 'openai';
 
   it('gets queued, deferred and preempting messages, answers and new settings in later runs of the same session, and finishes', async () => {
@@ -93,7 +93,7 @@ describe.each(backends)('$title', ({ model, otherModel, provider }) => {
     expect(await reminders(agents)).toBe(1);
 
     const asking = script({ tool: 'ask', args: { question: 'Red or blue?' } }, { say: 'I have asked.' });
-    const deliverAt = inMs(1500);
+    const deliverAt = inMs(3000);
     const deferredId = await agents.queue('a', { description: `Paint it. ${asking}`, deliverAt });
     expect((await agents.status('a')).followUps).toMatchObject([
       { followUpId: deferredId, state: 'DEFERRED' },
