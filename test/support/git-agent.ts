@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -109,7 +109,9 @@ export async function startGitAgent(
     }
     await git('-C', at, 'add', '--all');
     await git('-C', at, 'commit', '--quiet', '--message', 'work');
-    return git('-C', at, 'rev-parse', 'HEAD');
+    const repository = join(workspace, at, '.git');
+    const [, ref = ''] = (await readFile(join(repository, 'HEAD'), 'utf8')).trim().split('ref: ');
+    return (await readFile(join(repository, ref), 'utf8')).trim();
   };
   const { close } = endpoint;
   return {

@@ -76,7 +76,7 @@ claude('Claude Code', () => {
     expect(seenIn(stub.requestsOf(marker), claudeCanaries)).toEqual(isOn ? claudeCanaries : []);
   });
 
-  it('stores a session in the files that it names, and resumes it with the settings of the new run', async () => {
+  it('stores a session in the files that it names, resumes it with new settings, and can be killed', async () => {
     const first = await open({ fastMode: true });
     const fast = stub.script([{ say: 'I keep it.' }]);
     await first.session.deliver(`My word is HERON. ${fast}`);
@@ -105,35 +105,41 @@ claude('Claude Code', () => {
     expect(JSON.stringify(request?.body.system)).not.toContain('You are Ada.');
     expect(request?.body).toMatchObject({ model: 'claude-opus-5-5', output_config: { effort: 'low' } });
     expect(request?.body.speed).toBeUndefined();
+
+    const turn = second.session.deliver(stub.script([{ shell: 'tail -f /dev/null' }]));
+    await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
+    await second.session.kill();
+    expect(processes.alive()).toEqual([]);
+    expect(await turn).toMatchObject({ type: 'interrupted' });
   });
 
-  it.each(['opus', 'sonnet', 'haiku'])('resolves %s to the model that the gateway allows', async (model) => {
-    const marker = stub.script([{ say: 'Hello.' }]);
-    const [allowed = ''] = harness.providerOf?.({ model, models: [] } as unknown as Claim).models ?? [];
+  it('resolves opus, sonnet and haiku to the models that the gateway allows', async () => {
+    const allowedFor = (model: string) =>
+      harness.providerOf?.({ model, models: [] } as unknown as Claim).models[0];
+    let input: NodeJS.WritableStream | undefined;
     // The alias itself, as if Muster did not know what becomes of it.
     const unresolved: Processes = {
-      start: (argv, options) =>
-        processes.start(
-          argv.map((argument) => (argument === allowed ? model : argument)),
+      start: (argv, options) => {
+        const started = processes.start(
+          argv.map((argument) => (argument === allowedFor('opus') ? 'opus' : argument)),
           {
             ...options,
             environment: { ...options?.environment, ANTHROPIC_DEFAULT_HAIKU_MODEL: '' },
           },
-        ),
+        );
+        input = started.child.stdin;
+        return started;
+      },
     };
-    const { session } = await open({ model }, { processes: unresolved });
-    await session.deliver(marker);
-    expect(stub.requestsOf(marker).map(({ body }) => body.model)).toEqual([allowed]);
-  });
-
-  it.each([
-    ['claude-opus-4-1', 'claude-opus-4-1'],
-    ['claude-opus-4-8[1m]', 'claude-opus-4-8'],
-  ])('asks for %s as %s, and no other model', async (model, wire) => {
-    const marker = stub.script([{ shell: 'true' }, { say: 'Hello.' }]);
-    const { session } = await open({ model });
-    await session.deliver(marker);
-    expect(new Set(stub.requestsOf(marker).map(({ body }) => body.model))).toEqual(new Set([wire]));
+    const { session } = await open({ model: 'opus' }, { processes: unresolved });
+    for (const model of ['opus', 'sonnet', 'haiku']) {
+      const request = { subtype: 'set_model', model };
+      if (model !== 'opus')
+        input?.write(`${JSON.stringify({ type: 'control_request', request_id: model, request })}\n`);
+      const marker = stub.script([{ say: 'Hello.' }]);
+      await session.deliver(marker);
+      expect(stub.requestsOf(marker).map(({ body }) => body.model)).toEqual([allowedFor(model)]);
+    }
   });
 
   it('reports that the session to resume does not exist', async () => {
@@ -172,38 +178,35 @@ claude('Claude Code', () => {
     expect(ofType(items, 'MESSAGE')).toEqual([]);
   });
 
-  it('returns structured output', async () => {
-    const schema = {
-      $schema: 'https://json-schema.org/draft/2020-12/schema',
-      type: 'object',
-      properties: { sum: { type: 'integer' } },
-      required: ['sum'],
-    };
-    const { session } = await open({ outputSchema: JSON.stringify(schema) });
-    const result = await session.deliver(stub.script([{ output: { sum: 3 } }]));
-    expect(result).toMatchObject({ type: 'done', structuredOutput: { sum: 3 } });
-  });
-
-  it('returns structured output that is not an object', async () => {
-    const outputSchema = JSON.stringify({
-      type: 'array',
-      items: { $ref: '#/$defs/n' },
-      $defs: { n: { type: 'number' } },
-    });
-    const { session } = await open({ outputSchema });
-    const result = await session.deliver(stub.script([{ output: { output: [1, 2] } }]));
-    expect(result).toMatchObject({ type: 'done', structuredOutput: [1, 2] });
-  });
-
-  it('leaves no process when it is killed', async () => {
-    const marker = stub.script([{ shell: 'tail -f /dev/null' }]);
-    const { session } = await open();
-    const turn = session.deliver(marker);
-    await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
-    await session.kill();
-    expect(processes.alive()).toEqual([]);
-    expect(await turn).toMatchObject({ type: 'interrupted' });
-  });
+  it.each([
+    {
+      model: 'claude-opus-4-1',
+      wire: 'claude-opus-4-1',
+      schema: {
+        $schema: 'https://json-schema.org/draft/2020-12/schema',
+        type: 'object',
+        properties: { sum: { type: 'integer' } },
+        required: ['sum'],
+      },
+      sent: { sum: 3 },
+      output: { sum: 3 },
+    },
+    {
+      model: 'claude-opus-4-8[1m]',
+      wire: 'claude-opus-4-8',
+      schema: { type: 'array', items: { $ref: '#/$defs/n' }, $defs: { n: { type: 'number' } } },
+      sent: { output: [1, 2] },
+      output: [1, 2],
+    },
+  ])(
+    'returns structured output of type $schema.type, and asks for $model as $wire and no other model',
+    async ({ model, wire, schema, sent, output }) => {
+      const marker = stub.script([{ shell: 'true' }, { output: sent }]);
+      const { session } = await open({ model, outputSchema: JSON.stringify(schema) });
+      expect(await session.deliver(marker)).toMatchObject({ type: 'done', structuredOutput: output });
+      expect(new Set(stub.requestsOf(marker).map(({ body }) => body.model))).toEqual(new Set([wire]));
+    },
+  );
 
   it('reports the error output of a program that can not run', async () => {
     const refused: Processes = {

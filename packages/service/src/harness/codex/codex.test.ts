@@ -99,7 +99,13 @@ codex('Codex', () => {
 
     const marker = stub.script([{ say: 'HERON' }]);
     const second = await open(
-      { session: first.ref, model: 'gpt-5.4', reasoningEffort: 'low', serviceTier: 'standard' },
+      {
+        session: first.ref,
+        model: 'gpt-5.4',
+        reasoningEffort: 'low',
+        serviceTier: 'standard',
+        fastMode: true,
+      },
       { instructions: 'You are Grace.' },
     );
     expect(await second.session.deliver(`What was my word? ${marker}`)).toMatchObject({ response: 'HERON' });
@@ -111,13 +117,15 @@ codex('Codex', () => {
     expect(request?.body.service_tier).toBeUndefined();
   });
 
-  it('continues with a model of the other kind and new instructions', async () => {
-    const first = await open({ model: 'gpt-5.5' });
-    await first.session.deliver(stub.script([{ say: 'As I am used to.' }]));
+  it('continues with a model of the other kind, new instructions and another tier', async () => {
+    const first = await open({ model: 'gpt-5.5', fastMode: true });
+    const fast = stub.script([{ say: 'As I am used to.' }]);
+    await first.session.deliver(fast);
     await first.session.close();
+    expect(stub.requestsOf(fast)[0]?.body.service_tier).toBe('priority');
     const marker = stub.script([{ shell: 'echo new >new' }, { say: 'As is the fashion.' }]);
     const second = await open(
-      { session: first.ref, model: 'gpt-5.6-sol' },
+      { session: first.ref, model: 'gpt-5.6-sol', serviceTier: 'flex', fastMode: true },
       { instructions: 'You are Grace.' },
     );
     expect(await second.session.deliver(marker)).toMatchObject({ response: 'As is the fashion.' });
@@ -125,6 +133,7 @@ codex('Codex', () => {
     const [request] = stub.requestsOf(marker);
     expect(timesInstructed(request, 'You are Grace.')).toBe(1);
     expect(timesInstructed(request, 'You are Ada.')).toBe(0);
+    expect(request?.body.service_tier).toBe('flex');
   });
 
   it('sends instructions again only when they have changed, also in a turn that was interrupted', async () => {
@@ -144,17 +153,6 @@ codex('Codex', () => {
     expect(await timesToldIn('You are Ada.', [{ say: 'Yes.' }])).toBe(1);
     expect(await timesToldIn('You are Grace.', [{ stall: true }])).toBe(1);
     expect(await timesToldIn('You are Ada.', [{ say: 'Again.' }])).toBe(2);
-  });
-
-  it.each([
-    { serviceTier: '', fastMode: true, wire: 'priority' },
-    { serviceTier: 'flex', fastMode: true, wire: 'flex' },
-    { serviceTier: 'standard', fastMode: true, wire: undefined },
-  ])('asks for tier $wire when it is set to "$serviceTier" and fast', async ({ wire, ...claim }) => {
-    const { session } = await open(claim);
-    const marker = stub.script([{ say: 'Yes.' }]);
-    await session.deliver(marker);
-    expect(stub.requestsOf(marker)[0]?.body.service_tier).toBe(wire);
   });
 
   it('resumes a thread on another machine from the files that it names', async () => {
@@ -260,19 +258,19 @@ codex('Codex', () => {
     });
   });
 
-  it.each([1, 2])(
-    'compacts a conversation that is too long, once, and continues (too long %i times)',
-    async (times) => {
-      const error = { code: 'context_length_exceeded', message: 'Your input exceeds the context window.' };
+  it('compacts a conversation that is too long, once per turn, and continues', async () => {
+    const error = { code: 'context_length_exceeded', message: 'Your input exceeds the context window.' };
+    const { session, items } = await open();
+    for (const times of [1, 2]) {
+      items.length = 0;
       const marker = stub.script([{ status: 400, body: { error }, times }, { say: 'On I go.' }]);
-      const { session, items } = await open();
       expect(await session.deliver(`A long task. ${marker}`)).toMatchObject(
         times === 1 ? { type: 'done', response: 'On I go.' } : { type: 'failed', code: 'CONTEXT_OVERFLOW' },
       );
       const said = ofType(items, 'WARNING').map(({ text }) => text);
       expect(said.filter((text) => text?.includes('was compacted'))).toHaveLength(1);
-    },
-  );
+    }
+  });
 
   it('leaves no process when it is killed', async () => {
     const marker = stub.script([{ shell: 'touch started; tail -f /dev/null' }]);
@@ -338,8 +336,7 @@ codex.each(models)('Codex, in one session (%s)', (model) => {
 
   it('may delete files and branches', async () => {
     const deleting = [
-      'touch junk && mkdir build && touch build/out',
-      'git init --quiet && git -c user.email=a@b -c user.name=a commit --quiet --allow-empty -m x && git branch old',
+      'touch junk && mkdir build && touch build/out && git init --quiet && git -c user.email=a@b -c user.name=a commit --quiet --allow-empty -m x && git branch old',
       'rm -f junk',
       'rm -rf build',
       'git branch -d old',

@@ -189,35 +189,28 @@ describe("a push of the agent's branch", () => {
 });
 
 describe('a push that is refused', () => {
-  it.each([
-    [
-      'another branch',
-      ['push', 'origin', 'HEAD:refs/heads/main'],
-      'this is not your branch; push to muster/root',
-    ],
-    ['a new branch', ['push', 'origin', 'HEAD:refs/heads/x'], 'this is not your branch; push to muster/root'],
-    ['a tag', ['push', 'origin', 'HEAD:refs/tags/v1'], "tags can't be pushed; push to muster/root"],
-    ['a deletion', ['push', 'origin', ':refs/heads/main'], "refs can't be deleted"],
-    ['a deletion of its branch', ['push', 'origin', ':refs/heads/muster/root'], "refs can't be deleted"],
-  ])('names %s', async (_, args, reason) => {
-    const agent = await startAgent();
-    await agent.commit({ 'a.txt': 'mine\n' });
-    await agent.git('push');
-    await agent.commit({ 'a.txt': 'mine again\n' });
-    const before = upstreamBranches();
-    const said = await agent.tryGit(args);
-    expect(said).toMatchObject({ ok: false });
-    expect(said.output).toContain(`(muster: ${reason}`);
-    expect(said.output).toContain('remote: muster: only the branch muster/root may be pushed');
-    expect([upstreamBranches(), upstream('main'), agent.pushes.length]).toEqual([before, base, 1]);
-  });
-
-  it('does not affect the allowed branch in the same push', async () => {
+  it('names each ref that may not be pushed, and does not affect the branch in the same push', async () => {
     const agent = await startAgent();
     const tip = await agent.commit({ 'a.txt': 'mine\n' });
-    const said = await agent.tryGit(['push', 'origin', 'muster/root', 'HEAD:refs/heads/main']);
-    expect(said.output).toContain('! [remote rejected] HEAD -> main');
+    const both = await agent.tryGit(['push', 'origin', 'muster/root', 'HEAD:refs/heads/main']);
+    expect(both.output).toContain('! [remote rejected] HEAD -> main');
     expect([upstream(agent.branch), upstream('main')]).toEqual([tip, base]);
+    await agent.commit({ 'a.txt': 'mine again\n' });
+    const before = upstreamBranches();
+    for (const [ref, reason] of [
+      ['HEAD:refs/heads/main', 'this is not your branch; push to muster/root'],
+      ['HEAD:refs/heads/x', 'this is not your branch; push to muster/root'],
+      ['HEAD:refs/tags/v1', "tags can't be pushed; push to muster/root"],
+      [':refs/heads/main', "refs can't be deleted"],
+      [':refs/heads/muster/root', "refs can't be deleted"],
+    ] as const) {
+      const said = await agent.tryGit(['push', 'origin', ref]);
+      expect(said, ref).toMatchObject({ ok: false });
+      expect(said.output).toContain(`(muster: ${reason}`);
+      expect(said.output).toContain('remote: muster: only the branch muster/root may be pushed');
+      expect(upstreamBranches(), ref).toEqual(before);
+    }
+    expect([upstream(agent.branch), upstream('main'), agent.pushes.length]).toEqual([tip, base, 1]);
   });
 
   it('by the host shows the text of the host, without the operator’s credentials', async () => {
@@ -235,12 +228,23 @@ describe('a push that is refused', () => {
     expect(agent.pushes).toHaveLength(1);
   });
 
-  it('because the branch was changed by someone else succeeds after a fetch', async () => {
+  it('because the branch was changed by someone else loses nothing, and succeeds after a fetch', async () => {
     const agent = await startAgent();
-    await agent.commit({ 'a.txt': 'mine\n' });
+    const lease = await agent.commit({ 'a.txt': 'mine\n' });
     await agent.git('push');
     const theirs = remote.commit(agent.branch, { 'theirs.txt': 't\n' });
-    await agent.commit({ 'b.txt': 'mine\n' });
+    const own = await agent.commit({ 'b.txt': 'mine\n' });
+
+    // As if the branch had been changed during the push.
+    const command = `${lease} ${own} refs/heads/${agent.branch}\0 report-status`;
+    const pack = execPack(agent.workspace, `${own}\n^${lease}\n`);
+    const reply = await fetch(`${agent.endpointUrl}/git/0/git-receive-pack`, {
+      method: 'POST',
+      body: new Blob([`${pkt(command)}0000`, await pack]),
+    });
+    expect(await reply.text()).toContain('the branch was changed by someone else; fetch it');
+    expect(upstream(agent.branch)).toBe(theirs);
+
     expect((await agent.tryGit(['push'])).output).toContain('rejected');
     expect(upstream(agent.branch)).toBe(theirs);
     await agent.git('pull', '--quiet', '--rebase');
@@ -248,23 +252,6 @@ describe('a push that is refused', () => {
     await agent.git('push');
     expect(upstream(agent.branch)).toBe(tip);
     expect(agent.pushes[1]).toMatchObject({ commits: [tip], files: ['b.txt'] });
-  });
-
-  it('because the branch changed during the push loses nothing', async () => {
-    const agent = await startAgent();
-    await agent.commit({ 'a.txt': 'mine\n' });
-    await agent.git('push');
-    const lease = remote.git('rev-parse', agent.branch);
-    const theirs = remote.commit(agent.branch, { 'theirs.txt': 't\n' });
-    const tip = await agent.commit({ 'b.txt': 'mine\n' });
-    const command = `${lease} ${tip} refs/heads/${agent.branch}\0 report-status`;
-    const pack = execPack(agent.workspace, `${tip}\n^${lease}\n`);
-    const reply = await fetch(`${agent.endpointUrl}/git/0/git-receive-pack`, {
-      method: 'POST',
-      body: new Blob([`${pkt(command)}0000`, await pack]),
-    });
-    expect(await reply.text()).toContain('the branch was changed by someone else; fetch it');
-    expect(upstream(agent.branch)).toBe(theirs);
   });
 
   it('because its trees expand to too many files', async () => {
@@ -284,7 +271,7 @@ describe('a push that is refused', () => {
     expect(upstreamBranches()).toEqual(['main']);
   });
 
-  it('is stopped when the run loses its lease', async () => {
+  it('is stopped when the run loses its lease; later ones are told that the run has ended', async () => {
     const agent = await startAgent();
     await agent.commit({ 'a.txt': 'mine\n' });
     guardRemote(`touch ${folder}/begun; sleep 600`);
@@ -292,16 +279,9 @@ describe('a push that is refused', () => {
     await eventually(() => expect(existsSync(join(folder, 'begun'))).toBe(true));
     agent.stop.abort();
     expect((await pushing).output).toContain('git was killed');
-    expect(upstreamBranches()).toEqual(['main']);
-    expect(agent.pushes).toEqual([]);
-  });
-
-  it('comes after the end of the run', async () => {
-    const agent = await startAgent();
-    await agent.commit({ 'a.txt': 'mine\n' });
-    agent.stop.abort();
     expect((await agent.tryGit(['push'])).output).toContain('muster: the run has ended');
     expect(upstreamBranches()).toEqual(['main']);
+    expect(agent.pushes).toEqual([]);
   });
 });
 
@@ -317,7 +297,7 @@ const execPack = (at: string, revisions: string): Promise<Uint8Array<ArrayBuffer
   });
 
 describe('a fetch', () => {
-  it('gets the current state of the upstream', async () => {
+  it('gets the current state of the upstream, or reports that it is unreachable', async () => {
     const agent = await startAgent();
     const next = remote.commit('main', { 'n.txt': 'n\n' });
     await agent.git('fetch', '--quiet');
@@ -332,6 +312,9 @@ describe('a fetch', () => {
       body: new Uint8Array(gzipSync(`${pkt('command=ls-refs\n')}00010000`)),
     });
     expect(await squeezed.text()).toContain(`${next} refs/heads/main\n`);
+    await rm(remote.url, { recursive: true });
+    const said = await agent.tryGit(['fetch']);
+    expect(said.output).toContain(`fatal: remote error: muster: can't fetch ${remote.url}`);
   });
 
   it('of everything works for a second clone, deep and shallow', async () => {
@@ -347,13 +330,6 @@ describe('a fetch', () => {
     await agent.git('-C', 'shallow', 'push', '--quiet');
     expect(agent.pushes).toMatchObject([{ files: ['n.txt'] }]);
     expect(agent.pushes[0]?.commits).toHaveLength(1);
-  });
-
-  it('reports that the host is unreachable', async () => {
-    const agent = await startAgent();
-    await rm(remote.url, { recursive: true });
-    const said = await agent.tryGit(['fetch']);
-    expect(said.output).toContain(`fatal: remote error: muster: can't fetch ${remote.url}`);
   });
 
   it('of anything else is not found', async () => {
