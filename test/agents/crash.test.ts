@@ -22,7 +22,7 @@ const processesGone = (agentKey: string): Promise<string[]> =>
   );
 
 describe('when their runner is killed, Claude Code and Codex', { timeout: 150_000 }, () => {
-  it('continue in the same session and workspace when the runner comes back', async () => {
+  it('continue in the same session and workspace when the runner comes back; on another runner, start again if nothing was saved, else continue from the saved session and the pushed branch', async () => {
     const runners = await TestRunners.create(service());
     const { agents, remote } = runners;
     const before = await runners.start();
@@ -35,6 +35,7 @@ describe('when their runner is killed, Claude Code and Codex', { timeout: 150_00
               'test -e paint.txt && echo found $(cat paint.txt) || { echo red > paint.txt; tail -f paint.txt; }',
           },
           { shell: 'git add --all && git commit --quiet --message Paint && git push' },
+          { shell: 'echo wet > wet.txt' },
           { say: 'Painted.' },
         );
         const next = service().script({ say: 'Cleaned up.' });
@@ -89,95 +90,89 @@ describe('when their runner is killed, Claude Code and Codex', { timeout: 150_00
       expect(processesWith(key)).toEqual([]);
     }
     expect(leftOfRuns(after)).toEqual([]);
-  });
 
-  it('start again on another runner if nothing was saved, else continue from the saved session and the pushed branch', async () => {
-    const runners = await TestRunners.create(service());
-    const { agents } = runners;
     const starting = gate();
-    const one = await runners.start();
-    const painters = await Promise.all(
-      backends.map(async ({ name, model }) => {
-        const first = service().script(
-          { shell: 'echo begun' },
-          { until: starting.promise },
-          { write: { path: 'wall.txt', text: 'one coat\n' } },
-          { shell: 'git add --all && git commit --quiet --message "First coat" && git push' },
-          { shell: 'echo wet > wet.txt' },
-          { say: 'The first coat is on.' },
-        );
-        await agents.spawn(name, { model, description: `Put on a coat. ${first}` });
-        await service().asked(first, 2);
-        const key = await runners.keyOf(name);
-        expect(processesWith(key)).not.toEqual([]);
-        return { name, key, first };
-      }),
-    );
-    const two = await runners.start();
-
-    await one.kill();
-    for (const { key } of painters) await processesGone(key);
+    const waiting = gate();
+    const [continued, begun] = await Promise.all([
+      Promise.all(
+        painters.map(async ({ name, key }) => {
+          const second = service().script(
+            { shell: 'echo the ladder is $((40 + 3)) high' },
+            { until: waiting.promise },
+            { shell: 'echo here is $(cat paint.txt); ls' },
+            { say: 'The second coat is on.' },
+          );
+          await agents.queue(name, `Put on another. ${second}`);
+          await service().asked(second, 2);
+          return { name, key, second };
+        }),
+      ),
+      Promise.all(
+        backends.map(async ({ name: backend, model }) => {
+          const name = `${backend}-unsaved`;
+          const first = service().script(
+            { shell: 'echo begun' },
+            { until: starting.promise },
+            { write: { path: 'wall.txt', text: 'one coat\n' } },
+            { say: 'The first coat is on.' },
+          );
+          await agents.spawn(name, { model, description: `Put on a coat. ${first}` });
+          await service().asked(first, 2);
+          const key = await runners.keyOf(name);
+          expect(processesWith(key)).not.toEqual([]);
+          return { name, key, first };
+        }),
+      ),
+    ]);
+    const other = await runners.start();
+    await after.kill();
+    for (const { key } of [...continued, ...begun]) await processesGone(key);
     starting.open();
-    const nothingSaved =
-      'The earlier runs were on another runner and saved no checkpoint. This run starts a new session from the pushed branch.';
-    for (const { name, first } of painters) {
-      expect(await agents.idle(name)).toMatchObject({
+    waiting.open();
+
+    for (const { name, first } of begun) {
+      expect(await agents.runEnded(name, 2)).toMatchObject({
         phase: 'PHASE_WAITING_FOR_INPUT',
         response: 'The first coat is on.',
         error: null,
       });
-      expect(await agents.warnings(name)).toEqual([nothingSaved]);
+      expect(await agents.outcomes(name)).toEqual(['LOST', 'COMPLETED']);
+      expect(await agents.warnings(name)).toEqual([
+        'The earlier runs were on another runner and saved no checkpoint. This run starts a new session from the pushed branch.',
+      ]);
+      const starts = await runners.starts(name);
+      expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2]);
+      expect(new Set(starts.map(({ runner }) => runner)).size).toBe(2);
       const [started = ''] = runners.conversations(first).filter((text) => text.includes(secondAttempt));
       expect(timesIn(started, 'Put on a coat.')).toBe(1);
       expect(timesIn(started, secondAttempt)).toBe(1);
     }
 
-    const waiting = gate();
-    const seconds = await Promise.all(
-      painters.map(async ({ name }) => {
-        const second = service().script(
-          { shell: 'echo the ladder is $((40 + 3)) high' },
-          { until: waiting.promise },
-          { shell: 'echo here is $(cat wall.txt); ls' },
-          { say: 'The second coat is on.' },
-        );
-        await agents.queue(name, `Put on another. ${second}`);
-        await service().asked(second, 2);
-        return second;
-      }),
-    );
-    const three = await runners.start();
-    await two.kill();
-    for (const { key } of painters) await processesGone(key);
-    waiting.open();
-    for (const [i, { name, key }] of painters.entries()) {
-      expect(await agents.runEnded(name, 4)).toMatchObject({
+    for (const { name, key, second } of continued) {
+      expect(await agents.runEnded(name, 5)).toMatchObject({
         phase: 'PHASE_WAITING_FOR_INPUT',
         response: 'The second coat is on.',
         error: null,
       });
-      expect(await agents.outcomes(name)).toEqual(['LOST', 'COMPLETED', 'LOST', 'COMPLETED']);
+      expect((await agents.outcomes(name)).slice(3)).toEqual(['LOST', 'COMPLETED']);
       const starts = await runners.starts(name);
-      expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2, 1, 2]);
-      const [onOne, onTwo, alsoOnTwo, onThree] = starts.map(({ runner }) => runner);
-      expect(alsoOnTwo).toBe(onTwo);
-      expect(new Set([onOne, onTwo, onThree]).size).toBe(3);
+      expect(starts.slice(3).map(({ attempt }) => attempt)).toEqual([1, 2]);
+      const [onFirst, , , alsoOnFirst, onOther] = starts.map(({ runner }) => runner);
+      expect(alsoOnFirst).toBe(onFirst);
+      expect(onOther).not.toBe(onFirst);
 
-      const again = runners
-        .conversations(seconds[i] ?? '')
-        .filter((text) => timesIn(text, secondAttempt) > 1);
-      expect(again[0]).toContain('Put on a coat.');
-      expect(again[0]).toContain('The first coat is on.');
+      const again = runners.conversations(second).filter((text) => timesIn(text, secondAttempt) > 1);
+      expect(again[0]).toContain('Paint the wall.');
+      expect(again[0]).toContain('Cleaned up.');
       // The work of the killed run was never saved.
       expect(timesIn(again[0] ?? '', 'Put on another.')).toBe(1);
-      expect(again.at(-1)).toContain('here is one coat');
-      expect(existsSync(inWorkspace(three, key, 'wall.txt'))).toBe(true);
-      expect(existsSync(inWorkspace(three, key, 'wet.txt'))).toBe(true);
+      expect(again.at(-1)).toContain('here is red');
+      expect(existsSync(inWorkspace(other, key, 'paint.txt'))).toBe(true);
+      expect(existsSync(inWorkspace(other, key, 'wet.txt'))).toBe(true);
       expect(await agents.warnings(name)).toEqual([
-        nothingSaved,
-        expect.stringMatching(/^The work was restored from the checkpoint of .* \(run 2\)/),
+        expect.stringMatching(/^The work was restored from the checkpoint of .* \(run 3\)/),
       ]);
     }
-    expect(leftOfRuns(three)).toEqual([]);
+    expect(leftOfRuns(other)).toEqual([]);
   });
 });
