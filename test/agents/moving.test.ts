@@ -28,7 +28,7 @@ const service = useTestService(withoutRunner);
 
 const commitAll = 'git add --all && git commit --quiet --message Work && git push';
 
-describe('Claude Code and Codex', { timeout: 150_000 }, () => {
+describe.concurrent('Claude Code and Codex', { timeout: 150_000 }, () => {
   it('continue with their whole session on another runner when their runner shuts down, and find no stale files when it comes back', async () => {
     const runners = await TestRunners.create(service());
     const { agents } = runners;
@@ -191,7 +191,7 @@ describe('Claude Code and Codex', { timeout: 150_000 }, () => {
   });
 });
 
-describe('muster runner', () => {
+describe.concurrent('muster runner', () => {
   const start = (key: string, pool = 'default'): Promise<MusterRunner> =>
     MusterRunner.start({
       url: service().server.url,
