@@ -8,6 +8,7 @@ import { anyStep, type Expected } from './steps.ts';
 
 const runs = Number(process.env.MUSTER_MODEL_RUNS ?? 200);
 const commands = Number(process.env.MUSTER_MODEL_COMMANDS ?? 40);
+const concurrentRuns = 8;
 
 let service: ModelService;
 beforeAll(async () => {
@@ -35,8 +36,9 @@ test(`${runs} runs of up to ${commands} commands behave as the model expects`, {
 }, async () => {
   const startedMs = performance.now();
   let steps = 0;
-  await fc.assert(
-    fc.asyncProperty(fc.commands([anyStep], { maxCommands: commands, size: 'max' }), async (sequence) => {
+  const property = fc.asyncProperty(
+    fc.commands([anyStep], { maxCommands: commands, size: 'max' }),
+    async (sequence) => {
       const real = await service.newTenant();
       const expected: Expected = { agents: new Map(), held: new Map(), count: 0 };
       try {
@@ -48,9 +50,16 @@ test(`${runs} runs of up to ${commands} commands behave as the model expects`, {
         for (const path of ['a', 'b'])
           await real.control.command(real.caller, real.agentId(path), { type: 'kill' });
       }
-    }),
-    { numRuns: runs, endOnFailure: false },
+    },
+  );
+  // Each run has its own tenant, so several at once share the commits of the service and don't affect each other.
+  const shares = Array.from({ length: concurrentRuns }, (_, i) =>
+    Math.floor((runs + i) / concurrentRuns),
+  ).filter((numRuns) => numRuns > 0);
+  const results = await Promise.allSettled(
+    shares.map((numRuns) => fc.assert(property, { numRuns, endOnFailure: false })),
   );
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
   process.stdout.write(`model: ${runs} runs, ${steps} commands, ${seconds} s\n`);
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
 });
