@@ -2,7 +2,7 @@ import { type AgentState, type FollowUp, isUndelivered } from '../../packages/se
 import { spawnAgent } from '../../packages/service/src/domain/commands/spawn-agent.ts';
 import { type AgentCommand, decide, needsOf } from '../../packages/service/src/domain/decide.ts';
 import type { Decision } from '../../packages/service/src/domain/decision.ts';
-import { type Change, childView, LoadedAgents } from '../../packages/service/src/domain/loaded-agents.ts';
+import { childView, LoadedAgents } from '../../packages/service/src/domain/loaded-agents.ts';
 import { canonicalStateOf } from './canonical.ts';
 import { type AgentHistory, type Histories, recorded, wholeState } from './history.ts';
 import { checkAgent, checkTrees } from './invariants.ts';
@@ -62,29 +62,26 @@ export function explore(walks: readonly Walk[]): Exploration {
   let steps = 0;
   for (const walk of walks) {
     const seen = new Set<string>();
-    const lastSteps = new LastSteps();
+    const takenSteps = new TakenSteps();
     let frontier = startOf(walk, broken);
     for (let level = 1; level <= walk.depth; level += 1) {
       const isLast = level === walk.depth;
       const next: Place[] = [];
       for (const place of frontier) {
         for (const tree of treesOf(place)) {
-          const taken = isLast ? lastSteps.takenFrom(tree, place) : null;
-          if (taken !== null) {
-            steps += taken;
-            continue;
-          }
-          const possible = stepsAt(tree, place, walk);
-          if (isLast) lastSteps.add(tree, place, possible.length);
-          steps += possible.length;
-          for (const step of possible) {
-            const reached = attempt(place, step, broken);
-            if (!reached || isLast) continue;
-            const canonical = canonicalStateOf(reached.histories, iso(reached.nowMs));
+          const { count, results } = takenSteps.from(tree, place, () => {
+            const possible = stepsAt(tree, place, walk);
+            const reached = possible.flatMap((step) => attempt(place, step, broken) ?? []);
+            return { count: possible.length, results: isLast ? [] : reached };
+          });
+          steps += count;
+          for (const { step, changed, nowMs } of results) {
+            const histories = withChanged(place.histories, changed);
+            const canonical = canonicalStateOf(histories, iso(nowMs));
             if (seen.has(canonical)) continue;
             seen.add(canonical);
             states.add(canonical);
-            next.push({ ...reached, previous: place, step: step.name });
+            next.push({ histories, nowMs, previous: place, step });
           }
         }
       }
@@ -94,24 +91,33 @@ export function explore(walks: readonly Walk[]): Exploration {
   return { states: states.size, steps, broken: [...broken.values()] };
 }
 
+/** What a step changed, and when. */
+interface StepResult {
+  readonly step: string;
+  readonly changed: readonly AgentHistory[];
+  readonly nowMs: number;
+}
+
+/** The steps that were taken from one tree. */
+interface StepsOfTree {
+  readonly count: number;
+  /** Of those that changed something and broke nothing. */
+  readonly results: readonly StepResult[];
+}
+
 /**
- * A step reads only the tree that it is about, and deciding is a pure function: the last steps from the same values of
- * a tree at the same time are taken once, whatever the other tree is.
+ * A step reads only the tree that it is about, and deciding is a pure function: the steps from the same values of a
+ * tree at the same time are taken once, whatever the other tree is.
  */
-class LastSteps {
+class TakenSteps {
   readonly #numbers = new Map<AgentHistory, number>();
-  readonly #counts = new Map<string, number>();
+  readonly #taken = new Map<string, StepsOfTree>();
 
-  takenFrom(tree: Tree, place: Snapshot): number | null {
-    return this.#counts.get(this.#key(tree, place)) ?? null;
-  }
-
-  add(tree: Tree, place: Snapshot, count: number): void {
-    this.#counts.set(this.#key(tree, place), count);
-  }
-
-  #key(tree: Tree, { nowMs }: Snapshot): string {
-    return `${nowMs} ${tree.map((history) => this.#numberOf(history))}`;
+  from(tree: Tree, { nowMs }: Snapshot, take: () => StepsOfTree): StepsOfTree {
+    const key = `${nowMs} ${tree.map((history) => this.#numberOf(history))}`;
+    const taken = this.#taken.get(key) ?? take();
+    this.#taken.set(key, taken);
+    return taken;
   }
 
   /** Histories are never changed in place, so each value has one number. */
@@ -123,7 +129,7 @@ class LastSteps {
 }
 
 /** The step's result, or null when it changed nothing or broke something, which is recorded. */
-function attempt(place: Place, step: PossibleStep, broken: Map<string, BrokenSequence>): Snapshot | null {
+function attempt(place: Place, step: PossibleStep, broken: Map<string, BrokenSequence>): StepResult | null {
   try {
     return take(place, step);
   } catch (error) {
@@ -143,7 +149,8 @@ function startOf(walk: Walk, broken: Map<string, BrokenSequence>): Place[] {
   let start: Snapshot = { histories: new Map(), nowMs: startMs };
   for (const name of ['a', 'b']) {
     const act: Act = { type: 'spawn', command: spawn(`root-${name}`, [name]) };
-    start = take(start, { name: `spawn ${name}`, act }) ?? start;
+    const spawned = take(start, { name: `spawn ${name}`, act });
+    if (spawned) start = { ...spawned, histories: withChanged(start.histories, spawned.changed) };
   }
   let place: Place = { ...start, previous: null, step: '' };
   for (const name of walk.from) {
@@ -153,7 +160,8 @@ function startOf(walk: Walk, broken: Map<string, BrokenSequence>): Place[] {
     if (!step) throw new Error(`there is no "${name}" here`);
     const reached = attempt(place, step, broken);
     if (!reached) return [];
-    place = { ...reached, previous: place, step: name };
+    const histories = withChanged(place.histories, reached.changed);
+    place = { histories, nowMs: reached.nowMs, previous: place, step: name };
   }
   return [place];
 }
@@ -180,8 +188,8 @@ function stepsAt(tree: Tree, { nowMs }: Snapshot, { isCommanded }: Walk): Possib
 }
 
 /** Takes one step and checks everything; null when nothing changed. */
-function take(place: Snapshot, { act }: PossibleStep): Snapshot | null {
-  if (act.type === 'pass') return { histories: place.histories, nowMs: place.nowMs + act.ms };
+function take(place: Snapshot, { name, act }: PossibleStep): StepResult | null {
+  if (act.type === 'pass') return { step: name, changed: [], nowMs: place.nowMs + act.ms };
   const nowMs = place.nowMs + 1;
   const now = iso(nowMs);
   const { histories } = place;
@@ -190,28 +198,26 @@ function take(place: Snapshot, { act }: PossibleStep): Snapshot | null {
       ? decideSpawn(histories, act, now)
       : decideLoaded(histories, act.agent, act.command, now);
   const changes = 'refused' in decision ? [] : decision.changes;
-  const after = changes.length > 0 ? historiesAfter(histories, changes) : histories;
+  const changed = changes.map((change) => recorded(histories.get(change.after.agent.id), change));
+  const after = withChanged(histories, changed);
   if (act.type === 'command') {
     const [was, is] = [histories.get(act.agent), after.get(act.agent)] as [AgentHistory, AgentHistory];
     checkStep({ before: was, command: act.command, decision, after: is, all: after, now });
   }
   if (changes.length === 0) return null;
-  for (const change of changes) {
-    const history = after.get(change.after.agent.id) as AgentHistory;
+  for (const history of changed) {
     const audit = new TimelineAudit(overridesById);
     for (const entry of history.entries) audit.take(entry);
     checkAgent(history, audit, now);
   }
   checkTrees(after);
-  return { histories: after, nowMs };
+  return { step: name, changed, nowMs };
 }
 
-function historiesAfter(histories: Histories, changes: readonly Change[]): Histories {
+function withChanged(histories: Histories, changed: readonly AgentHistory[]): Histories {
+  if (changed.length === 0) return histories;
   const after = new Map(histories);
-  for (const change of changes) {
-    const { id } = change.after.agent;
-    after.set(id, recorded(after.get(id), change));
-  }
+  for (const history of changed) after.set(history.agent.id, history);
   return after;
 }
 
