@@ -57,12 +57,14 @@ export class Draft {
     return { agent: this.agent, run: this.run, followUps: this.followUps, checklist: this.checklist };
   }
 
+  /** Copies the agent before its first change only: a command makes many. */
   set(fields: Partial<Agent>): void {
-    this.agent = { ...this.agent, ...fields };
+    if (this.agent === this.before?.agent) this.agent = { ...this.agent };
+    Object.assign(this.agent, fields);
   }
 
   remember(fields: Partial<Memory>): void {
-    this.agent = { ...this.agent, memory: { ...this.agent.memory, ...fields } };
+    this.set({ memory: { ...this.agent.memory, ...fields } });
   }
 
   setRun(fields: Partial<Run>): void {
@@ -78,13 +80,13 @@ export class Draft {
 
   /** Sets the result of the newest run and of the agent. */
   produce(fields: Partial<Pick<Result, 'response' | 'structuredOutput' | 'error'>>): void {
-    this.agent = { ...this.agent, result: { ...this.agent.result, ...fields } };
+    this.set({ result: { ...this.agent.result, ...fields } });
     if (this.run) this.runResult = { ...this.runResult, ...fields, runId: this.run.number };
   }
 
   log(type: EntryType, fields: EntryFields = {}): number {
     const sequence = this.agent.sequence + 1;
-    this.agent = { ...this.agent, sequence };
+    this.set({ sequence });
     this.entries.push({
       sequence,
       at: this.now,
