@@ -148,7 +148,7 @@ done; true`;
   const fork = 'for n in $(seq 400); do sleep 60 & done; echo "all of them"; kill $(jobs -p)';
   const isNotAboutLimit = (warning: string): boolean => !warning.includes('processes: 300');
 
-  describe.each(backends)('$title', ({ model, provider }) => {
+  describe.concurrent.each(backends)('$title', ({ model }) => {
     it('gets its environment, finds no key anywhere, reaches only the servers that are allowed, and is held by the limits of its pool', async () => {
       // Encoded, so that the list of secrets is not found itself.
       const wanted = Buffer.from([canary, ...Object.values(secrets())].join('\n')).toString('base64');
@@ -204,7 +204,10 @@ done; true`;
       expect(reached).toHaveLength(isWarned ? 0 : 1);
       expect(/all of them/.test(forked ?? '')).toBe(isWarned);
     });
+  });
 
+  // Not concurrently: each compares the branches of the shared repository before and after.
+  describe.each(backends)('$title', ({ model, provider }) => {
     it('writes only to its workspace and home, sees no other agent, data or process, reaches no host, and pushes only its own branch', async () => {
       const { agents, remote } = shared;
       const refs = () => linesOf(remote.git('for-each-ref', '--format=%(objectname) %(refname)'));
@@ -381,7 +384,7 @@ describe('without a sandbox', () => {
       (error: Error) => error.message,
     );
 
-  it('the service does not start if one is required, and says what to install', async () => {
+  it.concurrent('the service does not start if one is required, and says what to install', async () => {
     const outcome = await outcomeOf({ MUSTER_SANDBOX: 'required', PATH: emptyFolder });
     expect(outcome).toMatch(/ended with 1:/);
     expect(outcome).toContain('MUSTER_SANDBOX is required, but bubblewrap is not installed');
@@ -389,14 +392,14 @@ describe('without a sandbox', () => {
     expect(outcome).not.toMatch(/^ +at /m);
   });
 
-  it('the service starts with a warning if none is required', async () => {
+  it.concurrent('the service starts with a warning if none is required', async () => {
     const outcome = await outcomeOf({ MUSTER_SANDBOX: 'auto', PATH: emptyFolder });
     expect(outcome).toContain('ready at');
     expect(outcome).toContain('AGENTS RUN WITHOUT A SANDBOX');
     expect(outcome).toContain('bubblewrap is not installed');
   });
 
-  it('a wrong value of MUSTER_SANDBOX prevents the start', async () => {
+  it.concurrent('a wrong value of MUSTER_SANDBOX prevents the start', async () => {
     const outcome = await outcomeOf({ MUSTER_SANDBOX: 'on' });
     expect(outcome).toMatch(/ended with 1:/);
     expect(outcome).toContain('MUSTER_SANDBOX: expected one of required, auto, off');
@@ -412,7 +415,7 @@ describe('without a sandbox', () => {
       );
     });
 
-    it.each(backends)('$title works from end to end', async ({ model }) => {
+    it.concurrent.each(backends)('$title works from end to end', async ({ model }) => {
       const { agents, remote } = await open().workspace();
       const marker = open().script(
         { shell: 'echo b > b.txt && git add b.txt && git commit -qm "Add b" && git push' },
