@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net';
 import type { AgentEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Api, agent, apiOf } from '../support/api.ts';
+import { type Api, agent, apiOf } from '../support/api.ts';
 import { runConcurrently, until } from '../support/async.ts';
-import { createKey, uniqueName } from '../support/catalog.ts';
+import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { openStream } from '../support/streams.ts';
@@ -12,19 +12,19 @@ let server: Server;
 let api: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await startServer();
   api = apiOf(server);
+  // The agents of this workspace wait for a runner.
+  await writeResource(api, 'pool', 'without-runner', {});
+  await writeResource(api, 'workspace', 'pending', { pool: 'without-runner' });
 });
 
 afterAll(() => server?.close());
 
-const spawn = (path: string[], more: Record<string, unknown> = {}): Promise<Answer> =>
-  api.post('/v1/agent/spawn', { agentId: agent(...path), description: 'x', ...more });
-
-async function spawned(more: Record<string, unknown> = {}): Promise<string> {
-  const name = uniqueName('limit');
-  expectOk(await spawn([name], more));
-  return name;
+async function pendingAgent() {
+  const agentId = { workspace: 'pending', agent: [uniqueName('limit')] };
+  expectOk(await api.post('/v1/agent/spawn', { agentId, description: 'x' }));
+  return agentId;
 }
 
 describe('rate', () => {
@@ -34,9 +34,13 @@ describe('rate', () => {
   });
 
   test('MUSTER_RATE_LIMIT limits the requests per second of each key', async () => {
-    const limited = await startServer({ runner: false, env: { MUSTER_RATE_LIMIT: '10' } });
+    const limited = await startServer({
+      runner: false,
+      databaseUrl: server.databaseUrl,
+      env: { MUSTER_RATE_LIMIT: '10' },
+    });
     try {
-      const owner = apiOf(limited);
+      const owner = apiOf({ url: limited.url, key: server.key });
       const { api: other } = await createKey(owner, {});
       const answers = await runConcurrently(100, 16, () => owner.get('/v1/whoami'));
       const passed = answers.filter(({ status }) => status === 200);
@@ -61,31 +65,27 @@ describe('rate', () => {
 
 describe('runs', () => {
   test('a runner of pool default takes 256 rehearsed runs; the next waits as POOL_FULL', async () => {
-    const busy = await startServer();
-    try {
-      const owner = apiOf(busy);
-      await runConcurrently(257, 8, async (i) =>
-        expectOk(
-          await owner.post('/v1/agent/spawn', {
-            agentId: agent(`r${i}`),
-            description: '!sleep 600',
-            model: 'rehearsal-a',
-          }),
-        ),
-      );
-      const entries = await until(
-        '256 working and one waiting',
-        async () =>
-          expectOk(await owner.post<{ entries: AgentEntry[] }>('/v1/agents', { pageSize: 1000 })).entries,
-        (seen) => seen.filter(({ phaseReason }) => phaseReason === 'WORKING').length >= 256,
-        120_000,
-      );
-      expect(entries.filter(({ phase }) => phase === 'PHASE_RUNNING')).toHaveLength(256);
-      const waiting = entries.filter(({ phase }) => phase === 'PHASE_PENDING');
-      expect(waiting.map(({ phaseReason }) => phaseReason)).toEqual(['POOL_FULL']);
-    } finally {
-      await busy.close();
-    }
+    await runConcurrently(257, 8, async (i) =>
+      expectOk(
+        await api.post('/v1/agent/spawn', {
+          agentId: agent(`r${i}`),
+          description: '!sleep 600',
+          model: 'rehearsal-a',
+        }),
+      ),
+    );
+    const entries = await until(
+      '256 working and one waiting',
+      async () => {
+        const body = { workspace: 'default', pageSize: 1000 };
+        return expectOk(await api.post<{ entries: AgentEntry[] }>('/v1/agents', body)).entries;
+      },
+      (seen) => seen.filter(({ phaseReason }) => phaseReason === 'WORKING').length >= 256,
+      120_000,
+    );
+    expect(entries.filter(({ phase }) => phase === 'PHASE_RUNNING')).toHaveLength(256);
+    const waiting = entries.filter(({ phase }) => phase === 'PHASE_PENDING');
+    expect(waiting.map(({ phaseReason }) => phaseReason)).toEqual(['POOL_FULL']);
   }, 180_000);
 });
 
@@ -116,7 +116,7 @@ describe('open waits and streams', () => {
   test('a key has at most 10,000; more are RESOURCE_EXHAUSTED, and other keys have their own limit', {
     timeout: 240_000,
   }, async () => {
-    const agentId = agent(await spawned());
+    const agentId = await pendingAgent();
     const { api: crowded } = await createKey(api, { role: 'admin' });
     const waits = pipelined(crowded, '/v1/agent/wait', { agentId }, 10_000);
     try {
@@ -144,7 +144,7 @@ describe('open waits and streams', () => {
   });
 
   test('watch at most 100,000 agents', async () => {
-    const agentIds = Array(1000).fill(agent(await spawned()));
+    const agentIds = Array(1000).fill(await pendingAgent());
     const { api: crowded } = await createKey(api, { role: 'admin' });
     const waits: Socket[] = [];
     try {

@@ -46,7 +46,7 @@ const refused = (answers: readonly Answer<unknown>[]) =>
 let turns = 0;
 
 /** Turns of work beside each input, if the input takes that long. */
-const mostTurns = 4;
+const mostTurns = 2;
 
 test.each(oneOfEach)('another tenant is served while one sends %s', async (_, inputs) => {
   const answers: Answer<unknown>[] = [];
