@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Claim } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
@@ -25,7 +26,7 @@ beforeAll(async () => {
   });
   api = apiOf(server);
   tenant = await newTestTenant(api);
-  for (const path of ['quiet', 'worker', 'talkative']) await tenant.spawn(path);
+  for (const path of ['quiet', 'worker', 'talkative', 'read']) await tenant.spawn(path);
   await sayMuch(await tenant.start('talkative'));
 });
 afterAll(async () => {
@@ -104,8 +105,34 @@ async function vanishingClient(api: Api, path: string, body: unknown): Promise<C
 }
 
 /** Every client is disconnected at the end, so the clients of all tests are connected at the same time. */
-describe.concurrent('a client that stops reading', () => {
-  test('loses its stream of an agent that sends a lot', async () => {
+describe.concurrent('a client', () => {
+  test('that reads keeps its wait and its stream, and gets a few bytes in each interval', async () => {
+    const headers = { authorization: `Bearer ${api.key}`, 'content-type': 'application/json' };
+    const cut = new AbortController();
+    cleanUps.push(() => cut.abort());
+    const body = JSON.stringify({ agentId: agentId('read') });
+    const read = async (path: string, holds: (text: string) => boolean) => {
+      const response = await fetch(`${api.url}${path}`, {
+        method: 'POST',
+        headers,
+        body,
+        signal: cut.signal,
+      });
+      let text = '';
+      const decoder = new TextDecoder();
+      for await (const chunk of response.body ?? []) {
+        text += decoder.decode(chunk as Uint8Array, { stream: true });
+        if (holds(text)) break;
+      }
+      return text;
+    };
+    const wait = read('/v1/agent/wait', () => false);
+    await read('/v1/agent/timeline/stream', (text) => text.split(': alive').length > 4);
+    expectOk(await api.post('/v1/agent/kill', { agentId: agentId('read') }));
+    expect(await wait).toMatch(/^ {3,}\{.*"PHASE_CANCELED"/);
+  });
+
+  test('that stops reading loses its stream of an agent that sends a lot', async () => {
     await unread('/v1/agent/timeline/stream', { agentId: agentId('talkative') });
     await noOpenReplies();
   });
@@ -121,18 +148,21 @@ describe.concurrent('a client that stops reading', () => {
     await noOpenReplies();
   });
 
-  test.skipIf(!canVanish)("loses an ordinary reply that is larger than the kernels' buffers", async () => {
-    const socket = await unread('/v1/agent/timeline', { agentId: agentId('talkative') });
-    const hex = (port: number | string | undefined) =>
-      Number(port).toString(16).toUpperCase().padStart(4, '0');
-    const established = new RegExp(`:${hex(new URL(api.url).port)} \\w+:${hex(socket.localPort)} 01 `);
-    const isOpen = () => established.test(readFileSync('/proc/net/tcp', 'latin1'));
-    await until(
-      'the end of the connection',
-      async () => isOpen(),
-      (seen) => !seen,
-    );
-  });
+  test.skipIf(!canVanish)(
+    "that stops reading loses an ordinary reply that is larger than the kernels' buffers",
+    async () => {
+      const socket = await unread('/v1/agent/timeline', { agentId: agentId('talkative') });
+      const hex = (port: number | string | undefined) =>
+        Number(port).toString(16).toUpperCase().padStart(4, '0');
+      const established = new RegExp(`:${hex(new URL(api.url).port)} \\w+:${hex(socket.localPort)} 01 `);
+      const isOpen = () => established.test(readFileSync('/proc/net/tcp', 'latin1'));
+      await until(
+        'the end of the connection',
+        async () => isOpen(),
+        (seen) => !seen,
+      );
+    },
+  );
 });
 
 describe.skipIf(!canVanish)(
@@ -154,7 +184,11 @@ describe.skipIf(!canVanish)(
       await vanish('/v1/agent/timeline/stream', { agentId: agentId('worker') });
       let isOver = false;
       const talk = (async () => {
-        while (!isOver) await tenant.report(claim, { items: [{ type: 'MESSAGE', text: 'still here' }] });
+        while (!isOver) {
+          await tenant.report(claim, { items: [{ type: 'MESSAGE', text: 'still here' }] });
+          // Several times per interval; as often as possible would keep both cores busy.
+          await pause(100);
+        }
       })();
       await noOpenReplies().finally(() => {
         isOver = true;
@@ -199,25 +233,4 @@ test('an agent whose runner disappeared during its poll is PENDING for NO_RUNNER
   );
   const { body } = await t.runner.poll({ ...poll, poll: 1001 });
   expect(body.claims).toHaveLength(1);
-});
-
-test('a client that reads keeps its wait and its stream, and gets a few bytes in each interval', async () => {
-  const headers = { authorization: `Bearer ${api.key}`, 'content-type': 'application/json' };
-  const cut = new AbortController();
-  cleanUps.push(() => cut.abort());
-  const body = JSON.stringify({ agentId: agentId('quiet') });
-  const read = async (path: string, holds: (text: string) => boolean) => {
-    const response = await fetch(`${api.url}${path}`, { method: 'POST', headers, body, signal: cut.signal });
-    let text = '';
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body ?? []) {
-      text += decoder.decode(chunk as Uint8Array, { stream: true });
-      if (holds(text)) break;
-    }
-    return text;
-  };
-  const wait = read('/v1/agent/wait', () => false);
-  await read('/v1/agent/timeline/stream', (text) => text.split(': alive').length > 4);
-  expectOk(await api.post('/v1/agent/kill', { agentId: agentId('quiet') }));
-  expect(await wait).toMatch(/^ {3,}\{.*"PHASE_CANCELED"/);
 });

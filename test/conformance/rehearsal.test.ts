@@ -4,24 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents, type Fields } from '../support/agents.ts';
-import { apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { writeResource } from '../support/catalog.ts';
-import { type Server, startServer } from '../support/server.ts';
-import { newTenant, operatorOf } from '../support/tenants.ts';
+import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
+import { useSharedServer } from '../support/shared-server.ts';
+import { newTenant } from '../support/tenants.ts';
 
-let server: Server;
-let agents: Agents;
+const server = await useSharedServer();
+const agents = new Agents(server.api, 'default');
 const folder = mkdtempSync(join(tmpdir(), 'muster-rehearsal-'));
-
-beforeAll(async () => {
-  server = await startServer();
-  agents = new Agents(apiOf(server), 'default');
-});
-afterAll(async () => {
-  await server.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Spawns with these lines and waits until the agent needs attention. */
 async function play(path: string, lines: string[], more: Fields = {}) {
@@ -66,7 +57,7 @@ describe('a turn without directives', () => {
   });
 
   test('longer than maxTurnMinutes of its pool is interrupted, and the agent waits', async () => {
-    const { admin } = await newTenant(await operatorOf(server));
+    const { admin } = await newTenant(server.operator);
     await writeResource(admin, 'pool', 'default', { maxTurnMinutes: 0.01 });
     const limited = new Agents(admin, 'default');
     await limited.spawn('slow', { description: '!sleep 600' });
@@ -349,10 +340,18 @@ describe('in a repository', () => {
     git('-C', 'seed', 'add', '.');
     git('-C', 'seed', ...identity, 'commit', '-q', '-m', 'seed');
     git('clone', '-q', '--bare', 'seed', 'origin.git');
-    await writeResource(agents.api, 'workspace', 'with-repo', {
+    // Other tenants may not use repositories on the runner's machine.
+    const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: 'local' };
+    const { api } = await createKey(
+      server.operator,
+      { role: 'admin', account: uniqueName('git') },
+      { ref: { tenant }, justification: 'a test' },
+    );
+    const workspace = uniqueName('with-repo');
+    await writeResource(api, 'workspace', workspace, {
       repos: [{ url: `file://${join(folder, 'origin.git')}`, baseBranch: 'main' }],
     });
-    repo = new Agents(agents.api, 'with-repo');
+    repo = new Agents(api, workspace);
   });
 
   test('!push commits everything on the agent’s branch and records the push', async () => {

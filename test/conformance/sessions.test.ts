@@ -1,37 +1,28 @@
 import type { BrowserSession, Caller, SignedIn } from '@muster/sdk/contract';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf } from '../support/api.ts';
+import { type Api, agent } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, createShareLink, postResource, uniqueName } from '../support/catalog.ts';
+import { useDatabase } from '../support/database.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import type { RawAnswer } from '../support/raw-requests.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { browserOf, cookieIn, type SignedInBrowser, signedIn, signInWithKey } from '../support/sign-in.ts';
 import { openRequest } from '../support/streams.ts';
-import { operatorOf } from '../support/tenants.ts';
 
-const publicHost = 'muster.example.com';
-let server: Server;
+const server = await useSharedServer({ runner: false });
+const admin = server.api;
+const database = await useDatabase(server.databaseUrl);
 /** A second node on the same database. */
 let other: Server;
-let admin: Api;
-let database: pg.Client;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false, env: { MUSTER_PUBLIC_URL: `https://${publicHost}` } });
   other = await startServer({ runner: false, databaseUrl: server.databaseUrl });
-  admin = apiOf(server);
-  database = new pg.Client({ connectionString: server.databaseUrl });
-  await database.connect();
   expectOk(await admin.post('/v1/agent/spawn', { agentId: agent('shown'), description: 'x' }));
 });
 
-afterAll(async () => {
-  await database?.end();
-  await other?.close();
-  await server?.close();
-});
+afterAll(() => other?.close());
 
 const port = () => new URL(server.url).port;
 const setCookie = (answer: RawAnswer): string => answer.headers.get('set-cookie') ?? '';
@@ -106,7 +97,7 @@ describe('a session', () => {
     expectError(await whoami(browser), 'UNAUTHENTICATED');
   });
 
-  test.each<[what: string, end: (name: string) => Promise<unknown>]>([
+  test.concurrent.each<[what: string, end: (name: string) => Promise<unknown>]>([
     ['deleted', async (name) => expectOk(await admin.del(`/v1/catalog/token/${name}`))],
     [
       'rotated',
@@ -215,10 +206,16 @@ describe('list of sessions', () => {
   });
 
   test("an admin cannot end an operator's session, and no tenant sees another's", async () => {
-    const operator = await operatorOf(server);
+    const { operator } = server;
+    const local = { provider: 'PROVIDER_CODEHOST_APP', org: 'local' };
+    const { api: localAdmin } = await createKey(
+      operator,
+      { role: 'admin', account: uniqueName('admin') },
+      { ref: { tenant: local }, justification: 'a test' },
+    );
     const browser = await browserOf(server.url, operator.key);
     const { id } = browser.session;
-    expectError(await admin.post('/v1/session/revoke', { id }), 'PERMISSION_DENIED');
+    expectError(await localAdmin.post('/v1/session/revoke', { id }), 'PERMISSION_DENIED');
     const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: uniqueName('org') };
     const { api: chief } = await createKey(
       operator,
@@ -227,7 +224,6 @@ describe('list of sessions', () => {
     );
     expectError(await chief.post('/v1/session/revoke', { id }), 'NOT_FOUND');
     expect(await sessionsOf(chief, { account: '*' })).toEqual([]);
-    const local = { provider: 'PROVIDER_CODEHOST_APP', org: 'local' };
     for (const path of ['/v1/sessions', '/v1/session/revoke'])
       expectError(await chief.post(path, { id, tenant: local }), 'PERMISSION_DENIED');
     expectOk(await whoami(browser));
