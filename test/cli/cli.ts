@@ -4,6 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
+import { errorLine, exitCodeOf } from '../../packages/service/src/cli/errors.ts';
+import { printable } from '../../packages/service/src/cli/output.ts';
+import { buildProgram } from '../../packages/service/src/cli/program.ts';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
@@ -119,6 +122,24 @@ export function userOfSharedServer(options: { readonly runner?: boolean } = {}):
     await server?.close();
   });
   return user;
+}
+
+/**
+ * The error of a command that refuses its arguments. It runs in this process, because starting one takes longer than
+ * reading the arguments.
+ */
+export async function refusalOf(args: readonly string[]): Promise<Pick<CommandResult, 'code' | 'err'>> {
+  const program = buildProgram();
+  const before = process.listeners('SIGINT');
+  try {
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    return { code: exitCodeOf(error), err: `muster: ${printable(errorLine(error, program, args))}\n` };
+  } finally {
+    for (const added of process.listeners('SIGINT').filter((one) => !before.includes(one)))
+      process.removeListener('SIGINT', added);
+  }
+  throw new Error(`not refused: ${args.join(' ')}`);
 }
 
 export async function resultOf(child: ChildProcess): Promise<CommandResult> {

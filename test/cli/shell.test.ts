@@ -13,7 +13,7 @@ import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { program, type Server, startServer } from '../support/server.ts';
 import { signInWithCode } from '../support/sign-in.ts';
-import { resultOf, TestUser } from './cli.ts';
+import { refusalOf, resultOf, TestUser } from './cli.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'muster-place-'));
 let server: Server;
@@ -85,14 +85,21 @@ describe('connection', () => {
     });
   });
 
-  test.each([['ps'], ['wait', 'x'], ['logs', '-f', 'x'], ['spawn', 'x', '--follow'], ['ps', '--watch']])(
-    'an unreachable service is reported in one line: %s %s',
-    async (...args) => {
-      const { code, out, err } = await ada.muster(args, { env: { MUSTER_URL: nowhere } });
+  test('an unreachable service is reported in one line', async () => {
+    const commands = [
+      ['ps'],
+      ['wait', 'x'],
+      ['logs', '-f', 'x'],
+      ['spawn', 'x', '--follow'],
+      ['ps', '--watch'],
+    ];
+    const env = { MUSTER_URL: nowhere };
+    const results = await Promise.all(commands.map((args) => ada.muster(args, { env })));
+    for (const { code, out, err } of results) {
       expect({ code, out }).toEqual({ code: 6, out: '' });
       expect(err).toMatch(/^muster: can't reach \S+ \(ECONNREFUSED\): is the service running\? .*\n$/);
-    },
-  );
+    }
+  });
 
   test('a server that is not Muster is reported', async () => {
     const { url, close } = await listening((_, response) => response.end('<html>'));
@@ -154,16 +161,23 @@ describe('login', () => {
 });
 
 describe('mistakes', () => {
+  test('are reported on standard error, in one line', async () => {
+    expect(await ada.muster(['swapn'])).toEqual({
+      code: 2,
+      out: '',
+      err: "muster: unknown command 'swapn' (Did you mean spawn?)\n",
+    });
+  });
+
   test.each([
-    [['swapn'], "unknown command 'swapn' (Did you mean spawn?)"],
     [['ps', '--wach'], "unknown option '--wach' (Did you mean --watch?)"],
     [['status'], "missing required argument 'agent'; see muster status --help"],
     [['token', 'create'], "missing required argument 'name'; see muster token create --help"],
     [['status', 'a', 'b'], /too many arguments.*; see muster status --help/],
     [['ps', '-o', 'xml'], /Allowed choices are table, json, yaml; see muster ps --help/],
   ])('%s', async (args, problem) => {
-    const { code, out, err } = await ada.muster(args);
-    expect({ code, out }).toEqual({ code: 2, out: '' });
+    const { code, err } = await refusalOf(args);
+    expect(code).toBe(2);
     expect(err.trim().split('\n')).toHaveLength(1);
     expect(err).toMatch(typeof problem === 'string' ? `muster: ${problem}\n` : problem);
   });

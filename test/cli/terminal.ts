@@ -65,8 +65,7 @@ export class Terminal {
 
   /** Types a line and presses Enter. */
   async type(text: string): Promise<void> {
-    await this.#tmux('send-keys', '-l', text);
-    await this.key('Enter');
+    await this.#tmux('send-keys', '-l', text, ';', 'send-keys', 'Enter');
   }
 
   /** Types a text without Enter. */
@@ -112,12 +111,12 @@ export class Terminal {
   /** Starts a command on a cleared screen; `end` waits until it has ended. */
   async start(command: string): Promise<void> {
     this.#commands += 1;
-    await this.type('clear');
-    await this.shows(/^>$/);
-    await this.type(`clear; ${command}; echo "[$?/${this.#commands}]"`);
+    const line = `clear; ${command}; echo "[$?/${this.#commands}]"; tmux wait-for -S ended-${this.#commands}`;
+    await this.#tmux('send-keys', '-R', ';', 'send-keys', '-l', line, ';', 'send-keys', 'Enter');
   }
 
   async end(): Promise<ScreenResult> {
+    await this.#tmux('wait-for', `ended-${this.#commands}`);
     const mark = new RegExp(`^\\[(\\d+)/${this.#commands}\\]\\n>$`, 'm');
     const screen = await this.shows(mark);
     const found = mark.exec(screen);
