@@ -60,6 +60,24 @@ const said = (server: Server, what: RegExp): Promise<string> =>
     (seen) => seen.search(what) >= 0,
   );
 
+const withoutSandbox = /AGENTS RUN WITHOUT A SANDBOX/;
+/** What the start-up text says about one backend. */
+const about = (backend: RegExp, seen: string): string =>
+  new RegExp(`(${backend.source})[^\\n·]*`, 'i').exec(seen)?.[0] ?? '';
+const backends = { A: /backend A|Claude Code/, B: /backend B|Codex/ };
+
+const secret = 'sk-canary-0123456789abcdef';
+
+/** The start-up text has this backend's credentials only, and never the key. */
+async function expectCredentials(server: Server, has: 'A' | 'B', lacks: 'A' | 'B'): Promise<void> {
+  const keyed = await said(server, backends.B);
+  const unkeyed = await said(plain, backends.B);
+  expect(about(backends[has], unkeyed)).not.toBe('');
+  expect(about(backends[has], keyed)).not.toBe(about(backends[has], unkeyed));
+  expect(about(backends[lacks], keyed)).toBe(about(backends[lacks], unkeyed));
+  expect(keyed).not.toContain(secret);
+}
+
 describe('the start-up text', () => {
   test('has the address', async () => {
     expect(plain.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
@@ -124,7 +142,7 @@ describe('the start-up text', () => {
         MUSTER_PORT: '0',
         MUSTER_RUNNER: 'on',
       },
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['pipe', 'pipe', 'inherit'],
     });
     let shown = '';
     terminal.stdout.on('data', (chunk: Buffer) => {
@@ -156,19 +174,12 @@ describe('the start-up text', () => {
       }
     } finally {
       const gone = once(terminal, 'exit');
-      terminal.kill('SIGTERM');
+      // Ctrl-C: after a signal to itself, `script` waits for seconds.
+      terminal.stdin.write('\x03');
       await gone;
       await database.drop();
     }
   });
-
-  const withoutSandbox = /AGENTS RUN WITHOUT A SANDBOX/;
-  /** What the start-up text says about one backend. */
-  const about = (backend: RegExp, seen: string): string =>
-    new RegExp(`(${backend.source})[^\\n·]*`, 'i').exec(seen)?.[0] ?? '';
-  const backends = { A: /backend A|Claude Code/, B: /backend B|Codex/ };
-
-  const secret = 'sk-canary-0123456789abcdef';
 
   test.each(['ANTHROPIC_API_KEY', 'OPENAI_API_KEY'])(
     'with %s and without a sandbox it does not start, and says what to install or to set, never the key',
@@ -181,16 +192,6 @@ describe('the start-up text', () => {
       expect(refused).not.toContain(secret);
     },
   );
-
-  /** The start-up text has this backend's credentials only, and never the key. */
-  async function expectCredentials(server: Server, has: 'A' | 'B', lacks: 'A' | 'B'): Promise<void> {
-    const keyed = await said(server, backends.B);
-    const unkeyed = await said(plain, backends.B);
-    expect(about(backends[has], unkeyed)).not.toBe('');
-    expect(about(backends[has], keyed)).not.toBe(about(backends[has], unkeyed));
-    expect(about(backends[lacks], keyed)).toBe(about(backends[lacks], unkeyed));
-    expect(keyed).not.toContain(secret);
-  }
 
   test('with OPENAI_API_KEY it says that backend B has credentials and A has none; only rehearsal-* models are rehearsed, without a sandbox when MUSTER_SANDBOX=auto', async () => {
     const env = {
@@ -215,13 +216,6 @@ describe('the start-up text', () => {
       rehearsed: false,
       runCount: '0',
     });
-  });
-
-  test('with ANTHROPIC_API_KEY it says that backend A has credentials and B has none; with MUSTER_SANDBOX=off it starts without a sandbox and says so', async () => {
-    const env = { ANTHROPIC_API_KEY: secret, MUSTER_SANDBOX: 'off', PATH: newFolder() };
-    const server = await start({ runner: true, env });
-    await expectCredentials(server, 'A', 'B');
-    await said(server, withoutSandbox);
   });
 
   test('with a provider key and no sandbox `muster runner` does not start either', async () => {
@@ -249,8 +243,11 @@ describe('variables', () => {
     let api: Api;
     beforeAll(async () => {
       server = await startServer({
-        runner: false,
+        runner: true,
         env: {
+          ANTHROPIC_API_KEY: secret,
+          MUSTER_SANDBOX: 'off',
+          PATH: '/nonexistent',
           MUSTER_HOST: '0.0.0.0',
           MUSTER_BOOTSTRAP_KEY: key,
           MUSTER_BOOTSTRAP_ORG: 'acme',
@@ -299,6 +296,14 @@ describe('variables', () => {
       const spawned = expectOk(await api.post<{ dashboardUrl: string }>('/v1/agent/spawn', body));
       const { entries } = expectOk(await api.post<{ entries: { dashboardUrl: string }[] }>('/v1/agents', {}));
       expect(entries.map((entry) => entry.dashboardUrl)).toEqual([spawned.dashboardUrl, dashboardUrl]);
+    });
+
+    test('with ANTHROPIC_API_KEY it says that backend A has credentials and B has none', async () => {
+      await expectCredentials(server, 'A', 'B');
+    });
+
+    test('with MUSTER_SANDBOX=off it starts without a sandbox and says so', async () => {
+      await said(server, withoutSandbox);
     });
 
     test('MUSTER_DEFAULT_MODEL is the model of an agent that names none', async () => {
