@@ -41,6 +41,8 @@ const idle =
     return {};
   };
 
+const idleAfterWork = idle();
+
 /** In a long turn, with a message queued. */
 const working: SetUp = async (admin) => {
   const agents = agentsOf(admin);
@@ -128,33 +130,33 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   listSessions: signedIn,
   revokeSession: signedIn,
   spawn: nothing,
-  status: idle(),
-  wait: idle(),
+  status: idleAfterWork,
+  wait: idleAfterWork,
   waitMany: idle('!spawn tests Test it.'),
-  list: idle(),
-  listStream: idle(),
-  listStreamByGet: idle(),
-  kill: idle(),
+  list: idleAfterWork,
+  listStream: idleAfterWork,
+  listStreamByGet: idleAfterWork,
+  kill: idleAfterWork,
   retry: blocked,
   reopen: idle('!finish Done.'),
-  labels: idle(),
+  labels: idleAfterWork,
   checkpoint: idle('!write login.txt Fixed'),
   diff: idle('!write login.txt Fixed\n!push Fix the login page'),
-  queue: idle(),
+  queue: idleAfterWork,
   removeFollowUp: working,
   listFollowUps: working,
   followUp: working,
   clearFollowUps: working,
   stopTurn: working,
-  runs: idle(),
-  timeline: idle(),
-  timelineStream: idle(),
-  timelineStreamByGet: idle(),
+  runs: idleAfterWork,
+  timeline: idleAfterWork,
+  timelineStream: idleAfterWork,
+  timelineStreamByGet: idleAfterWork,
   ask: inItsRun,
   finish: inItsRun,
   fail: inItsRun,
   tasks: idle('Work.', { tasks: [{ subject: 'Fix it' }] }),
-  createTasks: idle(),
+  createTasks: idleAfterWork,
   updateTask: idle('!say Later.', { tasks: [{ id: 'docs', subject: 'Write it down' }] }),
   writeResource: nothing,
   readResource: withPersona,
@@ -216,13 +218,13 @@ interface Prepared {
   readonly variables: Readonly<Record<string, string>>;
 }
 
-const preparedReads = new Map<RouteName, Promise<Prepared>>();
+const preparedReads = new Map<SetUp, Promise<Prepared>>();
 
-/** A tenant with what the example uses. The examples of an operation that only reads share one. */
+/** A tenant with what the example uses. Examples that only read share one. */
 function preparedFor(name: RouteName): Promise<Prepared> {
-  const isRead = ['read', 'catalog-read'].includes(routes[name].access);
-  const prepared = preparedReads.get(name) ?? prepare(name);
-  if (isRead) preparedReads.set(name, prepared);
+  if (!['read', 'catalog-read'].includes(routes[name].access)) return prepare(name);
+  const prepared = preparedReads.get(setUps[name]) ?? prepare(name);
+  preparedReads.set(setUps[name], prepared);
   return prepared;
 }
 
