@@ -132,12 +132,13 @@ export class PageSession {
   static async start(
     env: Readonly<Record<string, string>> = {},
     replacements: readonly (readonly [string, string])[] = [],
+    hasEmbeddedDatabase = true,
   ): Promise<PageSession> {
     const shell = new PageShell();
     const server = await startServer({
-      databaseUrl: 'embedded',
+      ...(hasEmbeddedDatabase && { databaseUrl: 'embedded' }),
       env: {
-        DATABASE_URL: undefined,
+        ...(hasEmbeddedDatabase && { DATABASE_URL: undefined }),
         MUSTER_DATA: join(shell.folder, '.muster'),
         MUSTER_SECRET: undefined,
         MUSTER_BOOTSTRAP_KEY: undefined,

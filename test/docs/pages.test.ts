@@ -84,6 +84,8 @@ async function withModel(): Promise<PageSession> {
       ['git@github.com:you/your-repository.git', remote.url],
       ['Commit and push your work.', `Commit and push your work. ${marker}`],
     ],
+    // The page's first service has one; creating a second takes longer than the rest of the page.
+    false,
   );
 }
 

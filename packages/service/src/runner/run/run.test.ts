@@ -268,8 +268,14 @@ describe('stops', () => {
     expect(fixture.isAlive(claim)).toBe(false);
     expect(fixture.service.endOf(claim)).toBeUndefined();
     const before = fixture.service.polls.length;
+    // Ends the open poll, so that the runner polls again.
+    fixture.service.offer('!say next');
     await eventually(() =>
-      expect(fixture.service.polls.slice(before).some((poll) => poll.runs.length === 0)).toBe(true),
+      expect(
+        fixture.service.polls
+          .slice(before)
+          .some(({ runs }) => runs.every(({ agentKey }) => agentKey !== claim.agentKey)),
+      ).toBe(true),
     );
   });
 
