@@ -24,7 +24,8 @@ import { whenClosed } from '../support/raw-requests.ts';
  */
 const count = Number(process.env.MUSTER_FUZZ_GATEWAY_REQUESTS ?? 3_000);
 const seed = Number(process.env.MUSTER_FUZZ_SEED ?? 20_261_115);
-const concurrency = 16;
+/** Many requests are incomplete and wait until the gateway drops them. */
+const concurrency = 64;
 const chunkSize = 500;
 const hangMs = 30_000;
 /** The gateway drops a request that is not complete after this time. */
