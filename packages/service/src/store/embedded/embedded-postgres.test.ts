@@ -20,6 +20,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { buildSync } from 'esbuild';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
@@ -75,18 +76,18 @@ describe('starting', () => {
     const first = await start({ folder, settings: { work_mem: '5MB' }, log: (line) => lines.push(line) });
     expect(first.connection.database).toBe('muster');
     expect(existsSync(interrupted)).toBe(false);
-    for (const [name, value] of [
-      ['fsync', 'on'],
-      ['synchronous_commit', 'on'],
-      ['full_page_writes', 'on'],
-      ['data_checksums', 'on'],
-      ['listen_addresses', ''],
-      ['unix_socket_permissions', '0700'],
-      ['server_encoding', 'UTF8'],
-      ['work_mem', '5MB'],
-    ] as const) {
-      expect(await query(first, `SHOW ${name}`)).toEqual([{ [name]: value }]);
-    }
+    const settings = {
+      fsync: 'on',
+      synchronous_commit: 'on',
+      full_page_writes: 'on',
+      data_checksums: 'on',
+      listen_addresses: '',
+      unix_socket_permissions: '0700',
+      server_encoding: 'UTF8',
+      work_mem: '5MB',
+    };
+    const shown = Object.keys(settings).map((name) => `current_setting('${name}') AS ${name}`);
+    expect(await query(first, `SELECT ${shown}`)).toEqual([settings]);
     for (const path of [folder, join(folder, 'data')]) expect(statSync(path).mode & 0o777).toBe(0o700);
     expect(statSync(join(folder, 'data', 'muster-password')).mode & 0o777).toBe(0o600);
     const guest = new Client({ ...first.connection, password: 'guess' });
@@ -319,7 +320,8 @@ const freshFolder = (): string => mkdtempSync(join(base, 'f-'));
 
 function folderWithDatabase(below = ''): string {
   const folder = join(freshFolder(), below);
-  cpSync(template, folder, { recursive: true });
+  mkdirSync(folder, { recursive: true });
+  execFileSync('cp', ['-R', `${template}/.`, folder]);
   return folder;
 }
 
@@ -399,10 +401,15 @@ async function startInChild(folder: string, options: ChildOptions = {}): Promise
 
 function buildClone(): void {
   const source = fileURLToPath(new URL('embedded-postgres.ts', import.meta.url));
-  const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');
-  const flags =
-    '--module nodenext --target es2023 --types node --skipLibCheck --rewriteRelativeImportExtensions --ignoreConfig';
-  execFileSync(process.execPath, [tsc, source, '--outDir', join(clone, 'dist'), ...flags.split(' ')]);
+  buildSync({
+    entryPoints: [source],
+    outfile: join(clone, 'dist', 'embedded-postgres.js'),
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    logLevel: 'error',
+  });
   writeFileSync(join(clone, 'package.json'), '{ "type": "module" }');
   writeFileSync(
     join(clone, 'start.mjs'),
