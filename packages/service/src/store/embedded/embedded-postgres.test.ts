@@ -401,15 +401,9 @@ async function startInChild(folder: string, options: ChildOptions = {}): Promise
 
 function buildClone(): void {
   const source = fileURLToPath(new URL('embedded-postgres.ts', import.meta.url));
-  buildSync({
-    entryPoints: [source],
-    outfile: join(clone, 'dist', 'embedded-postgres.js'),
-    bundle: true,
-    packages: 'external',
-    platform: 'node',
-    format: 'esm',
-    logLevel: 'error',
-  });
+  const outfile = join(clone, 'dist', 'embedded-postgres.js');
+  const options = { bundle: true, platform: 'node', format: 'esm' } as const;
+  buildSync({ entryPoints: [source], outfile, external: ['pg'], ...options });
   writeFileSync(join(clone, 'package.json'), '{ "type": "module" }');
   writeFileSync(
     join(clone, 'start.mjs'),
