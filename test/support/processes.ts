@@ -34,6 +34,20 @@ export class MarkedProcesses implements Processes {
     return this.alive().map((pid) => textOf(pid, 'cmdline').replaceAll('\0', ' '));
   }
 
+  /** Kills the processes that are alive, and returns how many there were. */
+  #killAlive(): number {
+    const pids = this.alive();
+    for (const pid of pids) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch (error) {
+        // It has ended meanwhile.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
+    return pids.length;
+  }
+
   start([command = '', ...args]: readonly string[], options: StartOptions = {}): AgentProcess {
     const { PATH = '' } = process.env;
     const child = spawn(command, args, {
@@ -47,9 +61,8 @@ export class MarkedProcesses implements Processes {
       gatewayReady: Promise.resolve(),
       end: () => child.kill('SIGTERM'),
       kill: async () => {
-        for (const pid of this.alive()) process.kill(pid, 'SIGKILL');
+        await vi.waitUntil(() => this.#killAlive() === 0, { timeout: 20_000 });
         await exited;
-        await vi.waitUntil(() => this.alive().length === 0, { timeout: 20_000 });
       },
     };
   }
