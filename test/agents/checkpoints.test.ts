@@ -3,11 +3,10 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.ts';
-import { TestRunners } from './test-runners.ts';
+import { TestRunners, withoutRunner } from './test-runners.ts';
 import { backends, gate, patienceMs, useTestService } from './test-service.ts';
 
-// Four harnesses start on a runner at the same time: it needs longer than others to renew their leases.
-const service = useTestService({ runner: false, env: { MUSTER_LEASE_SECONDS: '10' } });
+const service = useTestService(withoutRunner);
 
 const often = { MUSTER_CHECKPOINT_SECONDS: '1' } as const;
 const reminder = 'Reminder: 1 commit is not pushed.';

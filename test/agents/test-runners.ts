@@ -11,8 +11,8 @@ import {
   type TestService,
 } from './test-service.ts';
 
-/** Short enough to wait for its end, long enough for a runner on a busy machine to renew it while a harness starts. */
-export const withoutRunner = { runner: false, env: { MUSTER_LEASE_SECONDS: '5' } } as const;
+/** Short enough to wait for its end, long enough for a runner on a busy machine to renew it while four harnesses start. */
+export const withoutRunner = { runner: false, env: { MUSTER_LEASE_SECONDS: '10' } } as const;
 
 /** Runners with their own pool, so that no other test's runners take their agents, and a workspace in that pool. */
 export class TestRunners {
