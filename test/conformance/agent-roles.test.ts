@@ -15,9 +15,7 @@ import {
   yes,
 } from './role-callers.ts';
 
-const { server, admin, operator, member, viewer } = await callersOfEachRole();
-
-const callers: Readonly<Record<Role, Api>> = { viewer, member, admin, operator };
+const { server, callers, admin, operator, member, viewer } = await callersOfEachRole();
 
 const inTenant = (path: string, role: Role): string =>
   role === 'operator' ? `${path}?provider=${server.tenant.provider}&org=${server.tenant.org}` : path;

@@ -23,9 +23,7 @@ import {
   yes,
 } from './role-callers.ts';
 
-const { server, admin, operator, member, viewer } = await callersOfEachRole();
-
-const callers: Readonly<Record<Role, Api>> = { viewer, member, admin, operator };
+const { server, callers, admin, operator, member, viewer } = await callersOfEachRole();
 
 /** The fields that a catalog write of this role needs besides the document. */
 const moreFor = (role: Role) =>

@@ -140,7 +140,7 @@ describe('while the service runs', () => {
 
   describe('other invalid states', () => {
     test.each<[what: string, write: (path: string) => Promise<unknown>]>([
-      ['a checklist that is no list', (path) => storeChecklist(path, { not: 'a list' })],
+      ['a checklist that is not a list', (path) => storeChecklist(path, { not: 'a list' })],
       ['tasks without fields', (path) => storeChecklist(path, [{ id: 'x' }, null, {}])],
       [
         'a memory without fields',

@@ -28,14 +28,13 @@ export const expectCell = (answer: Answer<unknown>, cell: number): void => {
 export async function callersOfEachRole() {
   const server = await useSharedServer({ runner: false });
   const admin = server.api;
-  return {
-    server,
+  const callers: Readonly<Record<Role, Api>> = {
+    viewer: (await createKey(admin, { role: 'viewer', account: accountOf.viewer })).api,
+    member: (await createKey(admin, { role: 'member', account: accountOf.member })).api,
     admin,
     operator: server.operator,
-    member: (await createKey(admin, { role: 'member', account: 'mia' })).api,
-    viewer: (await createKey(admin, { role: 'viewer', account: 'vic' })).api,
-    t: await newTestTenant(admin),
   };
+  return { server, ...callers, callers, t: await newTestTenant(admin) };
 }
 
 export const whoami = async (caller: Api): Promise<Caller> =>

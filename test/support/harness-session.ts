@@ -47,6 +47,14 @@ export async function openSession(
   return { session, items, actions, refs, ref: refs[0] ?? '' };
 }
 
+type OpenedSession = Awaited<ReturnType<typeof openSession>>;
+
+/** The result of a turn of an open session, and what this turn reported. */
+export async function deliverTo({ session, items, actions }: OpenedSession, text: string) {
+  for (const reported of [items, actions]) reported.length = 0;
+  return { result: await session.deliver(text), items, actions };
+}
+
 export const ofType = (items: readonly ReportItem[], type: string): ReportItem[] =>
   items.filter((item) => item.type === type);
 

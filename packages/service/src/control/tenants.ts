@@ -38,7 +38,9 @@ export class Tenants {
 
   /** Refused if the tenant does not exist; only an operator can name one that is not its own. */
   async existing(tenant: Tenant): Promise<number | Refusal> {
-    return (await this.find(tenant)) ?? notFound(`there is no tenant ${tenant.provider}/${tenant.org}`);
+    return (
+      (await this.find(tenant)) ?? notFound(`the tenant ${tenant.provider}/${tenant.org} does not exist`)
+    );
   }
 
   /** The tenant that a request names, if the caller may ask for it. */

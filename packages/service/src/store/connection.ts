@@ -86,7 +86,7 @@ export function openDatabase(options: pg.PoolConfig, onError: (error: Error) => 
   database.on('error', () => {});
   database.on('connect', (client) => {
     client.on('error', (error) => {
-      // `end` does not wait until the connections are closed: a server that stops then is no error.
+      // `end` does not wait until the connections are closed. A server that stops meanwhile is expected.
       if (!database.ending) onError(error);
     });
   });

@@ -7,7 +7,12 @@ import { join } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
-import { ofType, openSession, startEndpoint } from '../../../../../test/support/harness-session.ts';
+import {
+  deliverTo,
+  ofType,
+  openSession,
+  startEndpoint,
+} from '../../../../../test/support/harness-session.ts';
 import { MarkedProcesses } from '../../../../../test/support/processes.ts';
 import {
   claudeCanaries,
@@ -232,11 +237,7 @@ claude('Claude Code, in one session', () => {
     endpoint.close();
   });
 
-  /** The result of a turn, and what it reported. */
-  async function deliver(text: string) {
-    for (const reported of [opened.items, opened.actions]) reported.length = 0;
-    return { result: await opened.session.deliver(text), items: opened.items, actions: opened.actions };
-  }
+  const deliver = (text: string) => deliverTo(opened, text);
 
   it('answers a message, and thinks before it', async () => {
     const marker = stub.script([{ think: 'Well, well.' }, { say: 'Hello, operator.' }]);

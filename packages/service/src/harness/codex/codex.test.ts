@@ -7,7 +7,12 @@ import type { Claim } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SeenRequest, Step } from '../../../../../test/provider/script.ts';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
-import { ofType, openSession, startEndpoint } from '../../../../../test/support/harness-session.ts';
+import {
+  deliverTo,
+  ofType,
+  openSession,
+  startEndpoint,
+} from '../../../../../test/support/harness-session.ts';
 import { MarkedProcesses } from '../../../../../test/support/processes.ts';
 import {
   codexCanaries,
@@ -316,11 +321,7 @@ codex.each(models)('Codex, in one session (%s)', (model) => {
     endpoint.close();
   });
 
-  /** The result of a turn, and what it reported. */
-  async function deliver(text: string) {
-    for (const reported of [opened.items, opened.actions]) reported.length = 0;
-    return { result: await opened.session.deliver(text), items: opened.items, actions: opened.actions };
-  }
+  const deliver = (text: string) => deliverTo(opened, text);
 
   it('answers a message, and thinks before it', async () => {
     const marker = stub.script([{ think: 'Well, well.' }, { say: 'Hello, operator.' }]);

@@ -362,7 +362,7 @@ export class ProviderEndpoint {
     const what = `${model || '(a model that the answer does not name)'}${mode}`;
     if (this.#warnedModels.has(what)) return;
     this.#warnedModels.add(what);
-    const text = `There is no price for ${what}: its tokens are counted, but cost nothing. Add it to the file that MUSTER_PRICES of the runner names.`;
+    const text = `The price of ${what} is unknown: its tokens are counted, but cost nothing. Add it to the file that MUSTER_PRICES of the runner names.`;
     this.#options.listener.item({ type: 'WARNING', text, data: { model, ...(tier && { tier }), fast } });
   }
 }
