@@ -215,23 +215,15 @@ function personaTasks(
  * defaults written out or left out, and keys in any order are the same. `digestOf` leaves out what is empty.
  */
 export function contentDigest(request: QueueRequest & SpawnRequest): string {
-  const {
-    tasks,
-    deliverAt,
-    outputSchema,
-    preempt,
-    replace: _,
-    followUpId: __,
-    agentId,
-    persona,
-    workspace,
-    ...rest
-  } = request;
+  const { tasks, deliverAt, outputSchema, preempt, agentId, agent, persona, workspace } = request;
   return digestOf({
-    ...rest,
+    ...request,
+    replace: '',
+    followUpId: '',
+    persona: '',
     agentId: agentId && { ...agentId, workspace: agentId.workspace || workspace },
     workspace: agentId ? '' : workspace,
-    agent: request.agent || persona,
+    agent: agent || persona,
     // A task without an id gets another one with each try.
     tasks: tasks?.map((input) => ({ ...tasksFrom([input])[0], id: input.id })),
     deliverAt: deliverAt && new Date(deliverAt).toISOString(),

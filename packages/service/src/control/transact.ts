@@ -85,9 +85,9 @@ export function transact(options: TransactOptions): Transact {
   let waiting: Waiting[] = [];
   let running: Promise<void> | null = null;
 
-  const enqueue = (submission: Submission, bytes: number): Promise<unknown> =>
+  const enqueue = ({ target, command, reply }: Submission, bytes: number): Promise<unknown> =>
     new Promise((resolve, reject) => {
-      waiting.push({ ...submission, bytes, submittedMs: Date.now(), resolve, reject });
+      waiting.push({ target, command, reply, bytes, submittedMs: Date.now(), resolve, reject });
       running ??= drain();
     });
 

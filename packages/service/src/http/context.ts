@@ -10,6 +10,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     caller: Principal;
     startedMs: number;
+    /** The pattern of its path. */
+    route: string;
   }
 }
 

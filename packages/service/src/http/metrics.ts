@@ -1,4 +1,4 @@
-import type { FastifyInstance, onRequestHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Log } from '../lib/log.ts';
 
@@ -63,17 +63,17 @@ export function watchEventLoop(app: FastifyInstance, metrics: Metrics, log: Log)
   let dueMs = performance.now() + tickMs;
   let cpu = process.cpuUsage();
 
-  const note = (method: string, url: string | undefined) => {
-    if (routes.size < maxRoutes) routes.add(`${method} ${url ?? 'unknown'}`);
+  const note = ({ method, route }: FastifyRequest) => {
+    if (routes.size < maxRoutes) routes.add(`${method} ${route}`);
   };
-  const noteRequest: onRequestHookHandler = ({ method, routeOptions }, _reply, done) => {
-    note(method, routeOptions.url);
+  const noteRequest: onRequestHookHandler = (request, _reply, done) => {
+    note(request);
     done();
   };
   app.addHook('onRequest', noteRequest);
   app.addHook('preHandler', noteRequest);
-  app.addHook('onSend', ({ method, routeOptions }, _reply, payload, done) => {
-    note(method, routeOptions.url);
+  app.addHook('onSend', (request, _reply, payload, done) => {
+    note(request);
     done(null, payload);
   });
 
