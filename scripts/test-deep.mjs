@@ -18,10 +18,14 @@ const figures = {
   MUSTER_CRASH_LOST_REPLIES: 1_000,
   MUSTER_CRASH_TREES: 50_000,
   MUSTER_CRASH_MIGRATION_KILLS: 50,
+  MUSTER_OPEN_WAITS: 10_000,
 };
 
 const deep = Object.fromEntries(Object.entries(figures).map(([name, figure]) => [name, String(figure)]));
-const suites = ['test/simulation', 'test/model', 'test/fuzz', 'test/crash', 'test/tenancy', 'test/canary'];
+const suites = [
+  ...['test/simulation', 'test/model', 'test/fuzz', 'test/crash', 'test/tenancy', 'test/canary'],
+  'test/conformance/load-limits.test.ts',
+];
 const { status } = spawnSync(
   'npx',
   ['vitest', 'run', '--testTimeout', '0', ...suites, ...process.argv.slice(2)],

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { writeResource } from '../support/catalog.ts';
-import { refusalOf, resultOf, userOfSharedServer } from './cli.ts';
+import { resultOf, userOfSharedServer } from './cli.ts';
 
 const ada = userOfSharedServer();
 
@@ -57,7 +57,7 @@ describe('spawn', () => {
     const child = ada.start(['spawn', '--wait', '-o', 'json'], { input: null });
     const answer = resultOf(child);
     // When this command has ended, the other one has found its input still empty.
-    await ada.prints(['whoami']);
+    await ada.runProcess(['whoami']);
     child.stdin?.end('!say late');
     expect(JSON.parse((await answer).out)).toMatchObject({ response: 'late' });
   });
@@ -171,7 +171,7 @@ describe('logs', () => {
     const newest = (await ada.prints(['logs', name, '-n', '2', '--json'])).trim().split('\n');
     expect(newest.map((line) => JSON.parse(line))).toHaveLength(2);
     expect(await ada.prints(['logs', name, '-n', '1', '-o', 'yaml'])).toMatch(/^---\nsequence: "\d+"\n/);
-    expect(await refusalOf(['logs', name, '-n', 'few'])).toMatchObject({ code: 2 });
+    expect(await ada.muster(['logs', name, '-n', 'few'])).toMatchObject({ code: 2 });
   });
 
   test('marks a completed task instead of naming its status', async () => {
@@ -225,7 +225,7 @@ describe('send and queue', () => {
       ['--in', 'a while'],
       ['--at', 'noon', '--in', '1h'],
     ])
-      expect(await refusalOf(['send', name, 'x', ...args])).toMatchObject({ code: 2 });
+      expect(await ada.muster(['send', name, 'x', ...args])).toMatchObject({ code: 2 });
   });
 
   test('--preempt interrupts the turn', async () => {

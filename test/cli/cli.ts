@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable, Writable } from 'node:stream';
 import { afterAll, beforeAll } from 'vitest';
 import { errorLine, exitCodeOf } from '../../packages/service/src/cli/errors.ts';
 import { printable } from '../../packages/service/src/cli/output.ts';
@@ -21,7 +22,7 @@ export interface CommandResult {
 }
 
 export interface RunOptions {
-  /** Standard input; empty by default, `null` leaves it open. */
+  /** Standard input; empty by default. `null` leaves that of a process open. */
   readonly input?: string | null;
   /** Merged over the user's; `undefined` removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -53,6 +54,7 @@ export class TestUser {
     Object.assign(this.env, { MUSTER_URL: server.url, MUSTER_API_KEY: server.key });
   }
 
+  /** Starts `muster …` as a process. */
   start(args: readonly string[], options: RunOptions = {}): ChildProcess {
     const child = spawn(process.execPath, [program, ...args], {
       cwd: options.folder ?? this.home,
@@ -63,8 +65,16 @@ export class TestUser {
     return child;
   }
 
-  async muster(args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
+  runProcess(args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
     return resultOf(this.start(args, options));
+  }
+
+  /** Runs a command in this process: starting one costs more than most commands. */
+  muster(
+    args: readonly string[],
+    { env, folder = this.home, input }: RunOptions = {},
+  ): Promise<CommandResult> {
+    return runHere(args, { env: { ...this.env, ...env }, folder, input: input ?? '' });
   }
 
   /** The standard output of a command that must succeed. */
@@ -124,22 +134,104 @@ export function userOfSharedServer(options: { readonly runner?: boolean } = {}):
   return user;
 }
 
-/**
- * The error of a command that refuses its arguments. It runs in this process, because starting one takes longer than
- * reading the arguments.
- */
-export async function refusalOf(args: readonly string[]): Promise<Pick<CommandResult, 'code' | 'err'>> {
+/** Thrown instead of ending this process. */
+class Exit extends Error {
+  readonly code: number;
+
+  constructor(code: unknown) {
+    super(`exit ${String(code)}`);
+    this.code = Number(code ?? process.exitCode ?? 0);
+  }
+}
+
+let isRunning = false;
+
+/** Does what src/cli/main.ts does, in this process, where only one command can run at a time. */
+async function runHere(
+  args: readonly string[],
+  {
+    env,
+    folder,
+    input,
+  }: { readonly env: NodeJS.ProcessEnv; readonly folder: string; readonly input: string },
+): Promise<CommandResult> {
+  if (isRunning) throw new Error('another command is running in this process: use start() for one of them');
+  isRunning = true;
+  const out: Buffer[] = [];
+  const err: Buffer[] = [];
+  const restore = replaceProcessState({
+    stdin: Readable.from(input === '' ? [] : [Buffer.from(input)]),
+    stdout: collector(out),
+    stderr: collector(err),
+    exit: (code?: number) => {
+      throw new Exit(code);
+    },
+    env,
+    folder,
+  });
+  let code = 0;
   const program = buildProgram();
-  const before = process.listeners('SIGINT');
   try {
     await program.parseAsync(args, { from: 'user' });
+    code = Number(process.exitCode ?? 0);
   } catch (error) {
-    return { code: exitCodeOf(error), err: `muster: ${printable(errorLine(error, program, args))}\n` };
+    code = error instanceof Exit ? error.code : exitCodeOf(error);
+    const line = error instanceof Exit ? '' : errorLine(error, program, args);
+    if (line !== '') process.stderr.write(`muster: ${printable(line)}\n`);
   } finally {
-    for (const added of process.listeners('SIGINT').filter((one) => !before.includes(one)))
-      process.removeListener('SIGINT', added);
+    restore();
+    isRunning = false;
   }
-  throw new Error(`not refused: ${args.join(' ')}`);
+  return { code, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() };
+}
+
+const collector = (chunks: Buffer[]): Writable =>
+  new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(chunk);
+      done();
+    },
+  });
+
+/** Returns a function that restores everything. */
+function replaceProcessState(state: {
+  readonly stdin: Readable;
+  readonly stdout: Writable;
+  readonly stderr: Writable;
+  readonly exit: (code?: number) => never;
+  readonly env: NodeJS.ProcessEnv;
+  readonly folder: string;
+}): () => void {
+  const { env, folder, ...replaced } = state;
+  const before = {
+    properties: Object.keys(replaced).map(
+      (name) => [name, Object.getOwnPropertyDescriptor(process, name)] as const,
+    ),
+    env: { ...process.env },
+    folder: process.cwd(),
+    exitCode: process.exitCode,
+    listeners: process.listeners('SIGINT'),
+  };
+  for (const [name, value] of Object.entries(replaced))
+    Object.defineProperty(process, name, { value, configurable: true, enumerable: true });
+  setEnvironment(env);
+  process.chdir(folder);
+  process.exitCode = undefined;
+  return () => {
+    for (const [name, descriptor] of before.properties)
+      if (descriptor) Object.defineProperty(process, name, descriptor);
+    setEnvironment(before.env);
+    process.chdir(before.folder);
+    process.exitCode = before.exitCode;
+    for (const listener of process.listeners('SIGINT'))
+      if (!before.listeners.includes(listener)) process.removeListener('SIGINT', listener);
+  };
+}
+
+/** Changes `process.env` itself, because `os.homedir` reads the variables of the process. */
+function setEnvironment(env: NodeJS.ProcessEnv): void {
+  for (const name of Object.keys(process.env)) delete process.env[name];
+  for (const [name, value] of Object.entries(env)) if (value !== undefined) process.env[name] = value;
 }
 
 export async function resultOf(child: ChildProcess): Promise<CommandResult> {

@@ -43,7 +43,7 @@ test('an unknown API key is reported to the client', async () => {
 test('requests from a pipe are answered, and the command ends with its input', async () => {
   const ask = { jsonrpc: '2.0', id: 1, method: 'initialize' };
   const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } };
-  const { code, out } = await ada.muster(['mcp'], { input: `${JSON.stringify({ ...ask, params })}\n` });
+  const { code, out } = await ada.runProcess(['mcp'], { input: `${JSON.stringify({ ...ask, params })}\n` });
   expect(code).toBe(0);
   expect(JSON.parse(out)).toMatchObject({ id: 1, result: { serverInfo: {} } });
 });

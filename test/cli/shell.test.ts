@@ -13,7 +13,7 @@ import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { program, type Server, startServer } from '../support/server.ts';
 import { signInWithCode } from '../support/sign-in.ts';
-import { refusalOf, resultOf, TestUser } from './cli.ts';
+import { resultOf, TestUser } from './cli.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'muster-place-'));
 let server: Server;
@@ -94,8 +94,8 @@ describe('connection', () => {
       ['ps', '--watch'],
     ];
     const env = { MUSTER_URL: nowhere };
-    const results = await Promise.all(commands.map((args) => ada.muster(args, { env })));
-    for (const { code, out, err } of results) {
+    for (const args of commands) {
+      const { code, out, err } = await ada.muster(args, { env });
       expect({ code, out }).toEqual({ code: 6, out: '' });
       expect(err).toMatch(/^muster: can't reach \S+ \(ECONNREFUSED\): is the service running\? .*\n$/);
     }
@@ -162,7 +162,7 @@ describe('login', () => {
 
 describe('mistakes', () => {
   test('are reported on standard error, in one line', async () => {
-    expect(await ada.muster(['swapn'])).toEqual({
+    expect(await ada.runProcess(['swapn'])).toEqual({
       code: 2,
       out: '',
       err: "muster: unknown command 'swapn' (Did you mean spawn?)\n",
@@ -176,7 +176,7 @@ describe('mistakes', () => {
     [['status', 'a', 'b'], /too many arguments.*; see muster status --help/],
     [['ps', '-o', 'xml'], /Allowed choices are table, json, yaml; see muster ps --help/],
   ])('%s', async (args, problem) => {
-    const { code, err } = await refusalOf(args);
+    const { code, err } = await ada.muster(args);
     expect(code).toBe(2);
     expect(err.trim().split('\n')).toHaveLength(1);
     expect(err).toMatch(typeof problem === 'string' ? `muster: ${problem}\n` : problem);
@@ -216,7 +216,7 @@ test('config shows the configuration, and no secret', async () => {
     MUSTER_SECRET: 'hush'.repeat(10),
     ANTHROPIC_API_KEY: 'hush',
   };
-  const text = await ada.prints(['config'], { env });
+  const { out: text } = await ada.runProcess(['config'], { env });
   expect(text).not.toContain('hush');
   expect(text).not.toContain(server.key);
   expect(text).toContain(server.url);

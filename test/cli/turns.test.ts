@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { inAnHour } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import { startServer } from '../support/server.ts';
-import { refusalOf, resultOf, TestUser, userOfSharedServer } from './cli.ts';
+import { resultOf, TestUser, userOfSharedServer } from './cli.ts';
 
 const ada = userOfSharedServer();
 
@@ -43,11 +43,11 @@ describe('wait', () => {
 
   test('exits with the codes of an interrupted and of a killed agent', async () => {
     const name = await busy();
-    const first = ada.muster(['wait', name]);
+    const first = ada.runProcess(['wait', name]);
     expect(await ada.prints(['stop', name])).toBe(`stopping run 1 of ${name}\n`);
     expect(await first).toMatchObject({ code: 14, out: expect.stringContaining('interrupted') });
     await ada.agents.queue(name, '!sleep 600');
-    const second = ada.muster(['wait', name]);
+    const second = ada.runProcess(['wait', name]);
     expect(await ada.prints(['kill', name, '--yes'])).toBe(`ended ${name}\n`);
     expect(await second).toMatchObject({ code: 11, out: `${name} killed\n` });
   });
@@ -90,7 +90,7 @@ describe('wait', () => {
     [['a', 'b', '--run', '1']],
     [['a', '--run', '1', '--message', 'm']],
   ])('refuses %j', async (args) => {
-    expect(await refusalOf(['wait', ...args])).toMatchObject({ code: 2 });
+    expect(await ada.muster(['wait', ...args])).toMatchObject({ code: 2 });
   });
 
   test('runs --run prints the whole response of a turn', async () => {

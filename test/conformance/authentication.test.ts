@@ -1,38 +1,18 @@
 import { networkInterfaces } from 'node:os';
 import type { AgentId, AgentStatus } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import { agent, apiOf } from '../support/api.ts';
 import { createKey, encode, postResource, readDocument, uniqueName } from '../support/catalog.ts';
 import { routeEntries } from '../support/contract-schemas.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { type Server, startServer } from '../support/server.ts';
-import type { SharedServer } from '../support/shared-server.ts';
+import { useTwoNodes } from '../support/shared-server.ts';
 import { openRequest } from '../support/streams.ts';
 import { newTenant } from '../support/tenants.ts';
 import { agentOf, callersOfEachRole, untilRefused, whoami } from './role-callers.ts';
 
-let server: SharedServer;
-/** A second node on the same database, reachable from outside. */
-let node: Server;
-let admin: Api;
-let operator: Api;
-let member: Api;
-let viewer: Api;
-
-beforeAll(async () => {
-  ({ server, admin, operator, member, viewer } = await callersOfEachRole());
-  node = await startServer({
-    runner: false,
-    databaseUrl: server.databaseUrl,
-    env: { MUSTER_HOST: '0.0.0.0' },
-  });
-});
-
-afterAll(async () => {
-  await node?.close();
-  await server?.close();
-});
+const { secondUrl, ...server } = await useTwoNodes();
+const { admin, operator, member, viewer } = await callersOfEachRole(server);
 
 describe('credentials', () => {
   test('every request has a bearer key of the form <key_prefix>_<key_id>.<secret>', async () => {
@@ -221,7 +201,7 @@ describe('revocation and expiry', () => {
 
   test('a revocation reaches every node within 5 s', async () => {
     const { name, key } = await createKey(admin, {});
-    const there = apiOf({ url: node.url, key });
+    const there = apiOf({ url: secondUrl, key });
     expectOk(await there.get('/v1/whoami'));
     const stream = openRequest(there, '/v1/agents/stream', {});
     expect(await stream.opened).toBe(200);
@@ -272,7 +252,7 @@ describe('metrics', () => {
     .find((i) => i && !i.internal && i.family === 'IPv4')?.address;
 
   test.skipIf(address === undefined)('from elsewhere /metrics needs an operator’s key', async () => {
-    const url = `http://${address}:${new URL(node.url).port}`;
+    const url = `http://${address}:${new URL(secondUrl).port}`;
     expectError(await metrics(url), 'UNAUTHENTICATED');
     expectError(await metrics(url, 'mst_none.none'), 'UNAUTHENTICATED');
     for (const caller of [viewer, member, admin]) {

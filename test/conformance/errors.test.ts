@@ -1,30 +1,16 @@
-import { randomUUID } from 'node:crypto';
 import { type Route, type RouteName, statusCodes } from '@muster/sdk/contract';
-import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Api, agent, apiOf } from '../support/api.ts';
-import { until } from '../support/async.ts';
-import { createKey, postResource, uniqueName } from '../support/catalog.ts';
+import { describe, expect, test } from 'vitest';
+import { type Answer, agent } from '../support/api.ts';
+import { postResource, uniqueName } from '../support/catalog.ts';
 import { agentRoutes, errorSchemaProblem, routeEntries } from '../support/contract-schemas.ts';
+import { useDatabase } from '../support/database.ts';
 import { errorCodes, expectError, expectErrorEnvelope, expectOk } from '../support/expect-reply.ts';
 import { sendBytes, sendRaw } from '../support/raw-requests.ts';
-import { type Server, startServer } from '../support/server.ts';
 import { openRequest } from '../support/streams.ts';
-import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { callersOfEachRole } from './role-callers.ts';
 
-let server: Server;
-let api: Api;
-let viewer: Api;
-let t: TestTenant;
-
-beforeAll(async () => {
-  server = await startServer({ runner: false });
-  api = apiOf(server);
-  viewer = (await createKey(api, { role: 'viewer', account: 'vic' })).api;
-  t = await newTestTenant(api);
-});
-
-afterAll(() => server?.close());
+const { server, admin: api, viewer, t } = await callersOfEachRole();
+const database = await useDatabase(server.databaseUrl);
 
 async function spawned(model: string): Promise<string> {
   const name = uniqueName('agent');
@@ -99,7 +85,7 @@ describe('the code table', () => {
     async (_, body, headers) => {
       const name = await spawned('rehearsal-a');
       for (let i = 0; i < 5; i += 1) expectOk(await queue(name, { description: `${i}` }));
-      await forgetBeginning();
+      await forgetBeginning(name);
       const held = openRequest(api, '/v1/agent/timeline/stream', { agentId: agent(name), ...body }, headers);
       const status = await held.opened;
       if (status === 200) held.abort();
@@ -111,30 +97,13 @@ describe('the code table', () => {
   );
 
   /** The service keeps a timeline for 30 days; the test deletes the first entries in the database. */
-  const forgetBeginning = (): Promise<void> =>
-    withDatabase(async (database) => {
-      const tableWith = async (column: string): Promise<string> => {
-        const { rows } = await database.query<{ table: string }>(
-          `SELECT format('%I.%I', table_schema, table_name) AS table FROM information_schema.columns
-           WHERE column_name = $1 AND table_name IN ('timeline', 'agents')`,
-          [column],
-        );
-        return rows.find(({ table }) => column === 'first_sequence' || /timeline/.test(table))?.table ?? '';
-      };
-      await database.query(`DELETE FROM ${await tableWith('sequence')} WHERE sequence < 4`);
-      await database.query(`UPDATE ${await tableWith('first_sequence')} SET first_sequence = 4`);
-    });
-});
-
-async function withDatabase(work: (database: pg.Client) => Promise<void>): Promise<void> {
-  const database = new pg.Client({ connectionString: server.databaseUrl });
-  await database.connect();
-  try {
-    await work(database);
-  } finally {
-    await database.end();
+  async function forgetBeginning(name: string): Promise<void> {
+    const { rows } = await database.query('SELECT tenant, id FROM agents WHERE path = $1', [name]);
+    const agentKey = [rows[0]?.tenant, rows[0]?.id];
+    await database.query('DELETE FROM timeline WHERE tenant = $1 AND agent = $2 AND sequence < 4', agentKey);
+    await database.query('UPDATE agents SET first_sequence = 4 WHERE tenant = $1 AND id = $2', agentKey);
   }
-}
+});
 
 describe('an agent that does not exist', () => {
   /** The fields that each agent route requires besides the agent. */
@@ -254,54 +223,4 @@ describe('every reply that is not 2xx has the error envelope', () => {
     const missing = expectError(await api.post('/v1/agent/status', { agentId: agent(absent) }), 'NOT_FOUND');
     expect(missing.message).toContain(absent);
   });
-});
-
-describe('5xx', () => {
-  test('an internal error has an incident id; the cause is in the log and never in the reply', async () => {
-    const name = await spawned('rehearsal-a');
-    const schema = await breakStore();
-    try {
-      const answer = await until(
-        'a 5xx',
-        () => api.post('/v1/agent/queue', { agentId: agent(name), description: `x ${randomUUID()}` }),
-        ({ status }) => status >= 500,
-      );
-      const { message, code } = expectErrorEnvelope(answer);
-      expect([2, 13, 14]).toContain(code);
-      expect(JSON.stringify(answer.body)).not.toMatch(
-        /relation|does not exist|SELECT|INSERT|UPDATE|\bat .+:\d+:\d+|\.[jt]s\b|postgres/i,
-      );
-      const incident = message.match(/[A-Za-z0-9_-]*\d[A-Za-z0-9_-]*/g)?.find((word) => word.length >= 6);
-      expect(incident, message).toBeDefined();
-      await until(
-        'the incident in the log',
-        async () => server.output.join(''),
-        (log) => log.includes(incident ?? ' ') && /does not exist/.test(log),
-      );
-    } finally {
-      await withDatabase(async (database) => {
-        await database.query(`ALTER SCHEMA broken_by_test RENAME TO "${schema}"`);
-      });
-    }
-    await until(
-      'the service healed',
-      () => api.post('/v1/agent/queue', { agentId: agent(name), description: 'y' }),
-      ({ status }) => status === 200,
-    );
-  });
-
-  /** Renames the schema that the service uses. */
-  async function breakStore(): Promise<string> {
-    let schema = '';
-    await withDatabase(async (database) => {
-      const { rows } = await database.query<{ schema: string }>(
-        `SELECT DISTINCT table_schema AS schema FROM information_schema.tables
-         WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`,
-      );
-      expect(rows).toHaveLength(1);
-      schema = rows[0]?.schema ?? '';
-      await database.query(`ALTER SCHEMA "${schema}" RENAME TO broken_by_test`);
-    });
-    return schema;
-  }
 });

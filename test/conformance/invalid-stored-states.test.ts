@@ -2,7 +2,9 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { writeResource } from '../support/catalog.ts';
+import { expectErrorEnvelope } from '../support/expect-reply.ts';
 import { type Server, startServer } from '../support/server.ts';
 
 /**
@@ -263,6 +265,40 @@ describe('while the service runs', () => {
       await expectPhase(a, 'WAITING_FOR_INPUT/RESTING');
       expect(await agents.status(a)).toMatchObject({ response: 'more', error: null, followUps: [] });
     });
+  });
+
+  test('an internal error has an incident id; the cause is in the log and never in the reply', async () => {
+    const a = newName();
+    await agents.spawn(a, { description: '!say done' });
+    await expectPhase(a, 'WAITING_FOR_INPUT/RESTING');
+    await database.query('ALTER SCHEMA public RENAME TO broken_by_test');
+    try {
+      const answer = await until(
+        'a 5xx',
+        () => agents.send('agent/queue', a, { description: `x ${newName()}` }),
+        ({ status }) => status >= 500,
+      );
+      const { message, code } = expectErrorEnvelope(answer);
+      expect([2, 13, 14]).toContain(code);
+      expect(JSON.stringify(answer.body)).not.toMatch(
+        /relation|does not exist|SELECT|INSERT|UPDATE|\bat .+:\d+:\d+|\.[jt]s\b|postgres/i,
+      );
+      const logged = message.match(/[A-Za-z0-9_-]*\d[A-Za-z0-9_-]*/g)?.find((word) => word.length >= 6);
+      expect(logged, message).toBeDefined();
+      await until(
+        'the incident in the log',
+        async () => server.output.join(''),
+        (log) => log.includes(logged ?? ' ') && /does not exist/.test(log),
+      );
+    } finally {
+      await database.query('ALTER SCHEMA broken_by_test RENAME TO public');
+    }
+    await until(
+      'the service working again',
+      () => agents.send('agent/queue', a, { description: '!say again' }),
+      ({ status }) => status === 200,
+    );
+    await expectPhase(a, 'WAITING_FOR_INPUT/RESTING');
   });
 });
 

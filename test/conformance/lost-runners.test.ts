@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import { useDatabase } from '../support/database.ts';
 import { expectError, expectRunFenced } from '../support/expect-reply.ts';
-import { useSharedServer } from '../support/shared-server.ts';
+import { shortLease, useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
 
 const { api, databaseUrl } = await useSharedServer({ runner: false });
 const database = await useDatabase(databaseUrl);
 /** A runner that stops polling is lost here after five seconds. */
-const { api: shortLeases } = await useSharedServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '5' } });
+const { api: shortLeases } = await useSharedServer(shortLease);
 
 /** The lease of a runner that no longer polls ends; waiting for it would take as long as a busy machine needs. */
 async function expireLease({ runner }: TestTenant): Promise<void> {

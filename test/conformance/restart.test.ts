@@ -15,7 +15,7 @@ import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { openRequest } from '../support/streams.ts';
 import { inAnHour } from '../support/test-tenant.ts';
 import { whoami } from './role-callers.ts';
-import { cleanUp, filesOf, mode, newFolder, outputOf, refusedStart, start } from './server-starts.ts';
+import { cleanUp, filesOf, linkOf, mode, newFolder, outputOf, refusedStart, start } from './server-starts.ts';
 
 let plain: SharedServer;
 
@@ -211,6 +211,8 @@ describe('shutdown', () => {
     expect(cut).toBe(true);
 
     const next = await start({ databaseUrl: server.databaseUrl });
+    // Its configured key is not in this database.
+    expect(await linkOf(next)).toBeUndefined();
     const { followUps } = await statusOf(apiOf({ url: next.url, key: server.key }), 'a');
     expect(followUps.length).toBeGreaterThanOrEqual(acknowledged);
     expect(followUps.length).toBeLessThanOrEqual(acknowledged + lanes.length);

@@ -24,9 +24,9 @@ export const expectCell = (answer: Answer<unknown>, cell: number): void => {
   else expectError(answer, 'PERMISSION_DENIED');
 };
 
-/** A tenant of the shared server, with a key of each role. Call it at the top of the file. */
-export async function callersOfEachRole() {
-  const server = await useSharedServer({ runner: false });
+/** A tenant of a shared server, with a key of each role. Call it at the top of the file. */
+export async function callersOfEachRole(given?: Awaited<ReturnType<typeof useSharedServer>>) {
+  const server = given ?? (await useSharedServer({ runner: false }));
   const admin = server.api;
   const callers: Readonly<Record<Role, Api>> = {
     viewer: (await createKey(admin, { role: 'viewer', account: accountOf.viewer })).api,

@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { until } from '../support/async.ts';
 import { type Server, type ServerOptions, startServer } from '../support/server.ts';
 
 const servers: Server[] = [];
@@ -41,6 +42,16 @@ export async function refusedStart(options: ServerOptions): Promise<string> {
 }
 
 export const outputOf = (server: Server): string => server.output.join('');
+
+/** The sign-in link in the start-up text, if it has one. */
+export async function linkOf(server: Server): Promise<string | undefined> {
+  const text = await until(
+    'the whole text',
+    async () => outputOf(server),
+    (seen) => seen.includes('key file'),
+  );
+  return /ready at .*\n {2}open {6}(\S+) {2}\(signs you in once; later use muster open\)\n/.exec(text)?.[1];
+}
 
 /** The files of a folder, without those of PostgreSQL itself. */
 export function filesOf(folder: string): string[] {

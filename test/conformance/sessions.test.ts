@@ -1,28 +1,22 @@
 import type { BrowserSession, Caller, SignedIn } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { type Api, agent } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, createShareLink, postResource, uniqueName } from '../support/catalog.ts';
 import { useDatabase } from '../support/database.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import type { RawAnswer } from '../support/raw-requests.ts';
-import { type Server, startServer } from '../support/server.ts';
-import { useSharedServer } from '../support/shared-server.ts';
+import { useTwoNodes } from '../support/shared-server.ts';
 import { browserOf, cookieIn, type SignedInBrowser, signedIn, signInWithKey } from '../support/sign-in.ts';
 import { openRequest } from '../support/streams.ts';
 
-const server = await useSharedServer({ runner: false });
+const { secondUrl, ...server } = await useTwoNodes();
 const admin = server.api;
 const database = await useDatabase(server.databaseUrl);
-/** A second node on the same database. */
-let other: Server;
 
 beforeAll(async () => {
-  other = await startServer({ runner: false, databaseUrl: server.databaseUrl });
   expectOk(await admin.post('/v1/agent/spawn', { agentId: agent('shown'), description: 'x' }));
 });
-
-afterAll(() => other?.close());
 
 const port = () => new URL(server.url).port;
 const setCookie = (answer: RawAnswer): string => answer.headers.get('set-cookie') ?? '';
@@ -115,16 +109,16 @@ describe('a session', () => {
     const { name, key } = await createKey(admin, { role: 'member', account: 'mia' });
     const browser = await browserOf(server.url, key);
     const host = new URL(server.url).host;
-    const there = signedIn(other.url, browser.cookie, browser);
+    const there = signedIn(secondUrl, browser.cookie, browser);
     const place = { host, origin: server.url };
     expectOk(await there.send('/v1/whoami', undefined, place));
     const stream = openRequest(
-      { url: other.url, key: '' },
+      { url: secondUrl, key: '' },
       '/v1/agents/stream',
       {},
       {
-        cookie: browser.cookie.replace(`-${port()}=`, `-${new URL(other.url).port}=`),
-        origin: other.url,
+        cookie: browser.cookie.replace(`-${port()}=`, `-${new URL(secondUrl).port}=`),
+        origin: secondUrl,
       },
     );
     expect(await stream.opened).toBe(200);

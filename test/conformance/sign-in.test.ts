@@ -1,12 +1,12 @@
 import { type Caller, limits, type SignedIn, type SignInCode } from '@muster/sdk/contract';
-import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf } from '../support/api.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { agent, apiOf } from '../support/api.ts';
 import { createKey, createShareLink, uniqueName } from '../support/catalog.ts';
 import { routeEntries } from '../support/contract-schemas.ts';
+import { useDatabase } from '../support/database.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { type RawAnswer, sendRaw } from '../support/raw-requests.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { publicHost, useTwoNodes } from '../support/shared-server.ts';
 import {
   browserOf,
   codeOf,
@@ -16,26 +16,17 @@ import {
   signInWithCode,
   signInWithKey,
 } from '../support/sign-in.ts';
-import { operatorOf } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 
-const publicHost = 'muster.example.com';
-let server: Server;
-let admin: Api;
-let database: pg.Client;
+const { secondUrl, ...first } = await useTwoNodes();
+const server = { ...first, url: secondUrl };
+const admin = apiOf(server);
+const database = await useDatabase(server.databaseUrl);
 
 beforeAll(async () => {
-  server = await startServer({ runner: false, env: { MUSTER_PUBLIC_URL: `https://${publicHost}` } });
-  admin = apiOf(server);
-  database = new pg.Client({ connectionString: server.databaseUrl });
-  await database.connect();
   expectOk(await admin.post('/v1/agent/spawn', { agentId: agent('shown'), description: 'x' }));
 });
 
-afterAll(async () => {
-  await database?.end();
-  await server?.close();
-});
 const callerIn = (answer: RawAnswer): Caller => (expectOk(answer) as SignedIn).caller;
 const port = () => new URL(server.url).port;
 const setCookie = (answer: RawAnswer): string => answer.headers.get('set-cookie') ?? '';
@@ -44,7 +35,10 @@ const whoami = (browser: SignedInBrowser) => browser.send('/v1/whoami');
 describe('sign-in code', () => {
   test('signs in as the key that requested it, and does not reveal the key', async () => {
     const keys = await Promise.all(['viewer', 'member', 'admin'].map((role) => createKey(admin, { role })));
-    for (const api of [...keys.map((made) => made.api), await operatorOf(server)]) {
+    for (const api of [
+      ...keys.map((made) => made.api),
+      apiOf({ url: server.url, key: server.operator.key }),
+    ]) {
       const answer = await signInWithCode(server.url, await codeOf(api));
       expect(callerIn(answer)).toEqual((await api.get('/v1/whoami')).body);
       expect(answer.text + JSON.stringify([...answer.headers])).not.toContain(api.key.split('.')[1]);
@@ -71,12 +65,7 @@ describe('sign-in code', () => {
     const livesMs = Date.parse(expiresAt) - askedMs;
     expect(livesMs).toBeGreaterThan(limits.signInCodeMinutes * 60_000 - 5_000);
     expect(livesMs).toBeLessThan(limits.signInCodeMinutes * 60_000 + 30_000);
-    const neighbour = await startServer({ runner: false, databaseUrl: server.databaseUrl });
-    try {
-      expectError(await signInWithCode(neighbour.url, code), 'UNAUTHENTICATED');
-    } finally {
-      await neighbour.close();
-    }
+    expectError(await signInWithCode(first.url, code), 'UNAUTHENTICATED');
     expectOk(await signInWithCode(server.url, code));
   });
 

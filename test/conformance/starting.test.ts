@@ -4,14 +4,17 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { SignedIn } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, type Api, agent, apiOf, statusOf, untilStatus } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { bootstrapKey, program, type Server, startServer } from '../support/server.ts';
+import { signInWithCode } from '../support/sign-in.ts';
+import { createOperatorKey } from '../support/tenants.ts';
 import { whoami } from './role-callers.ts';
-import { cleanUp, filesOf, mode, newFolder, outputOf, refusedStart, start } from './server-starts.ts';
+import { cleanUp, filesOf, linkOf, mode, newFolder, outputOf, refusedStart, start } from './server-starts.ts';
 
 /** A server with default settings that no test changes. */
 let plain: Server;
@@ -78,11 +81,21 @@ async function expectCredentials(server: Server, has: 'A' | 'B', lacks: 'A' | 'B
   expect(keyed).not.toContain(secret);
 }
 
+const keyIdOf = (key: string): string | undefined => key.slice('mst_'.length).split('.')[0];
+
+/** Signs in with the link in the start-up text, and returns the id of the key that it stands for. */
+async function keyIdOfLink(server: Server): Promise<string> {
+  const [page, code] = (await linkOf(server))?.split('#code=') ?? [];
+  expect(page).toBe(`${server.url}/`);
+  return (expectOk(await signInWithCode(server.url, code)) as SignedIn).caller.keyId;
+}
+
 describe('the start-up text', () => {
-  test('has the address', async () => {
+  test('has the address, and a link that signs in with the configured key', async () => {
     expect(plain.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    expect(outputOf(plain)).toContain(`ready at ${plain.url}`);
+    expect(outputOf(plain)).toMatch(new RegExp(`^Muster is ready at ${plain.url}$`, 'm'));
     expectOk(await apiOf(plain).get('/v1/whoami'));
+    expect(await keyIdOfLink(plain)).toBe(keyIdOf(plain.key));
   });
 
   const withoutKey = (data: string) => ({ MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: undefined });
@@ -105,7 +118,7 @@ describe('the start-up text', () => {
       rmSync(data, { recursive: true, force: true });
     });
 
-    test('the first start creates one admin key, and prints to a log only where it is stored', async () => {
+    test('the first start creates one admin key, and prints to a log only where it is stored, with a link that signs in', async () => {
       const printed = await said(first, /key file .*\s/);
       expect(printed).not.toMatch(keyPattern);
       const [, file = ''] = /key file +(.*)/.exec(printed) ?? [];
@@ -113,20 +126,25 @@ describe('the start-up text', () => {
       expect(await whoami(apiOf({ url: first.url, key }))).toMatchObject(isFirstAdmin);
       expect(filesOf(data).filter((path) => readFileSync(path, 'utf8').includes(key))).toEqual([file]);
       expect(mode(file)).toBe('600');
+      expect(await keyIdOfLink(first)).toBe(keyIdOf(key));
     });
 
-    test('a later start neither creates nor prints a key; without MUSTER_SECRET the service secret is a file of mode 0600 that stays', async () => {
+    test('a later start neither creates nor prints a key; without MUSTER_SECRET the service secret is a file of mode 0600 that stays; at Ctrl-C the service exits with 0', async () => {
       const secrets = filesOf(data).filter((path) => path !== join(data, 'address'));
       expect(secrets.map(mode)).toEqual(['600', '600']);
       const before = secrets.map((path) => readFileSync(path, 'utf8'));
       for (const content of before)
         if (content.trim() !== '') expect(outputOf(first)).not.toContain(content.trim());
       await first.end();
-      const second = await start({ env, databaseUrl: first.databaseUrl });
+      const second = await start({ env, databaseUrl: first.databaseUrl, runner: true });
       const key = readFileSync(join(data, 'admin.key'), 'utf8').trim();
       expect(await whoami(apiOf({ url: second.url, key }))).toMatchObject({ role: 'admin' });
       expect(outputOf(second)).not.toMatch(keyPattern);
       expect(secrets.map((path) => readFileSync(path, 'utf8'))).toEqual(before);
+      expect(await keyIdOfLink(second)).toBe(keyIdOf(key));
+      const exited = once(second.process, 'exit');
+      second.process.kill('SIGINT');
+      expect(await exited).toEqual([0, null]);
     });
   });
 
@@ -236,6 +254,11 @@ describe('the start-up text', () => {
   });
 });
 
+test('`muster operator create` on the machine of the service creates a key of an operator', async () => {
+  const key = await createOperatorKey(plain, '--account', 'olga');
+  expect(await whoami(apiOf({ url: plain.url, key }))).toMatchObject({ account: 'olga', role: 'operator' });
+});
+
 describe('variables', () => {
   describe('of one service', () => {
     const key = `mst_chosen.${'s'.repeat(32)}`;
@@ -284,8 +307,9 @@ describe('variables', () => {
       });
     });
 
-    test('MUSTER_HOST may be reachable from outside, which is a warning without TLS in front', async () => {
+    test('MUSTER_HOST may be reachable from outside, which is a warning without TLS in front; there is no sign-in link', async () => {
       await said(server, /warn.*TLS/i);
+      expect(await linkOf(server)).toBeUndefined();
       expect(await said(plain, /backend/i)).not.toMatch(/TLS/);
     });
 

@@ -1,3 +1,4 @@
+import type { Claim } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { writeResource } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
@@ -32,42 +33,46 @@ describe('large graphs take time linear in tasks and edges', () => {
     ['a chain of 500 tasks, last first', reversedChain(500), 499],
   ];
 
-  /** Uses the graph in every way: claim, report, status, update, the end of the run. */
-  async function runThrough(t: TestTenant, edges: number): Promise<void> {
+  async function claimGraph(t: TestTenant, edges: number): Promise<Claim> {
     const claim = await t.start('a');
     expect(claim.tasks.flatMap((task) => task.blockedBy)).toHaveLength(edges);
-    const { activeTaskIds } = await t.report(claim, { items: [{ type: 'MESSAGE', text: 'x' }] });
-    expect(activeTaskIds).toHaveLength(claim.tasks.length);
-    expect((await t.status('a')).tasks.flatMap((task) => task.blocks)).toHaveLength(edges);
-    const first = claim.tasks.find((task) => task.blockedBy.length === 0);
-    const answer = await t.send('agent/tasks/update', 'a', {
-      id: first?.id,
-      status: 'TASK_STATUS_COMPLETED',
-    });
-    expect(answer.status).toBe(200);
+    return claim;
+  }
+
+  async function endRun(t: TestTenant, claim: Claim): Promise<void> {
     await t.end(claim);
     expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/TASKS_UNFINISHED');
   }
 
-  test.each(graphs)('%s, at spawn', async (_name, tasks, edges) => {
-    const t = await newTestTenant(api);
-    await t.spawn('a', { tasks });
-    await runThrough(t, edges);
-  });
+  test.each(graphs)(
+    '%s, at spawn: claim, report, status, update, the end of the run',
+    async (_, tasks, edges) => {
+      const t = await newTestTenant(api);
+      await t.spawn('a', { tasks });
+      const claim = await claimGraph(t, edges);
+      const { activeTaskIds } = await t.report(claim, { items: [{ type: 'MESSAGE', text: 'x' }] });
+      expect(activeTaskIds).toHaveLength(claim.tasks.length);
+      expect((await t.status('a')).tasks.flatMap((task) => task.blocks)).toHaveLength(edges);
+      const first = claim.tasks.find((task) => task.blockedBy.length === 0);
+      const answer = await t.updateTask({ id: first?.id, status: 'TASK_STATUS_COMPLETED' });
+      expect(answer.status).toBe(200);
+      await endRun(t, claim);
+    },
+  );
 
-  test.each(graphs)('%s, in a message', async (_name, tasks, edges) => {
+  test.each(graphs)('%s, in a message', async (_, tasks, edges) => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { description: 'm', tasks });
-    await runThrough(t, edges);
+    await endRun(t, await claimGraph(t, edges));
   });
 
-  test.each(graphs)('%s, added to the checklist', async (_name, tasks, edges) => {
+  test.each(graphs)('%s, added to the checklist', async (_, tasks, edges) => {
     const t = await newTestTenant(api);
     await t.rested('a');
     expect((await t.send('agent/tasks/create', 'a', { tasks })).status).toBe(200);
     await t.queue('a', 'go on');
-    await runThrough(t, edges);
+    await endRun(t, await claimGraph(t, edges));
   });
 
   test('a task is active behind 249 layers, and not behind an inactive task', async () => {

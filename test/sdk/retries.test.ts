@@ -1,13 +1,12 @@
 import { createServer } from 'node:http';
 import { type ClientOptions, ConnectionError, MusterClient, signIn } from '@muster/sdk';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { uniqueName } from '../support/catalog.ts';
-import { startServer } from '../support/server.ts';
-import { listening, ProxiedNode } from './servers.ts';
+import { rateLimited, sharedServer } from '../support/shared-server.ts';
+import { listening, ProxiedServer } from './servers.ts';
 
-const at = new ProxiedNode();
+const at = new ProxiedServer(() => sharedServer({ runner: false }));
 const { agent } = at;
 let requests: number;
 beforeEach(() => {
@@ -174,78 +173,32 @@ describe('a call that might take effect twice is not retried when its reply was 
   });
 });
 
-test('restarts: waits go on, calls take effect once, and every call is retried when the connection was refused', async () => {
-  await at.start();
-  await at.tenant.spawn('awaited');
-  const awaited = await at.tenant.start('awaited');
-  const { url } = at.node;
-  const waits = await heldWaits(clientOf({ url, retries: { tries: 1 } }), agent('awaited'));
-  await at.node.server.end('SIGTERM');
-  await at.node.start();
-
-  const client = clientOf({ url });
-  const queueing = Array.from({ length: 40 }, (_, i) => client.queue(agent(), `message ${i}`));
-  await at.node.kill();
-  let starting: Promise<void> | undefined;
-  const refused = clientOf({
-    url,
-    onRetry: ({ error }) => {
-      expect(error).toMatchObject({ isUnsent: true });
-      starting ??= at.node.start();
+test('all operations wait for a rate limit to end', async () => {
+  const server = await sharedServer(rateLimited);
+  let retries = 0;
+  const client = new MusterClient({
+    url: server.url,
+    apiKey: server.key,
+    retries: { tries: 100, withinMs: 60_000 },
+    onRetry: ({ error, delayMs }) => {
+      retries += 1;
+      expect(error).toMatchObject({ name: 'ResourceExhaustedError', retryAfterMs: 1000 });
+      expect(delayMs).toBeGreaterThanOrEqual(1000);
     },
   });
-  await refused.createTasks(agent(), [{ subject: 'once' }]);
-  await starting;
-  expect(await at.tenant.tasks('agent')).toHaveLength(1);
-  const ids = (await Promise.all(queueing)).map(({ followUpId }) => followUpId);
-  const { followUps } = await at.tenant.status('agent');
-  expect(followUps.map(({ followUpId }) => followUpId).sort()).toEqual(ids.sort());
-  await at.tenant.end(awaited);
-  for (const wait of waits) expect(await wait).toMatchObject({ phaseReason: 'RESTING' });
+  await client.spawn({ path: 'agent', model: 'rehearsal-a' });
+  const subjects = Array.from({ length: 10 }, (_, i) => `${i}`);
+  await Promise.all(subjects.map((subject) => client.createTasks('agent', [{ subject }])));
+  const { tasks } = await client.tasks('agent');
+  expect(tasks.map(({ subject }) => subject).sort()).toEqual(subjects);
+  expect(retries).toBeGreaterThan(0);
 });
-
-test('all operations wait for a rate limit to end', async () => {
-  const server = await startServer({ runner: false, env: { MUSTER_RATE_LIMIT: '5' } });
-  try {
-    let retries = 0;
-    const client = new MusterClient({
-      url: server.url,
-      apiKey: server.key,
-      retries: { tries: 100, withinMs: 60_000 },
-      onRetry: ({ error, delayMs }) => {
-        retries += 1;
-        expect(error).toMatchObject({ name: 'ResourceExhaustedError', retryAfterMs: 1000 });
-        expect(delayMs).toBeGreaterThanOrEqual(1000);
-      },
-    });
-    await client.spawn({ path: 'agent', model: 'rehearsal-a' });
-    const subjects = Array.from({ length: 10 }, (_, i) => `${i}`);
-    await Promise.all(subjects.map((subject) => client.createTasks('agent', [{ subject }])));
-    const { tasks } = await client.tasks('agent');
-    expect(tasks.map(({ subject }) => subject).sort()).toEqual(subjects);
-    expect(retries).toBeGreaterThan(0);
-  } finally {
-    await server.close();
-  }
-});
-
-/** Waits for one and for many agents, once the requests of both were sent. */
-async function heldWaits(client: MusterClient, name: string): Promise<Promise<unknown>[]> {
-  const waits = [client.wait(name), client.waitMany([name])];
-  await until(
-    'both waits held',
-    async () => requests,
-    (count) => count >= 2,
-  );
-  return waits;
-}
 
 describe('a wait', () => {
   test('survives a lost or silent connection', async () => {
     let retries = 0;
-    const client = clientOf({ retries: { tries: 1 }, silenceMs: 2_000, onRetry: () => retries++ });
     const claim = await at.start();
-    const waits = await heldWaits(client, agent());
+    const waits = await at.heldWaits(agent(), { silenceMs: 2_000, onRetry: () => retries++ });
     at.proxy.set('cut');
     at.proxy.set('through');
     await until(
@@ -333,7 +286,7 @@ test('call is sent once', async () => {
   await expect(clientOf().call('whoami', undefined)).rejects.toBeInstanceOf(ConnectionError);
   expect(requests).toBe(1);
   at.proxy.set('through');
-  expect(await apiOf(at.node).get('/v1/whoami')).toMatchObject({
+  expect(await at.api.get('/v1/whoami')).toMatchObject({
     body: await clientOf().call('whoami', undefined),
   });
 });

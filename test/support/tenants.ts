@@ -9,8 +9,8 @@ import { program, type Server } from './server.ts';
 const run = promisify(execFile);
 
 /** Creates an operator's key with the command on the server's own machine. */
-export async function createOperatorKey(server: Server): Promise<string> {
-  const { stdout, stderr } = await run(process.execPath, [program, 'operator', 'create'], {
+export async function createOperatorKey(server: Server, ...flags: string[]): Promise<string> {
+  const { stdout, stderr } = await run(process.execPath, [program, 'operator', 'create', ...flags], {
     env: server.env,
   });
   const key = /mst_[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+/.exec(stdout)?.[0];

@@ -9,7 +9,7 @@ import { routeEntries } from '../support/contract-schemas.ts';
 import { type ErrorCode, expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { serviceSecret, startServer } from '../support/server.ts';
-import { sharedServer } from '../support/shared-server.ts';
+import { sharedServer, shortLease } from '../support/shared-server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 import { newTestTenant, TestTenant } from '../support/test-tenant.ts';
 
@@ -259,7 +259,7 @@ describe('a name', () => {
   });
 
   test('is free when the lease of a deleted token has expired, and the agent continues there', async () => {
-    const api = apiOf(await sharedServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '5' } }));
+    const api = apiOf(await sharedServer(shortLease));
     const { workspace } = await newTestTenant(api);
     const old = await createKey(api, { role: 'runner', pool: workspace });
     const tenant = new TestTenant(api, workspace, new FakeRunner(old.api));
