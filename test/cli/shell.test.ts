@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Service, SignedIn } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,29 +10,24 @@ import { eventually } from '../support/async.ts';
 import { createKey } from '../support/catalog.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { program, type Server, startServer } from '../support/server.ts';
+import { program } from '../support/server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { signInWithCode } from '../support/sign-in.ts';
 import { resultOf, TestUser } from './cli.ts';
 
-const place = mkdtempSync(join(tmpdir(), 'muster-place-'));
-let server: Server;
-let ada: TestUser;
-let newcomer: TestUser;
+const server = await useSharedServer();
+const ada = new TestUser(server);
+const newcomer = new TestUser();
 let nowhere: string;
 
 beforeAll(async () => {
-  server = await startServer({ env: { MUSTER_DATA: join(place, '.muster') } });
-  ada = new TestUser(server);
-  newcomer = new TestUser();
   const closed = await listening(() => {});
   nowhere = closed.url;
   closed.close();
 });
-afterAll(async () => {
-  ada?.remove();
-  newcomer?.remove();
-  await server?.close();
-  rmSync(place, { recursive: true, force: true });
+afterAll(() => {
+  ada.remove();
+  newcomer.remove();
 });
 
 async function listening(listener: RequestListener): Promise<{ url: string; close: () => void }> {
@@ -45,15 +39,20 @@ async function listening(listener: RequestListener): Promise<{ url: string; clos
 
 describe('connection', () => {
   test('a service with its data folder here or in a folder above is found', async () => {
-    const folder = join(place, 'src', 'deep');
+    const bob = new TestUser();
+    const folder = join(bob.home, 'src', 'deep');
     mkdirSync(folder, { recursive: true });
-    expect(await newcomer.muster(['whoami'], { folder })).toEqual({
+    const data = join(bob.home, '.muster');
+    mkdirSync(data);
+    writeFileSync(join(data, 'address'), server.url);
+    writeFileSync(join(data, 'admin.key'), server.key);
+    expect(await bob.muster(['whoami'], { folder })).toEqual({
       code: 0,
-      out: 'admin (admin) of codehost_app/local\n',
+      out: `admin (admin) of codehost_app/${server.tenant.org}\n`,
       err: `at ${server.url}, from the service of this folder\n`,
     });
-    const env = { MUSTER_DATA: join(place, '.muster') };
-    expect(await newcomer.muster(['whoami'], { env })).toMatchObject({ code: 0 });
+    expect(await newcomer.muster(['whoami'], { env: { MUSTER_DATA: data } })).toMatchObject({ code: 0 });
+    bob.remove();
   });
 
   test('--url overrides MUSTER_URL', async () => {

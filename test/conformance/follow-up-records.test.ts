@@ -1,5 +1,6 @@
 import type { FollowUp, PendingFollowUp } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
+import { runConcurrently } from '../support/async.ts';
 import { writeResource } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { useSharedServer } from '../support/shared-server.ts';
@@ -44,8 +45,9 @@ describe('the size of a status', () => {
     const outputSchema = JSON.stringify({ description: 'y'.repeat(30 * 1024) });
     await writeResource(api, 'persona', 'wordy', { instructions: 'z'.repeat(20 * 1024) });
     // The service admits concurrent messages together, and loads those that are waiting once.
-    for (const settings of [{ outputSchema }, { agent: 'wordy' }])
-      await Promise.all(Array.from({ length: 100 }, () => t.queue('a', { description, ...settings })));
+    await runConcurrently(200, 20, (i) =>
+      t.queue('a', { description, ...(i < 100 ? { outputSchema } : { agent: 'wordy' }) }),
+    );
     const answer = await t.send('agent/status', 'a');
     expect(answer.status).toBe(200);
     expect(JSON.stringify(answer.body).length).toBeLessThan(2 * 1024 * 1024);
@@ -54,7 +56,7 @@ describe('the size of a status', () => {
   test('the personas and schemas of undelivered messages have at most 8 MiB', async () => {
     const t = await working();
     await writeResource(api, 'persona', 'huge', { instructions: 'z'.repeat(500 * 1024) });
-    const answers = await Promise.all(Array.from({ length: 20 }, () => add(t, { agent: 'huge' })));
+    const answers = await runConcurrently(20, 5, () => add(t, { agent: 'huge' }));
     const refused = answers.filter(({ status }) => status !== 200);
     expect(refused.length).toBeGreaterThan(2);
     for (const answer of refused) expectError(answer, 'RESOURCE_EXHAUSTED');
@@ -79,7 +81,7 @@ describe('queue/list', () => {
   test('ends a page at about 2 MiB and leaves no message out', async () => {
     const t = await working();
     const description = 'x'.repeat(256 * 1024);
-    await Promise.all(Array.from({ length: 20 }, () => t.queue('a', { description })));
+    await runConcurrently(20, 5, () => t.queue('a', { description }));
     const sizes = [];
     for (let pageToken = ''; ; ) {
       const next = await page(t, { pageToken });

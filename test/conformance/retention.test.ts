@@ -1,40 +1,42 @@
-import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { parseKey } from '../../packages/service/src/lib/token.ts';
 import { agent, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { freshDatabase } from '../support/database.ts';
+import { useDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { bootstrapKey, startServer } from '../support/server.ts';
+import { startServer } from '../support/server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 
-let database: Awaited<ReturnType<typeof freshDatabase>>;
-beforeAll(async () => {
-  database = await freshDatabase();
-});
-afterAll(() => database.drop());
+const shared = await useSharedServer({ runner: false });
+const database = await useDatabase(shared.databaseUrl);
 
 test("timeline, checkpoint and diff are deleted 30 days after the agent's end; resuming before it is OUT_OF_RANGE", async () => {
-  const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey() };
-  const first = await startServer({ databaseUrl: database.url, env });
-  const api = apiOf(first);
   for (const name of ['old', 'recent']) {
-    await api.post('/v1/agent/spawn', { agentId: agent(name), description: '!say done' });
-    await api.post('/v1/agent/kill', { agentId: agent(name) });
+    await shared.api.post('/v1/agent/spawn', { agentId: agent(name), description: '!say done' });
+    await shared.api.post('/v1/agent/kill', { agentId: agent(name) });
   }
-  await first.close();
-
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
-  await client.query(
-    'INSERT INTO checkpoints SELECT tenant, id, gen_random_uuid(), 1, true, 1, 4, now() FROM agents',
+  const keyId = parseKey(shared.key)?.keyId;
+  const { rows: keys } = await database.query('SELECT tenant FROM keys WHERE key_id = $1', [keyId]);
+  const tenant = [keys[0]?.tenant];
+  const execute = (sql: string) => database.query(sql, tenant);
+  await execute(
+    'INSERT INTO checkpoints SELECT tenant, id, gen_random_uuid(), 1, true, 1, 4, now() FROM agents WHERE tenant = $1',
   );
-  await client.query("INSERT INTO checkpoint_parts SELECT tenant, agent, id, 0, 'work' FROM checkpoints");
-  await client.query('UPDATE agents SET checkpoint_at = now()');
-  await client.query("INSERT INTO diffs SELECT tenant, id, 'repo', 'diff of ' || path FROM agents");
-  await client.query("UPDATE agents SET ended_at = now() - interval '31 days' WHERE path = 'old'");
-  await client.query("UPDATE agents SET ended_at = now() - interval '29 days' WHERE path = 'recent'");
+  await execute(
+    "INSERT INTO checkpoint_parts SELECT tenant, agent, id, 0, 'work' FROM checkpoints WHERE tenant = $1",
+  );
+  await execute('UPDATE agents SET checkpoint_at = now() WHERE tenant = $1');
+  await execute(
+    "INSERT INTO diffs SELECT tenant, id, 'repo', 'diff of ' || path FROM agents WHERE tenant = $1",
+  );
+  for (const [path, days] of Object.entries({ old: 31, recent: 29 }))
+    await execute(
+      `UPDATE agents SET ended_at = now() - interval '${days} days' WHERE tenant = $1 AND path = '${path}'`,
+    );
 
-  const second = await startServer({ databaseUrl: database.url, env });
-  const after = apiOf({ url: second.url, key: first.key });
+  // A service deletes what is too old when it starts.
+  const second = await startServer({ runner: false, databaseUrl: shared.databaseUrl });
+  const after = apiOf({ url: second.url, key: shared.key });
   const read = (name: string, afterSequence = 1) =>
     after.post<{ code?: number; details?: { metadata?: Record<string, string> }[]; entries?: unknown[] }>(
       '/v1/agent/timeline',
@@ -60,10 +62,10 @@ test("timeline, checkpoint and diff are deleted 30 days after the agent's end; r
   expect(await savedAt('old')).toBeNull();
   expect(await checkpointOf('recent')).toMatchObject({ status: 200, body: { content: 'd29yaw==' } });
   expect(await savedAt('recent')).not.toBeNull();
-  const { rows } = await client.query(
-    'SELECT a.path FROM checkpoint_parts p JOIN agents a ON a.tenant = p.tenant AND a.id = p.agent',
+  const { rows } = await execute(
+    `SELECT a.path FROM checkpoint_parts p JOIN agents a ON a.tenant = p.tenant AND a.id = p.agent
+     WHERE p.tenant = $1`,
   );
   expect(rows).toEqual([{ path: 'recent' }]);
-  await client.end();
   await second.close();
 });

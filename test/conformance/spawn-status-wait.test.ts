@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentStatus, SpawnReply } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import type { Api } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { apiWithNewKey } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { startServer } from '../support/server.ts';
 import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -320,21 +319,6 @@ describe('wait', () => {
       () => viewer.get('/v1/whoami'),
       ({ status }) => status === 401,
     );
-  });
-
-  test('that has sent nothing ends UNAVAILABLE at shutdown', async () => {
-    const passing = await startServer({ runner: false });
-    try {
-      const other = apiOf(passing);
-      await other.post('/v1/agent/spawn', { agentId: { agent: ['a'] }, description: 'x' });
-      const wait = other.post('/v1/agent/wait', { agentId: { agent: ['a'] } });
-      for (let i = 0; i < 5; i += 1) await Promise.race([wait, other.get('/v1/whoami')]);
-      const end = passing.end('SIGTERM');
-      expectError(await wait, 'UNAVAILABLE');
-      await end;
-    } finally {
-      await passing.close();
-    }
   });
 });
 

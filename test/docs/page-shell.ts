@@ -17,6 +17,9 @@ export interface Ran {
   readonly failures: readonly string[];
 }
 
+/** Created when the real npx has run. */
+const hasRunNpx = join(mkdtempSync(join(tmpdir(), 'muster-npx-')), 'used');
+
 /**
  * Runs the commands of a page in a folder like a checkout after `npm install`, with its own home. One bash runs the
  * whole page, so that a variable set in one block is available in the next.
@@ -35,7 +38,7 @@ export class PageShell {
     // The real npx runs once; after that its programs run from PATH, because npx takes longer than most of them.
     writeFileSync(
       join(this.#scripts, 'npx'),
-      `#!/bin/sh\nmkdir ${this.#scripts}/used 2>/dev/null || exec "$@"\nPATH="\${PATH#*:}" exec npx "$@"\n`,
+      `#!/bin/sh\nmkdir ${hasRunNpx} 2>/dev/null || exec "$@"\nPATH="\${PATH#*:}" exec npx "$@"\n`,
       { mode: 0o755 },
     );
     this.#env = {

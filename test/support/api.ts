@@ -56,6 +56,8 @@ export async function answerOf<T>(response: IncomingMessage): Promise<Answer<T>>
 export interface Api {
   readonly url: string;
   readonly key: string;
+  /** The database of a shared server, where tests may create what they only need as a set-up. */
+  readonly databaseUrl?: string;
   get<T = Record<string, unknown>>(path: string): Promise<Answer<T>>;
   post<T = Record<string, unknown>>(
     path: string,
@@ -67,7 +69,7 @@ export interface Api {
   as(key: string): Api;
 }
 
-export function apiOf(server: Pick<Server, 'url' | 'key'>): Api {
+export function apiOf(server: Pick<Server, 'url' | 'key'>, databaseUrl?: string): Api {
   const { url, key } = server;
   const send = async <T>(
     method: string,
@@ -90,10 +92,11 @@ export function apiOf(server: Pick<Server, 'url' | 'key'>): Api {
   return {
     url,
     key,
+    ...(databaseUrl !== undefined && { databaseUrl }),
     get: (path) => send('GET', path),
     post: (path, body = {}, headers) => send('POST', path, body, headers),
     del: (path) => send('DELETE', path),
-    as: (other) => apiOf({ url, key: other }),
+    as: (other) => apiOf({ url, key: other }, databaseUrl),
   };
 }
 

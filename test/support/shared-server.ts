@@ -43,7 +43,7 @@ async function runningServer({ runner = true, env = {}, ...more }: SharedOptions
  */
 export async function sharedServer(options: SharedOptions = {}): Promise<SharedServer> {
   const { url, databaseUrl, operatorKey } = await runningServer(options);
-  const operator = apiOf({ url, key: operatorKey });
+  const operator = apiOf({ url, key: operatorKey }, databaseUrl);
   const { tenant, admin } = await newTenant(operator, 'admin');
   return {
     url,
@@ -61,7 +61,7 @@ export async function useSharedServer(
 ): Promise<SharedServer & { readonly api: Api }> {
   const server = await sharedServer(options);
   afterAll(server.close);
-  return { ...server, api: apiOf(server) };
+  return { ...server, api: apiOf(server, server.databaseUrl) };
 }
 
 export const shortLease: SharedOptions = { runner: false, env: { MUSTER_LEASE_SECONDS: '5' } };

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Claim, Task } from '@muster/sdk/contract';
+import pg from 'pg';
+import { formatKey, hashSecret, mintKey, parseKey } from '../../packages/service/src/lib/token.ts';
 import { Agents, accepted, type Fields } from './agents.ts';
 import type { Api } from './api.ts';
 import { writeResource } from './catalog.ts';
-import { type FakeRunner, newFakeRunner } from './fake-runner.ts';
+import { FakeRunner, newFakeRunner } from './fake-runner.ts';
 
 export { inAnHour, inMs } from './agents.ts';
 
@@ -113,12 +115,61 @@ export class TestTenant extends Agents {
   }
 }
 
+/** The databases of shared servers. */
+const databases = new Map<string, pg.Pool>();
+
+function databaseAt(connectionString: string): pg.Pool {
+  const known = databases.get(connectionString);
+  if (known) return known;
+  const database = new pg.Pool({ connectionString, max: 2, allowExitOnIdle: true });
+  // Its connections end with the test run.
+  database.on('error', () => {});
+  databases.set(connectionString, database);
+  return database;
+}
+
+/**
+ * Writes a pool, a workspace and a runner's key into the database, as three catalog writes would: those cost more than
+ * most tests. Returns the key.
+ */
+async function insertPool(admin: Api, databaseUrl: string, name: string): Promise<string> {
+  const key = mintKey();
+  const at = new Date().toISOString();
+  const common = { name, createdAt: at, createdBy: 'test', updatedAt: at, updatedBy: 'test' };
+  await databaseAt(databaseUrl).query({
+    name: 'insert-pool',
+    text: `WITH caller AS (SELECT tenant, owner_provider, account FROM keys WHERE key_id = $1),
+      written AS (
+        INSERT INTO resources (tenant, kind, name, generation, document)
+        SELECT tenant, kind, $2, 1, document::json
+        FROM caller, (VALUES ('pool', $3), ('workspace', $4), ('token', $5)) AS written (kind, document))
+      INSERT INTO keys (tenant, key_id, hash, role, owner_provider, account, pool, kind, name, created)
+      SELECT tenant, $6, $7, 'runner', owner_provider, account, $2, 'token', $2, 1 FROM caller`,
+    values: [
+      parseKey(admin.key)?.keyId,
+      name,
+      JSON.stringify(common),
+      JSON.stringify({ ...common, pool: name }),
+      JSON.stringify({ ...common, role: 'runner', pool: name, keyId: key.keyId }),
+      key.keyId,
+      hashSecret(key.secret),
+    ],
+  });
+  return formatKey(key);
+}
+
 export async function newTestTenant(
   admin: Api,
   pool: Fields = {},
   workspace: Fields = {},
 ): Promise<TestTenant> {
   const name = `test-${randomUUID().slice(0, 8)}`;
+  if (admin.databaseUrl && Object.keys({ ...pool, ...workspace }).length === 0)
+    return new TestTenant(
+      admin,
+      name,
+      new FakeRunner(admin.as(await insertPool(admin, admin.databaseUrl, name))),
+    );
   await writeResource(admin, 'pool', name, pool);
   await writeResource(admin, 'workspace', name, { pool: name, ...workspace });
   return new TestTenant(admin, name, await newFakeRunner(admin, name));

@@ -77,17 +77,3 @@ test('a tenant may use what the operator lists for it', async () => {
   const { run } = await ran(admin, [remote.url], fromRunner);
   expect(run?.outcome).toBe('COMPLETED');
 });
-
-test.each([
-  ['not JSON', '{'],
-  ['of an unknown field', '{"codehost_app/acme": {"secrets": []}}'],
-])('the service does not start when MUSTER_TENANT_ALLOW is %s, with a runner or without', async (_, text) => {
-  for (const runner of [true, false]) {
-    const started = startServer({
-      runner,
-      databaseUrl: server.databaseUrl,
-      env: { MUSTER_TENANT_ALLOW: text },
-    });
-    await expect(started).rejects.toThrow(/MUSTER_TENANT_ALLOW: /);
-  }
-});

@@ -5,6 +5,7 @@ test.each([
   ['MUSTER_PUBLIC_URL', 'ftp://example.com'],
   ['MUSTER_PUBLIC_URL', 'https://example.com/?a=b'],
   ['MUSTER_PORT', 'high'],
+  ['MUSTER_PORT', '-1'],
   ['MUSTER_PORT', '80.5'],
   ['MUSTER_PORT', '65536'],
   ['MUSTER_RUNNER', 'maybe'],
@@ -32,4 +33,21 @@ test.each([
   expect(read).toThrow(ConfigError);
   expect(read).toThrow('MUSTER_BOOTSTRAP_KEY');
   expect(read).not.toThrow('s'.repeat(31));
+});
+
+test('a short MUSTER_SECRET is refused', () => {
+  expect(() => readConfig({ MUSTER_SECRET: 'short' })).toThrow(
+    'MUSTER_SECRET must have at least 32 characters',
+  );
+});
+
+test.each([
+  ['not JSON', '{'],
+  ['of an unknown field', '{"codehost_app/acme": {"secrets": []}}'],
+])('a MUSTER_TENANT_ALLOW that is %s is refused, with a runner or without', (_, text) => {
+  for (const runner of ['on', 'off']) {
+    const read = () => readConfig({ MUSTER_RUNNER: runner, MUSTER_TENANT_ALLOW: text });
+    expect(read).toThrow(ConfigError);
+    expect(read).toThrow(/^MUSTER_TENANT_ALLOW: /);
+  }
 });
