@@ -9,6 +9,7 @@ const figures = {
   MUSTER_FUZZ_REQUESTS: 1_000_000,
   MUSTER_FUZZ_GATEWAY_REQUESTS: 500_000,
   MUSTER_FUZZ_RUNNER_REQUESTS: 500_000,
+  MUSTER_HOSTILE_INPUTS: 500,
   MUSTER_CRASH_NODE_KILLS: 1_000,
   MUSTER_CRASH_POSTGRES_KILLS: 500,
   MUSTER_CRASH_RUNNER_KILLS: 250,
@@ -23,7 +24,15 @@ const figures = {
 
 const deep = Object.fromEntries(Object.entries(figures).map(([name, figure]) => [name, String(figure)]));
 const suites = [
-  ...['test/simulation', 'test/model', 'test/fuzz', 'test/crash', 'test/tenancy', 'test/canary'],
+  ...[
+    'test/simulation',
+    'test/model',
+    'test/fuzz',
+    'test/hostile',
+    'test/crash',
+    'test/tenancy',
+    'test/canary',
+  ],
   'test/conformance/load-limits.test.ts',
 ];
 const { status } = spawnSync(

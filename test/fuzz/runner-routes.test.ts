@@ -21,7 +21,7 @@ import { newTenant, operatorOf } from '../support/tenants.ts';
  *
  * `MUSTER_FUZZ_RUNNER_REQUESTS` sets their number, `MUSTER_FUZZ_SEED` repeats a failure.
  */
-const count = Number(process.env.MUSTER_FUZZ_RUNNER_REQUESTS ?? 4_000);
+const count = Number(process.env.MUSTER_FUZZ_RUNNER_REQUESTS ?? 2_000);
 const seed = Number(process.env.MUSTER_FUZZ_SEED ?? 20_260_131);
 const atOnce = 16;
 const chunkSize = 500;
@@ -279,7 +279,7 @@ test(
     expect(complaints, `MUSTER_FUZZ_SEED=${seed}\n${complaints.join('\n')}`).toEqual([]);
     expect(server.process.exitCode, 'the service is alive').toBeNull();
     expectOk(await admin.get('/v1/whoami'));
-    if (count < 4_000) return;
+    if (count < 2_000) return;
     for (const [name] of runnerRoutes) {
       for (const status of [200, 400, 403])
         expect(seen.get(`${name} ${status}`) ?? 0, `${name} ${status}`).toBeGreaterThan(0);

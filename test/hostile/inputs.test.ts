@@ -1,13 +1,35 @@
+import type { AgentStatus } from '@muster/sdk/contract';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { newTestTenant } from '../support/test-tenant.ts';
-import { globs, graphs, type Hostile, json, large, longLines, outputs, reports, schemas } from './inputs.ts';
+import { type Answer, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import {
+  globs,
+  graphs,
+  type Hostile,
+  json,
+  large,
+  longLines,
+  outputs,
+  playTurn,
+  reports,
+  schemas,
+  slowOutput,
+} from './inputs.ts';
 import { useMeasuredServer } from './measured-server.ts';
 
 /** No input blocks the service: measured-server.ts says what is measured and how much is allowed. */
-const server = await useMeasuredServer();
-const tenant = await newTestTenant(server.api);
+const { server, expectCheap, block } = await useMeasuredServer();
+const api = apiOf(server);
+const tenant = await newTestTenant(api);
+const otherTenant = await newTestTenant((await newTenant(await operatorOf(server))).admin);
 // Code that is compiled at the first request must not count.
 for (const { run } of [reports[1], schemas[5], json[2]] as Hostile[]) await run(tenant);
+
+const refused = (answers: readonly Answer<unknown>[], from = 201) =>
+  answers.filter(({ status }) => status >= from).map(({ status, body }) => [status, body]);
 
 describe.each([
   ['task graphs', graphs],
@@ -20,8 +42,166 @@ describe.each([
   ['large contents', large],
 ])('%s', (_, inputs) => {
   test.each(inputs)('$name', async ({ run }) => {
-    const answers = await server.expectCheap(() => run(tenant));
-    const failed = answers.filter(({ status }) => status >= 500);
-    expect(failed.map(({ status, body }) => [status, body])).toEqual([]);
+    expect(refused(await expectCheap(() => run(tenant)), 500)).toEqual([]);
   });
+});
+
+/** How many inputs of each kind that was expensive before are generated. */
+const count = Number(process.env.MUSTER_HOSTILE_INPUTS ?? 6);
+
+/** Edges from each task to some of those before it. */
+const graph = fc
+  .tuple(fc.integer({ min: 2, max: 300 }), fc.integer({ min: 1, max: 12 }), fc.infiniteStream(fc.nat()))
+  .map(([size, degree, numbers]) => {
+    const next = () => numbers.next().value as number;
+    const tasks = Array.from({ length: size }, (_, i) => ({
+      id: `t${i}`,
+      blockedBy: i === 0 ? [] : Array.from({ length: degree }, () => `t${next() % i}`),
+    }));
+    return { tasks };
+  });
+
+const glob = fc
+  .array(fc.constantFrom('*', '**', '**/', '?', 'a', '/', '[ab]', '{a,b*}', '*(a|*b)', '+(a?)', '@(|a)'), {
+    maxLength: 60,
+  })
+  .map((parts) => parts.join(''));
+const path = fc.string({ unit: fc.constantFrom('a', 'b', '/', 'é'), minLength: 1, maxLength: 2000 });
+
+const reference = fc.nat({ max: 19 }).map((level) => ({ $ref: `#/$defs/d${level}` }));
+const part = fc.oneof(
+  reference,
+  fc.constantFrom<object>(
+    { type: 'string' },
+    { pattern: '^(a|a)*$' },
+    { enum: [1, 2] },
+    { uniqueItems: true },
+  ),
+);
+const schemaPart = fc.oneof(
+  fc.array(part, { minLength: 1, maxLength: 8 }).map((allOf) => ({ allOf })),
+  fc.array(part, { minLength: 1, maxLength: 8 }).map((anyOf) => ({ anyOf, unevaluatedProperties: false })),
+  fc.dictionary(fc.constantFrom('a', 'b', 'c'), part).map((properties) => ({ properties })),
+);
+const schema = fc
+  .array(schemaPart, { minLength: 20, maxLength: 20 })
+  .map((parts) => ({ $defs: Object.fromEntries(parts.map((one, i) => [`d${i}`, one])), $ref: '#/$defs/d0' }));
+
+const activation = (pattern: string) => ({ activation: { filesModified: { pattern } } });
+
+test.each<[string, fc.Arbitrary<[Record<string, unknown>, Record<string, unknown>]>]>([
+  ['task graphs', graph.map((spawn) => [spawn, {}])],
+  [
+    'globs',
+    fc
+      .tuple(fc.array(glob, { minLength: 1, maxLength: 100 }), fc.array(path, { maxLength: 100 }))
+      .map(([patterns, files]) => [
+        { tasks: patterns.map(activation) },
+        { pushes: [{ ref: 'refs/heads/x', commits: [], files }] },
+      ]),
+  ],
+  ['output schemas', schema.map((one) => [{ outputSchema: JSON.stringify(one) }, {}])],
+])('generated %s', async (_, arbitrary) => {
+  const generated = fc.sample(arbitrary, { numRuns: count, seed: 10 });
+  const answers = await expectCheap(async () => {
+    const all: Answer<unknown>[] = [];
+    for (const [spawn, report] of generated) all.push(...(await playTurn(tenant, spawn, report)));
+    return all;
+  });
+  expect(refused(answers, 500)).toEqual([]);
+});
+
+/** One turn of an agent, with status, list and kill, and a schema that must be compiled. */
+async function workOnce(tenant: TestTenant, name: string): Promise<Answer<unknown>[]> {
+  const outputSchema = JSON.stringify({ type: 'object', title: name });
+  const spawned = await tenant.send('agent/spawn', name, {
+    model: 'rehearsal-a',
+    description: 'work',
+    outputSchema,
+  });
+  if (spawned.status !== 200) return [spawned];
+  const claim = await tenant.claim(name);
+  return [
+    spawned,
+    await tenant.runner.started(claim),
+    await tenant.send('agent/status', name),
+    await tenant.send('agent/queue', name, { description: 'more' }),
+    await tenant.api.post('/v1/agents', { pageSize: 10 }),
+    await tenant.runner.end(claim),
+    await tenant.send('agent/kill', name),
+  ];
+}
+
+const concurrent: [string, Hostile[]][] = [
+  ['task graphs', [graphs[0], graphs[1]] as Hostile[]],
+  ['output schemas', [schemas[1], schemas[3], schemas[6]] as Hostile[]],
+  ['globs', [globs[0], globs[1]] as Hostile[]],
+  ['JSON', [json[0], json[3]] as Hostile[]],
+  ['long lines', [longLines[2], longLines[5]] as Hostile[]],
+  ['pushes', [reports[0], reports[1]] as Hostile[]],
+];
+
+test.each(concurrent)('another tenant is served while one sends %s', async (what, inputs) => {
+  const answers: Answer<unknown>[] = [];
+  let isOver = false;
+  // Each with its own runner, so that none claims the run of another.
+  const attack = Promise.all(inputs.map(async ({ run }) => run(await newTestTenant(api)))).finally(() => {
+    isOver = true;
+  });
+  // At most a few turns, if the inputs take that long.
+  for (let turn = 0; turn === 0 || (turn < 3 && !isOver); turn += 1)
+    answers.push(...(await workOnce(otherTenant, `beside-${what.replace(' ', '-')}-${turn}`)));
+  await attack;
+  expect(refused(answers)).toEqual([]);
+});
+
+test('a tenant gets its replies before a slow output of another tenant is checked', async () => {
+  const order: string[] = [];
+  const slow = (async () => {
+    const [answer] = await slowOutput.run(tenant);
+    const status = answer?.body as AgentStatus | undefined;
+    order.push(`output ${status?.error?.code}`);
+  })();
+  await expectCheap(async () => {
+    expect(refused(await workOnce(otherTenant, 'beside-an-output'))).toEqual([]);
+    order.push('work beside it');
+    await slow;
+  });
+  expect(order).toEqual(['work beside it', 'output INVALID_STRUCTURED_OUTPUT']);
+});
+
+interface Stall {
+  readonly ms: number;
+  readonly cpuMs: number;
+  readonly routes: readonly string[];
+}
+
+/** The stalls in these lines of the log. */
+const stallsIn = (output: readonly string[]): Stall[] =>
+  output
+    .join('')
+    .split('\n')
+    .filter((line) => line.includes('"event loop stalled"'))
+    .map((line) => JSON.parse(line));
+
+const bucket = async (most: string): Promise<number> => {
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  const line = text
+    .split('\n')
+    .find((one) => one.startsWith(`muster_event_loop_delay_seconds_bucket{le="${most}"}`));
+  return Number(line?.split(' ')[1]);
+};
+
+test('a stall of the event loop is logged with the routes of that moment, and counted', async () => {
+  const before = (await bucket('+Inf')) - (await bucket('0.2'));
+  const lines = server.output.length;
+  // The request may arrive before or after the stall.
+  const stallOfRoute = async () => {
+    await Promise.all([api.post('/v1/agents'), block(400)]);
+    return stallsIn(server.output.slice(lines)).find(({ routes }) => routes.includes('POST /v1/agents'));
+  };
+  const logged = await until('a stall of the route', stallOfRoute, (stall) => stall !== undefined);
+  expect(logged?.ms).toBeGreaterThan(200);
+  expect(logged?.cpuMs).toBeGreaterThan(0);
+  expect((await bucket('+Inf')) - (await bucket('0.2'))).toBeGreaterThan(before);
 });

@@ -131,7 +131,7 @@ export const schemas: readonly Hostile[] = [
 // Outputs: the service's own runner rehearses these agents, and checks or generates their outputs.
 
 /** Spawns an agent in the default pool and waits for the end of its turn. */
-export async function rehearse(api: Api, spawn: Record<string, unknown>): Promise<Answer<AgentStatus>> {
+async function rehearse(api: Api, spawn: Record<string, unknown>): Promise<Answer<AgentStatus>> {
   const agentId = { agent: [`hostile-${randomUUID().slice(0, 8)}`] };
   const spawned = await api.post<AgentStatus>('/v1/agent/spawn', { agentId, model: 'rehearsal-a', ...spawn });
   return spawned.status === 200 ? api.post('/v1/agent/wait', { agentId }) : spawned;
@@ -142,9 +142,10 @@ const output = (name: string, outputSchema: unknown, description = '!say done'):
   run: async ({ api }) => [await rehearse(api, { outputSchema: JSON.stringify(outputSchema), description })],
 });
 
-/** An output that makes a pattern backtrack is in second-tenant.test.ts. */
+/** An output that makes a pattern backtrack is in schema-worker.test.ts. */
+export const slowOutput = output('an output with 2^90 ways through its schema', doubling(90), '!output "x"');
+
 export const outputs: readonly Hostile[] = [
-  output('an output with 2^90 ways through its schema', doubling(90), '!output "x"'),
   // Without a sample the output is null, which is valid here, so that only the sample takes long.
   output('a sample of a schema with 2^90 ways through it', {
     type: ['object', 'null'],

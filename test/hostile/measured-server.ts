@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect } from 'vitest';
-import { useSharedServer } from '../support/shared-server.ts';
+import { afterAll, expect } from 'vitest';
+import { startServer } from '../support/server.ts';
 
 interface Measured {
   /** The most processor time of one turn of the event loop. */
@@ -13,24 +13,16 @@ interface Measured {
 const mostTurnMs = 250;
 const mostGrownBytes = 200 * 1024 * 1024;
 
-/** What a service measures of itself (see probe.mjs). */
-interface Probe {
-  /** The environment of the service. */
-  readonly env: Record<string, string>;
-  /** Fails when the work was too expensive for the service. */
-  expectCheap<T>(work: () => Promise<T>): Promise<T>;
-  /** Blocks the event loop for that long. */
-  block(ms: number): Promise<void>;
-}
-
-/** Call it at the top of the file: the files of one worker share the service. */
+/** A service that measures itself (see probe.mjs). Call it at the top of the file. */
 export async function useMeasuredServer() {
-  const probe = probeOf(`shared-${process.pid}`);
-  return { ...(await useSharedServer({ env: probe.env })), ...probe };
-}
-
-export function probeOf(name: string): Probe {
-  const socketPath = join(tmpdir(), `muster-probe-${name}.sock`);
+  const socketPath = join(tmpdir(), `muster-probe-${process.pid}.sock`);
+  const server = await startServer({
+    env: {
+      NODE_OPTIONS: `--import ${new URL('./probe.mjs', import.meta.url).href}`,
+      MUSTER_TEST_PROBE: socketPath,
+    },
+  });
+  afterAll(() => server.close());
   const ask = (path: string): Promise<Measured> =>
     new Promise((resolve, reject) => {
       const sent = request({ socketPath, path }, (response) => {
@@ -43,19 +35,16 @@ export function probeOf(name: string): Probe {
       sent.on('error', reject);
       sent.end();
     });
-  return {
-    env: {
-      NODE_OPTIONS: `--import ${new URL('./probe.mjs', import.meta.url).href}`,
-      MUSTER_TEST_PROBE: socketPath,
-    },
-    expectCheap: async <T>(work: () => Promise<T>): Promise<T> => {
-      await ask('/reset');
-      const result = await work();
-      const { turnMs, grownBytes } = await ask('/');
-      expect(turnMs, 'processor time of the longest turn of the event loop, in ms').toBeLessThan(mostTurnMs);
-      expect(grownBytes, 'growth of memory, in bytes').toBeLessThan(mostGrownBytes);
-      return result;
-    },
-    block: async (ms: number) => void (await ask(`/block?ms=${ms}`)),
+  /** Fails when the work was too expensive for the service. */
+  const expectCheap = async <T>(work: () => Promise<T>): Promise<T> => {
+    await ask('/reset');
+    const result = await work();
+    const { turnMs, grownBytes } = await ask('/');
+    expect(turnMs, 'processor time of the longest turn of the event loop, in ms').toBeLessThan(mostTurnMs);
+    expect(grownBytes, 'growth of memory, in bytes').toBeLessThan(mostGrownBytes);
+    return result;
   };
+  /** Blocks the event loop of the service for that long. */
+  const block = async (ms: number): Promise<void> => void (await ask(`/block?ms=${ms}`));
+  return { server, expectCheap, block };
 }

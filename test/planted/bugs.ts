@@ -88,7 +88,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'notify only: nobody looks at what is watched once a second',
     file: `${service}/control/timers.ts`,
     find: "if (what === 'watched') wakes.changed",
-    replace: "if (what === 'watched' && false) this.#wakes.changed",
+    replace: "if (what === 'watched' && false) wakes.changed",
     suites: ['test/simulation/simulator.test.ts'],
   },
   {

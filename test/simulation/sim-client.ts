@@ -48,7 +48,7 @@ export class SimClient {
     if (what < 71) return this.#command(target, { type: 'clear' });
     if (what < 80) return this.#stop(target);
     if (what < 82) return this.#kill(target);
-    if (what < 84) return this.#killDuringSpawns(target);
+    if (what < 84) return this.#killDuringSpawns(live);
     if (what < 88) return this.#command(target, { type: 'createTasks', tasks: [task(this.#fresh())] });
     if (what < 91) return this.#updateTask(target);
     if (what < 93)
@@ -83,13 +83,15 @@ export class SimClient {
     };
   }
 
-  /** Children are being spawned below it while it is killed. */
-  async #killDuringSpawns(target: AgentRows): Promise<void> {
-    const { tables, clock, random } = this.#simulation;
-    const below = [...tables.agents.values()].filter(
-      ({ agent }) => agent.ancestors.includes(target.agent.id) && !isTerminal(agent.phase),
-    );
-    const spawns = below.slice(0, 3).map(async (parent) => {
+  /** Kills an agent with live children, while more are spawned in its tree. */
+  async #killDuringSpawns(live: readonly AgentRows[]): Promise<void> {
+    const { clock, random } = this.#simulation;
+    const parents = new Set(live.map(({ agent }) => agent.parent));
+    const target = random.pick(live.filter(({ agent }) => parents.has(agent.id)));
+    if (!target) return;
+    const { id } = target.agent;
+    const tree = live.filter(({ agent }) => agent.id === id || agent.ancestors.includes(id));
+    const spawns = tree.slice(0, 4).map(async (parent) => {
       await clock.delay(random.between(0, 30));
       await this.#spawn(parent, 1);
     });

@@ -121,6 +121,8 @@ function knownFields(route: Route, { held, heldAgent, stoppable, blocked }: Know
   if (path.startsWith('/v1/runner/checkpoint')) return held;
   if (path === routes.stopTurn.path && stoppable) return { agentId: { agent: stoppable }, runId: '1' };
   if (path === routes.queue.path && stoppable) return { agentId: { agent: stoppable } };
+  if (path === routes.createTasks.path && heldAgent) return { agentId: { agent: heldAgent }, tasks: [{}] };
+  if (path === routes.updateTask.path && heldAgent) return { agentId: { agent: heldAgent }, id: 't' };
   if (path === routes.retry.path && blocked) return { agentId: { agent: blocked } };
   if (path === routes.checkpoint.path && held)
     return { agentId: { agent: heldAgent }, checkpointId: held.checkpointId };
