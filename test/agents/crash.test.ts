@@ -9,7 +9,7 @@ import {
   TestRunners,
   withoutRunner,
 } from './test-runners.ts';
-import { backends, gate, patienceMs, processesWith, timesIn, useTestService } from './test-service.ts';
+import { backends, codex, gate, patienceMs, processesWith, timesIn, useTestService } from './test-service.ts';
 
 const service = useTestService(withoutRunner);
 
@@ -91,88 +91,70 @@ describe('when their runner is killed, Claude Code and Codex', { timeout: 150_00
     }
     expect(leftOfRuns(after)).toEqual([]);
 
-    const starting = gate();
-    const waiting = gate();
-    const [continued, begun] = await Promise.all([
-      Promise.all(
-        painters.map(async ({ name, key }) => {
-          const second = service().script(
-            { shell: 'echo the ladder is $((40 + 3)) high' },
-            { until: waiting.promise },
-            { shell: 'echo here is $(cat paint.txt); ls' },
-            { say: 'The second coat is on.' },
-          );
-          await agents.queue(name, `Put on another. ${second}`);
-          await service().asked(second, 2);
-          return { name, key, second };
-        }),
-      ),
-      Promise.all(
-        backends.map(async ({ name: backend, model }) => {
-          const name = `${backend}-unsaved`;
-          const first = service().script(
-            { shell: 'echo begun' },
-            { until: starting.promise },
-            { write: { path: 'wall.txt', text: 'one coat\n' } },
-            { say: 'The first coat is on.' },
-          );
-          await agents.spawn(name, { model, description: `Put on a coat. ${first}` });
-          await service().asked(first, 2);
-          const key = await runners.keyOf(name);
-          expect(processesWith(key)).not.toEqual([]);
-          return { name, key, first };
-        }),
-      ),
-    ]);
+    // What a runner has of an agent does not depend on the backend.
+    const working = gate();
+    const [saved, unsaved] = [codex.name, 'unsaved'];
+    const second = service().script(
+      { shell: 'echo the ladder is $((40 + 3)) high' },
+      { until: working.promise },
+      { shell: 'echo here is $(cat paint.txt); ls' },
+      { say: 'The second coat is on.' },
+    );
+    await agents.queue(saved, `Put on another. ${second}`);
+    const first = service().script(
+      { shell: 'echo begun' },
+      { until: working.promise },
+      { write: { path: 'wall.txt', text: 'one coat\n' } },
+      { say: 'The first coat is on.' },
+    );
+    await agents.spawn(unsaved, { model: codex.model, description: `Put on a coat. ${first}` });
+    await Promise.all([service().asked(second, 2), service().asked(first, 2)]);
+    const [savedKey, unsavedKey] = await Promise.all([runners.keyOf(saved), runners.keyOf(unsaved)]);
+    expect(processesWith(unsavedKey)).not.toEqual([]);
     const other = await runners.start();
     await after.kill();
-    for (const { key } of [...continued, ...begun]) await processesGone(key);
-    starting.open();
-    waiting.open();
+    for (const key of [savedKey, unsavedKey]) await processesGone(key);
+    working.open();
 
-    for (const { name, first } of begun) {
-      expect(await agents.runEnded(name, 2)).toMatchObject({
-        phase: 'PHASE_WAITING_FOR_INPUT',
-        response: 'The first coat is on.',
-        error: null,
-      });
-      expect(await agents.outcomes(name)).toEqual(['LOST', 'COMPLETED']);
-      expect(await agents.warnings(name)).toEqual([
-        'The earlier runs were on another runner and saved no checkpoint. This run starts a new session from the pushed branch.',
-      ]);
-      const starts = await runners.starts(name);
-      expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2]);
-      expect(new Set(starts.map(({ runner }) => runner)).size).toBe(2);
-      const [started = ''] = runners.conversations(first).filter((text) => text.includes(secondAttempt));
-      expect(timesIn(started, 'Put on a coat.')).toBe(1);
-      expect(timesIn(started, secondAttempt)).toBe(1);
-    }
+    expect(await agents.runEnded(unsaved, 2)).toMatchObject({
+      phase: 'PHASE_WAITING_FOR_INPUT',
+      response: 'The first coat is on.',
+      error: null,
+    });
+    expect(await agents.outcomes(unsaved)).toEqual(['LOST', 'COMPLETED']);
+    expect(await agents.warnings(unsaved)).toEqual([
+      'The earlier runs were on another runner and saved no checkpoint. This run starts a new session from the pushed branch.',
+    ]);
+    const restarts = await runners.starts(unsaved);
+    expect(restarts.map(({ attempt }) => attempt)).toEqual([1, 2]);
+    expect(new Set(restarts.map(({ runner }) => runner)).size).toBe(2);
+    const [started = ''] = runners.conversations(first).filter((text) => text.includes(secondAttempt));
+    expect(timesIn(started, 'Put on a coat.')).toBe(1);
+    expect(timesIn(started, secondAttempt)).toBe(1);
 
-    for (const { name, key, second } of continued) {
-      expect(await agents.runEnded(name, 5)).toMatchObject({
-        phase: 'PHASE_WAITING_FOR_INPUT',
-        response: 'The second coat is on.',
-        error: null,
-      });
-      expect((await agents.outcomes(name)).slice(3)).toEqual(['LOST', 'COMPLETED']);
-      const starts = await runners.starts(name);
-      expect(starts.slice(3).map(({ attempt }) => attempt)).toEqual([1, 2]);
-      const [onFirst, , , alsoOnFirst, onOther] = starts.map(({ runner }) => runner);
-      expect(alsoOnFirst).toBe(onFirst);
-      expect(onOther).not.toBe(onFirst);
+    expect(await agents.runEnded(saved, 5)).toMatchObject({
+      phase: 'PHASE_WAITING_FOR_INPUT',
+      response: 'The second coat is on.',
+      error: null,
+    });
+    expect((await agents.outcomes(saved)).slice(3)).toEqual(['LOST', 'COMPLETED']);
+    const starts = await runners.starts(saved);
+    expect(starts.slice(3).map(({ attempt }) => attempt)).toEqual([1, 2]);
+    const [onFirst, , , alsoOnFirst, onOther] = starts.map(({ runner }) => runner);
+    expect(alsoOnFirst).toBe(onFirst);
+    expect(onOther).not.toBe(onFirst);
 
-      const again = runners.conversations(second).filter((text) => timesIn(text, secondAttempt) > 1);
-      expect(again[0]).toContain('Paint the wall.');
-      expect(again[0]).toContain('Cleaned up.');
-      // The work of the killed run was never saved.
-      expect(timesIn(again[0] ?? '', 'Put on another.')).toBe(1);
-      expect(again.at(-1)).toContain('here is red');
-      expect(existsSync(inWorkspace(other, key, 'paint.txt'))).toBe(true);
-      expect(existsSync(inWorkspace(other, key, 'wet.txt'))).toBe(true);
-      expect(await agents.warnings(name)).toEqual([
-        expect.stringMatching(/^The work was restored from the checkpoint of .* \(run 3\)/),
-      ]);
-    }
+    const again = runners.conversations(second).filter((text) => timesIn(text, secondAttempt) > 1);
+    expect(again[0]).toContain('Paint the wall.');
+    expect(again[0]).toContain('Cleaned up.');
+    // The work of the killed run was never saved.
+    expect(timesIn(again[0] ?? '', 'Put on another.')).toBe(1);
+    expect(again.at(-1)).toContain('here is red');
+    expect(existsSync(inWorkspace(other, savedKey, 'paint.txt'))).toBe(true);
+    expect(existsSync(inWorkspace(other, savedKey, 'wet.txt'))).toBe(true);
+    expect(await agents.warnings(saved)).toEqual([
+      expect.stringMatching(/^The work was restored from the checkpoint of .* \(run 3\)/),
+    ]);
     expect(leftOfRuns(other)).toEqual([]);
   });
 });

@@ -76,30 +76,28 @@ describe.concurrent('Claude Code and Codex', { timeout: 150_000 }, () => {
 
     await there.kill();
 
+    // Which files are in the folder does not depend on the backend.
     const back = await runners.start({}, here.folder);
-    await Promise.all(
-      painters.map(async ({ name, key }) => {
-        const second = service().script({ shell: 'echo here are *.txt' }, { say: 'The second coat is on.' });
-        await agents.queue(name, `Put on a second. ${second}`);
-        expect(await agents.runEnded(name, 3)).toMatchObject({
-          response: 'The second coat is on.',
-          error: null,
-        });
-        const starts = await runners.starts(name);
-        expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2, 1]);
-        const [one, two, three] = starts.map(({ runner }) => runner);
-        expect(three).toBe(one);
-        expect(two).not.toBe(one);
-        const [request = '', afterCommand = ''] = runners.conversations(second);
-        expect(request).toContain('The first coat is on.');
-        expect(afterCommand).toContain('here are two.txt wall.txt');
-        expect(existsSync(inWorkspace(back, key, 'stale.txt'))).toBe(false);
-        expect(await agents.warnings(name)).toEqual([]);
-      }),
-    );
+    const second = service().script({ shell: 'echo here are *.txt' }, { say: 'The second coat is on.' });
+    await agents.queue(codex.name, `Put on a second. ${second}`);
+    expect(await agents.runEnded(codex.name, 3)).toMatchObject({
+      response: 'The second coat is on.',
+      error: null,
+    });
+    const starts = await runners.starts(codex.name);
+    expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2, 1]);
+    const [one, two, three] = starts.map(({ runner }) => runner);
+    expect(three).toBe(one);
+    expect(two).not.toBe(one);
+    const [request = '', afterCommand = ''] = runners.conversations(second);
+    expect(request).toContain('The first coat is on.');
+    expect(afterCommand).toContain('here are two.txt wall.txt');
+    const key = await runners.keyOf(codex.name);
+    expect(existsSync(inWorkspace(back, key, 'stale.txt'))).toBe(false);
     const keys = painters.map(({ key }) => key);
     const setAside = agentsOn(back).filter((name) => !keys.includes(name));
-    expect(setAside.map((name) => existsSync(inWorkspace(back, name, 'stale.txt')))).toEqual([true, true]);
+    expect(setAside.map((name) => existsSync(inWorkspace(back, name, 'stale.txt')))).toEqual([true]);
+    for (const { name } of painters) expect(await agents.warnings(name)).toEqual([]);
   });
 
   it('wait for a runner that has their backend; leave their branch, session and folder when they end, and the folder only as long as configured', async () => {
@@ -108,14 +106,6 @@ describe.concurrent('Claude Code and Codex', { timeout: 150_000 }, () => {
     const rest = (name: string, { model }: Backend) => {
       const marker = service().script({ shell: 'echo kept > kept.txt' }, { say: 'I rest.' });
       return agents.spawn(name, { model, description: `Rest. ${marker}` });
-    };
-    const finish = (name: string, { model }: Backend) => {
-      const marker = service().script(
-        { shell: `echo done > done.txt && ${commitAll} && echo not pushed yet > draft.txt` },
-        { tool: 'finish', args: { summary: 'All is painted.' } },
-        { say: 'Good bye.' },
-      );
-      return agents.spawn(name, { model, description: `Finish. ${marker}` });
     };
     const expectNoRunner = async (name: string) => {
       expect(await agents.phase(name)).toBe('PENDING/NO_RUNNER');
@@ -130,46 +120,47 @@ describe.concurrent('Claude Code and Codex', { timeout: 150_000 }, () => {
     await expectNoRunner('claude-rests');
     await rest('codex-rests', codex);
     expect(await agents.idle('codex-rests')).toMatchObject(rested);
+    const end = service().script(
+      { shell: `echo done > done.txt && ${commitAll} && echo not pushed yet > draft.txt` },
+      { tool: 'finish', args: { summary: 'All is painted.' } },
+      { say: 'Good bye.' },
+    );
+    await agents.spawn('codex-ends', { model: codex.model, description: `Finish. ${end}` });
+    expect(await agents.idle('codex-ends')).toMatchObject(finished);
+    expect(leftOfRuns(onlyCodex)).toEqual([]);
     await expectNoRunner('claude-rests');
     await onlyCodex.kill('SIGTERM');
 
     const onlyClaude = await runners.start({ OPENAI_API_KEY: '' }, folder);
+    const again = service().script(
+      { shell: 'cat draft.txt' },
+      { tool: 'finish', args: { summary: 'Once more.' } },
+      { say: 'Good bye again.' },
+    );
+    await agents.send('agent/reopen', 'codex-ends');
+    await agents.queue('codex-ends', `Look at the draft. ${again}`);
+    expect(await agents.phase('codex-ends')).toBe('PENDING/NO_RUNNER');
     expect(await agents.idle('claude-rests')).toMatchObject(rested);
-    await finish('codex-ends', codex);
-    await expectNoRunner('codex-ends');
-    await finish('claude-ends', claudeCode);
-    expect(await agents.idle('claude-ends')).toMatchObject(finished);
-    await expectNoRunner('codex-ends');
+    expect(await agents.phase('codex-ends')).toBe('PENDING/NO_RUNNER');
+    expect(await agents.runs('codex-ends')).toHaveLength(1);
     await onlyClaude.kill('SIGTERM');
 
     const runner = await runners.start({}, folder);
-    expect(await agents.idle('codex-ends')).toMatchObject(finished);
+    await agents.runEnded('codex-ends', 2);
+    expect(runners.conversations(again)[0]).toContain('Finish.');
+    expect(runners.conversations(again).at(-1)).toContain('not pushed yet');
+    expect(await agents.warnings('codex-ends')).toEqual([]);
+    const { branch } = await agents.status('codex-ends');
+    expect(remote.git('show', `${branch}:done.txt`)).toBe('done');
     expect(leftOfRuns(runner)).toEqual([]);
     const kept = await Promise.all(['claude-rests', 'codex-rests'].map((name) => runners.keyOf(name)));
     for (const key of kept) expect(processesWith(key)).toEqual([]);
-    expect(agentsOn(runner)).toHaveLength(4);
-    await Promise.all(
-      ['claude-ends', 'codex-ends'].map(async (name) => {
-        const again = service().script(
-          { shell: 'cat draft.txt' },
-          { tool: 'finish', args: { summary: 'Once more.' } },
-          { say: 'Good bye again.' },
-        );
-        await agents.send('agent/reopen', name);
-        await agents.queue(name, `Look at the draft. ${again}`);
-        await agents.runEnded(name, 2);
-        expect(runners.conversations(again)[0]).toContain('Finish.');
-        expect(runners.conversations(again).at(-1)).toContain('not pushed yet');
-        expect(await agents.warnings(name)).toEqual([]);
-        const { branch } = await agents.status(name);
-        expect(remote.git('show', `${branch}:done.txt`)).toBe('done');
-      }),
-    );
+    expect(agentsOn(runner)).toHaveLength(3);
     await runner.kill('SIGTERM');
 
     const back = await runners.start({ MUSTER_KEEP_FOLDERS_DAYS: '0' }, folder);
     await until(
-      'the folders removed',
+      'the folder removed',
       async () => agentsOn(back),
       ({ length }) => length === 2,
       patienceMs,
@@ -182,7 +173,6 @@ describe.concurrent('Claude Code and Codex', { timeout: 150_000 }, () => {
       [agents.workspace],
     );
     expect(rows).toEqual([
-      { path: 'claude-ends', run: 2 },
       { path: 'claude-rests', run: 1 },
       { path: 'codex-ends', run: 2 },
       { path: 'codex-rests', run: 1 },

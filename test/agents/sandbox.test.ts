@@ -99,8 +99,16 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     await once(localServer, 'listening');
     await writeResource(service.api, 'vm-profile', 'limited', { processes: 300 });
     await writeResource(service.api, 'pool', 'default', { vmProfile: 'limited' });
-    shared = await service.workspace({ 'README.md': '# Demo\n', 'write.sh': tryToWrite });
+    const variables = { TEAM: 'muster', NPM_TOKEN: { fromRunner: 'TEAM_NPM_TOKEN' }, CANARY: canary };
+    const allowHosts = [`127.0.0.1:${localPort()}`];
+    shared = await service.workspace(
+      { 'write.sh': tryToWrite, 'find.sh': findSecrets, 'canary.txt': canary, 'fork.sh': fork },
+      await environment({ variables, allowHosts }),
+    );
     neighbour = await startNeighbour(shared.agents);
+    // Encoded, so that the list of secrets is not found itself.
+    const wanted = Buffer.from([canary, ...Object.values(secrets())].join('\n')).toString('base64');
+    shared.remote.commit('main', { wanted });
   });
   afterAll(async () => {
     localServer?.close();
@@ -148,22 +156,17 @@ done; true`;
   const fork = 'for n in $(seq 400); do sleep 60 & done; echo "all of them"; kill $(jobs -p)';
   const isNotAboutLimit = (warning: string): boolean => !warning.includes('processes: 300');
 
-  describe.concurrent.each(backends)('$title', ({ model }) => {
-    it('gets its environment, finds no key anywhere, reaches only the servers that are allowed, and is held by the limits of its pool', async () => {
-      // Encoded, so that the list of secrets is not found itself.
-      const wanted = Buffer.from([canary, ...Object.values(secrets())].join('\n')).toString('base64');
-      const variables = { TEAM: 'muster', NPM_TOKEN: { fromRunner: 'TEAM_NPM_TOKEN' }, CANARY: canary };
-      const allowHosts = [`127.0.0.1:${localPort()}`];
-      const { agents } = await service.workspace(
-        { 'find.sh': findSecrets, wanted, 'canary.txt': canary, 'fork.sh': fork },
-        await environment({ variables, allowHosts }),
-      );
+  // Not concurrently: each compares the branches of the shared repository before and after.
+  describe.each(backends)('$title', ({ model, provider }) => {
+    it('gets its environment, finds no key anywhere, writes only to its workspace and home, sees no other agent, data or process, reaches only the servers that are allowed, pushes only its own branch, and is held by the limits of its pool', async () => {
+      const { agents, remote } = shared;
+      const refs = () => linesOf(remote.git('for-each-ref', '--format=%(objectname) %(refname)'));
+      const before = refs();
       const url = `http://127.0.0.1:${localPort()}/`;
-      const { name, printed } = await visit(
+      const { name, status, printed } = await visit(
         agents,
         model,
         [
-          'pwd',
           'bash find.sh',
           'echo "$TEAM $NPM_TOKEN"',
           `curl -sS ${url}`,
@@ -173,12 +176,29 @@ done; true`;
           'curl -sS http://example.com/ 2>&1',
           'curl -sS https://example.com/ 2>&1',
         ],
+        [
+          'pwd; echo "$HOME"; echo "$GIT_CONFIG_GLOBAL"',
+          'sh write.sh',
+          `cat ${neighbour.secretFile} 2>&1; ls -a ${dirname(neighbour.secretFile)} 2>&1`,
+          `ls ${data()}; cat ${data()}/admin.key 2>&1; ls ${data()}/agents ${data()}/runs`,
+          'git add mine && git commit -qm mine',
+          'git push origin HEAD:main 2>&1',
+          `git push --force origin HEAD:${neighbour.branch} 2>&1`,
+          `git push origin :${neighbour.branch} 2>&1`,
+          'git push origin HEAD:refs/tags/v1 2>&1',
+          'git push 2>&1',
+        ],
+        // Separately: the script is an argument of its own shell.
+        [`cat /proc/[0-9]*/cmdline | tr '\\0' ' '`],
         ['sh fork.sh 2>&1'],
       );
-      const [folder = '', found, given, plain, tunnelled, direct, other, outside, outsideTunnelled, forked] =
-        printed;
+      const [found, given, plain, tunnelled, direct, other, outside, outsideTunnelled, ...more] = printed;
+      const [own, written, ofNeighbour = '', ofData, , ...pushes] = more;
+      const [processes = '', forked = ''] = printed.slice(-2);
+      const [folder = '', home = '', gitConfig = ''] = linesOf(own);
+
       // The search finds the canary in every place.
-      const places = ['environment', '/proc/environ', '/proc/cmdline', `${folder.trim()}/canary.txt`];
+      const places = ['environment', '/proc/environ', '/proc/cmdline', `${folder}/canary.txt`];
       expect(linesOf(found)).toEqual(expect.arrayContaining(places.map((place) => `${place}:${canary}`)));
       expect(linesOf(found).filter((line) => !line.endsWith(`:${canary}`))).toEqual([]);
       expect(given).toContain(`muster ${teamToken}`);
@@ -196,44 +216,6 @@ done; true`;
         expect.stringContaining(`127.0.0.1:${port}`),
         expect.stringContaining('example.com:80'),
       ]);
-
-      // Where the system can't enforce the limit, the agent is warned instead.
-      const isWarned = warnings.some((text) => /processes: 300 is not/.test(text));
-      expect(/Cannot fork/.test(forked ?? '')).toBe(!isWarned);
-      const reached = warnings.filter((text) => /reached its limit processes: 300\./.test(text));
-      expect(reached).toHaveLength(isWarned ? 0 : 1);
-      expect(/all of them/.test(forked ?? '')).toBe(isWarned);
-    });
-  });
-
-  // Not concurrently: each compares the branches of the shared repository before and after.
-  describe.each(backends)('$title', ({ model, provider }) => {
-    it('writes only to its workspace and home, sees no other agent, data or process, reaches no host, and pushes only its own branch', async () => {
-      const { agents, remote } = shared;
-      const refs = () => linesOf(remote.git('for-each-ref', '--format=%(objectname) %(refname)'));
-      const before = refs();
-      const { name, status, printed } = await visit(
-        agents,
-        model,
-        [
-          'pwd; echo "$HOME"; echo "$GIT_CONFIG_GLOBAL"',
-          'sh write.sh',
-          `cat ${neighbour.secretFile} 2>&1; ls -a ${dirname(neighbour.secretFile)} 2>&1`,
-          `ls ${data()}; cat ${data()}/admin.key 2>&1; ls ${data()}/agents ${data()}/runs`,
-          'curl -sS http://registry.example.com/ 2>&1',
-          'git add mine && git commit -qm mine',
-          'git push origin HEAD:main 2>&1',
-          `git push --force origin HEAD:${neighbour.branch} 2>&1`,
-          `git push origin :${neighbour.branch} 2>&1`,
-          'git push origin HEAD:refs/tags/v1 2>&1',
-          'git push 2>&1',
-        ],
-        // Separately: the script is an argument of its own shell.
-        [`cat /proc/[0-9]*/cmdline | tr '\\0' ' '`],
-      );
-      const [own, written, ofNeighbour = '', ofData, connection, , ...pushes] = printed;
-      const processes = printed.at(-1) ?? '';
-      const [folder = '', home = '', gitConfig = ''] = linesOf(own);
 
       const lines = linesOf(written);
       expect(lines.filter((line) => line.startsWith('wrote'))).toEqual([
@@ -263,11 +245,6 @@ done; true`;
       expect(processes).not.toContain('muster.js');
       expect(processes).not.toContain(dirname(neighbour.secretFile));
 
-      const refused = 'refused a connection to registry.example.com:80';
-      expect(connection).toContain(refused);
-      const warnings = await agents.warnings(name);
-      expect(warnings.filter(isNotAboutLimit)).toEqual([expect.stringContaining(refused)]);
-
       const [toMain, toNeighbour, deletion, tag] = pushes;
       for (const refusal of [toMain, toNeighbour, tag]) {
         expect(refusal).toContain('rejected');
@@ -277,6 +254,13 @@ done; true`;
       const after = refs();
       expect(after.filter((ref) => !ref.endsWith(status.branch))).toEqual(before);
       expect(after).toHaveLength(before.length + 1);
+
+      // Where the system can't enforce the limit, the agent is warned instead.
+      const isWarned = warnings.some((text) => /processes: 300 is not/.test(text));
+      expect(/Cannot fork/.test(forked)).toBe(!isWarned);
+      const reached = warnings.filter((text) => /reached its limit processes: 300\./.test(text));
+      expect(reached).toHaveLength(isWarned ? 0 : 1);
+      expect(/all of them/.test(forked)).toBe(isWarned);
     });
 
     it('sends its key to the provider in one header, and the token of no run', () => {
@@ -308,6 +292,16 @@ done; true`;
       });
     },
   );
+
+  it('an agent without an environment reaches no host', async () => {
+    const agents = await service.emptyWorkspace();
+    await agents.spawn('alone', { description: '!run curl -sS http://registry.example.com/ 2>&1' });
+    await agents.wait('alone');
+    const refused = 'refused a connection to registry.example.com:80';
+    expect((await agents.texts('alone', 'TOOL_RESULT')).join()).toContain(refused);
+    const warnings = await agents.warnings('alone');
+    expect(warnings.filter(isNotAboutLimit)).toEqual([expect.stringContaining(refused)]);
+  });
 
   it('an environment is set up once', async () => {
     const setup = ['echo "hello from the setup of $TEAM"', 'echo ran >> "$HOME/setup"'];

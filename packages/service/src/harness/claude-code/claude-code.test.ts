@@ -73,22 +73,20 @@ claude('Claude Code', () => {
   beforeEach(makeFolders);
   afterEach(removeFolders);
 
-  it.each([true, false])("reads the repository's own settings when projectSettings is %s", async (isOn) => {
-    await writeFiles(join(folder, 'workspace'), claudeProject);
-    const marker = stub.script([projectTool, { say: 'Read.' }]);
-    const { session } = await open({ workspace: { document: { projectSettings: isOn } } as never });
-    expect(await session.deliver(marker)).toMatchObject({ type: 'done' });
-    expect(seenIn(stub.requestsOf(marker), claudeCanaries)).toEqual(isOn ? claudeCanaries : []);
-  });
-
-  it('stores a session in the files that it names, resumes it with new settings, and can be killed', async () => {
+  it('stores a session in the files that it names, is interrupted during a command, which is killed, resumes with new settings, and is interrupted while the model is silent', async () => {
     const first = await open({ fastMode: true });
     const fast = stub.script([{ say: 'I keep it.' }]);
     await first.session.deliver(`My word is HERON. ${fast}`);
-    await first.session.close();
     expect(first.actions).toEqual(['Starting Claude Code']);
-    expect(processes.alive()).toEqual([]);
     expect(stub.requestsOf(fast)[0]?.body.speed).toBe('fast');
+    const turn = first.session.deliver(stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }]));
+    await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
+    first.session.interrupt();
+    expect(await turn).toEqual({ type: 'interrupted', response: '' });
+    await vi.waitUntil(() => !runs('tail -f'), { timeout: 20_000 });
+    expect(await first.session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
+    await first.session.close();
+    expect(processes.alive()).toEqual([]);
 
     const [session = ''] = first.refs;
     const projects = readdirSync(join(folder, 'home', '.claude', 'projects'));
@@ -102,7 +100,10 @@ claude('Claude Code', () => {
       { session, model: 'claude-opus-5-5', reasoningEffort: 'low', fastMode: false },
       { instructions: 'You are Grace.' },
     );
-    expect(await second.session.deliver(`What was my word? ${marker}`)).toMatchObject({ response: 'HERON' });
+    expect(await second.session.deliver(`What was my word? ${marker}`)).toMatchObject({
+      type: 'done',
+      response: 'HERON',
+    });
     expect(second.refs).toEqual([session]);
     const [request] = stub.requestsOf(marker);
     expect(JSON.stringify(request?.body.messages)).toContain('My word is HERON.');
@@ -111,11 +112,11 @@ claude('Claude Code', () => {
     expect(request?.body).toMatchObject({ model: 'claude-opus-5-5', output_config: { effort: 'low' } });
     expect(request?.body.speed).toBeUndefined();
 
-    const turn = second.session.deliver(stub.script([{ shell: 'tail -f /dev/null' }]));
-    await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
-    await second.session.kill();
-    expect(processes.alive()).toEqual([]);
-    expect(await turn).toMatchObject({ type: 'interrupted' });
+    const silent = stub.script([{ shell: 'true' }, { stall: true }]);
+    const silentTurn = second.session.deliver(silent);
+    await vi.waitUntil(() => stub.requestsOf(silent).length === 2, { timeout: 20_000 });
+    second.session.interrupt();
+    expect(await silentTurn).toEqual({ type: 'interrupted', response: '' });
   });
 
   it('resolves opus, sonnet and haiku to the models that the gateway allows', async () => {
@@ -152,29 +153,6 @@ claude('Claude Code', () => {
     expect(await session.deliver('Go on')).toMatchObject({ type: 'failed', code: 'SESSION_NOT_OPENED' });
   });
 
-  it('is interrupted during a command, which is killed, and while the model is silent', async () => {
-    const marker = stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }]);
-    const { session, refs } = await open();
-    const turn = session.deliver(marker);
-    await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
-    session.interrupt();
-    expect(await turn).toEqual({ type: 'interrupted', response: '' });
-    await vi.waitUntil(() => !runs('tail -f'), { timeout: 20_000 });
-    expect(await session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
-    await session.close();
-    expect(processes.alive()).toEqual([]);
-
-    const next = await open({ session: refs[0] ?? '' });
-    const after = stub.script([{ say: 'On I go.' }]);
-    expect(await next.session.deliver(after)).toMatchObject({ type: 'done', response: 'On I go.' });
-
-    const silent = stub.script([{ shell: 'true' }, { stall: true }]);
-    const silentTurn = next.session.deliver(silent);
-    await vi.waitUntil(() => stub.requestsOf(silent).length === 2, { timeout: 20_000 });
-    next.session.interrupt();
-    expect(await silentTurn).toEqual({ type: 'interrupted', response: '' });
-  });
-
   it('is interrupted before the turn has started', async () => {
     const { session, items } = await open();
     const turn = session.deliver(stub.script([{ shell: 'touch begun' }, { say: 'Too late.' }]));
@@ -204,12 +182,24 @@ claude('Claude Code', () => {
       output: [1, 2],
     },
   ])(
-    'returns structured output of type $schema.type, and asks for $model as $wire and no other model',
+    "returns structured output of type $schema.type, asks for $model as $wire and no other model, does not read the repository's own settings when projectSettings is false, and can be killed",
     async ({ model, wire, schema, sent, output }) => {
-      const marker = stub.script([{ shell: 'true' }, { output: sent }]);
-      const { session } = await open({ model, outputSchema: JSON.stringify(schema) });
+      await writeFiles(join(folder, 'workspace'), claudeProject);
+      const marker = stub.script([projectTool, { output: sent }]);
+      const { session } = await open({
+        model,
+        outputSchema: JSON.stringify(schema),
+        workspace: { document: { projectSettings: false } } as never,
+      });
       expect(await session.deliver(marker)).toMatchObject({ type: 'done', structuredOutput: output });
       expect(new Set(stub.requestsOf(marker).map(({ body }) => body.model))).toEqual(new Set([wire]));
+      expect(seenIn(stub.requestsOf(marker), claudeCanaries)).toEqual([]);
+
+      const turn = session.deliver(stub.script([{ shell: 'tail -f /dev/null' }]));
+      await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
+      await session.kill();
+      expect(processes.alive()).toEqual([]);
+      expect(await turn).toMatchObject({ type: 'interrupted' });
     },
   );
 

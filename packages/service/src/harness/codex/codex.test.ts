@@ -84,16 +84,7 @@ codex('Codex', () => {
   beforeEach(makeFolders);
   afterEach(removeFolders);
 
-  it.each([true, false])("reads the repository's own settings when projectSettings is %s", async (isOn) => {
-    await writeFiles(workspace, codexProject);
-    execFileSync('git', ['init', '--quiet'], { cwd: workspace });
-    const marker = stub.script([projectTool, { say: 'Read.' }]);
-    const { session } = await open({ workspace: { document: { projectSettings: isOn } } as never });
-    expect(await session.deliver(marker)).toMatchObject({ type: 'done' });
-    expect(seenIn(stub.requestsOf(marker), codexCanaries)).toEqual(isOn ? codexCanaries : []);
-  });
-
-  it('resumes a thread in a new process, with the settings of the new run', async () => {
+  it('resumes a thread in a new process with the settings of the new run, and on another machine from the files that it names', async () => {
     const first = await open({ serviceTier: 'fast' });
     const fast = stub.script([{ say: 'I keep it.' }]);
     await first.session.deliver(`My word is HERON. ${fast}`);
@@ -120,6 +111,26 @@ codex('Codex', () => {
     expect(timesInstructed(request, 'You are Grace.')).toBe(1);
     expect(request?.body).toMatchObject({ model: 'gpt-5.4', reasoning: { effort: 'low' } });
     expect(request?.body.service_tier).toBeUndefined();
+    expect(await second.session.deliver(stub.script([{ shell: 'true' }, { say: 'Ran.' }]))).toMatchObject({
+      response: 'Ran.',
+    });
+    await second.session.close();
+
+    const files = filesLike(home, sessionFiles(first.ref));
+    expect(files).toHaveLength(1);
+    const old = home;
+    home = join(folder, 'other-home');
+    workspace = join(folder, 'other-workspace');
+    await mkdir(workspace);
+    for (const file of files) {
+      await mkdir(join(home, dirname(file)), { recursive: true });
+      await cp(join(old, file), join(home, file));
+    }
+    const third = await open({ session: first.ref });
+    const moved = stub.script([{ shell: 'pwd' }, { say: 'HERON' }]);
+    expect(await third.session.deliver(moved)).toMatchObject({ type: 'done', response: 'HERON' });
+    expect(ofType(third.items, 'TOOL_RESULT')[0]?.text).toBe(`${workspace}\n`);
+    expect(JSON.stringify(stub.requestsOf(moved)[0]?.body.input)).toContain('My word is HERON.');
   });
 
   it('continues with a model of the other kind, new instructions and another tier', async () => {
@@ -158,30 +169,6 @@ codex('Codex', () => {
     expect(await timesToldIn('You are Ada.', [{ say: 'Yes.' }])).toBe(1);
     expect(await timesToldIn('You are Grace.', [{ stall: true }])).toBe(1);
     expect(await timesToldIn('You are Ada.', [{ say: 'Again.' }])).toBe(2);
-  });
-
-  it('resumes a thread on another machine from the files that it names', async () => {
-    const first = await open();
-    await first.session.deliver(
-      `My word is HERON. ${stub.script([{ shell: 'true' }, { say: 'I keep it.' }])}`,
-    );
-    await first.session.close();
-    const files = filesLike(home, sessionFiles(first.ref));
-    expect(files).toHaveLength(1);
-
-    const old = home;
-    home = join(folder, 'other-home');
-    workspace = join(folder, 'other-workspace');
-    await mkdir(workspace);
-    for (const file of files) {
-      await mkdir(join(home, dirname(file)), { recursive: true });
-      await cp(join(old, file), join(home, file));
-    }
-    const second = await open({ session: first.ref });
-    const marker = stub.script([{ shell: 'pwd' }, { say: 'HERON' }]);
-    expect(await second.session.deliver(marker)).toMatchObject({ type: 'done', response: 'HERON' });
-    expect(ofType(second.items, 'TOOL_RESULT')[0]?.text).toBe(`${workspace}\n`);
-    expect(JSON.stringify(stub.requestsOf(marker)[0]?.body.input)).toContain('My word is HERON.');
   });
 
   it('names no files for an invalid session id', () => {
@@ -234,7 +221,9 @@ codex('Codex', () => {
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
   });
 
-  it('returns structured output with a schema that the provider enforces', async () => {
+  it("returns structured output with a schema that the provider enforces, does not read the repository's own settings when projectSettings is false, and leaves no process when it is killed", async () => {
+    await writeFiles(workspace, codexProject);
+    execFileSync('git', ['init', '--quiet'], { cwd: workspace });
     const schema = {
       type: 'object',
       properties: { sum: { type: 'integer' }, note: { type: ['string', 'null'] } },
@@ -242,13 +231,23 @@ codex('Codex', () => {
       additionalProperties: false,
     };
     const dialect = { $schema: 'https://json-schema.org/draft/2020-12/schema' };
-    const { session } = await open({ outputSchema: JSON.stringify({ ...dialect, ...schema }) });
-    const marker = stub.script([{ output: { sum: 3, note: null } }]);
+    const { session } = await open({
+      outputSchema: JSON.stringify({ ...dialect, ...schema }),
+      workspace: { document: { projectSettings: false } } as never,
+    });
+    const marker = stub.script([projectTool, { output: { sum: 3, note: null } }]);
     expect(await session.deliver(marker)).toMatchObject({
       type: 'done',
       structuredOutput: { sum: 3, note: null },
     });
     expect(stub.requestsOf(marker)[0]?.body.text).toMatchObject({ format: { strict: true, schema } });
+    expect(seenIn(stub.requestsOf(marker), codexCanaries)).toEqual([]);
+
+    const turn = session.deliver(stub.script([{ shell: 'touch started; tail -f /dev/null' }]));
+    await vi.waitUntil(() => existsSync(join(workspace, 'started')), { timeout: 20_000 });
+    await session.kill();
+    expect(processes.alive()).toEqual([]);
+    expect(await turn).toMatchObject({ type: 'interrupted' });
   });
 
   it('returns structured output with a schema in its instructions', async () => {
@@ -275,16 +274,6 @@ codex('Codex', () => {
       const said = ofType(items, 'WARNING').map(({ text }) => text);
       expect(said.filter((text) => text?.includes('was compacted'))).toHaveLength(1);
     }
-  });
-
-  it('leaves no process when it is killed', async () => {
-    const marker = stub.script([{ shell: 'touch started; tail -f /dev/null' }]);
-    const { session } = await open();
-    const turn = session.deliver(marker);
-    await vi.waitUntil(() => existsSync(join(workspace, 'started')), { timeout: 20_000 });
-    await session.kill();
-    expect(processes.alive()).toEqual([]);
-    expect(await turn).toMatchObject({ type: 'interrupted' });
   });
 
   it('reports the error output of a program that can not run, and invalid messages', async () => {
