@@ -1,9 +1,13 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { pipeline } from 'node:stream/promises';
+import { createGzip, gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll } from 'vitest';
+import { readArchive } from '../../packages/service/src/cli/archive.ts';
+import { exportStore } from '../../packages/service/src/store/archive/export-store.ts';
+import { importStore } from '../../packages/service/src/store/archive/import-store.ts';
 import { Node, type NodeOptions } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
 import { emptyDatabase } from '../support/database.ts';
@@ -22,6 +26,21 @@ export function muster(args: readonly string[], env: NodeJS.ProcessEnv): Promise
       resolve({ code: child.exitCode ?? -1, stdout, stderr }),
     );
   });
+}
+
+/** What `muster export` does with a database, without a process. */
+export async function exportDatabase(connectionString: string, file: string): Promise<string> {
+  await pipeline(
+    exportStore({ connectionString }, () => {}),
+    createGzip(),
+    createWriteStream(file),
+  );
+  return file;
+}
+
+/** What `muster import` does with a database, without a process. */
+export async function importDatabase(file: string, connectionString: string): Promise<void> {
+  await importStore({ connectionString }, readArchive(file, new AbortController().signal));
 }
 
 /** Files, databases and nodes that are removed after the tests of a file. */
@@ -46,6 +65,13 @@ export class Places {
   async database(): Promise<string> {
     const { url, drop } = await emptyDatabase();
     this.#cleanUps.push(drop);
+    return url;
+  }
+
+  /** A new database with the rows of an archive. */
+  async importedDatabase(archive: string): Promise<string> {
+    const url = await this.database();
+    await importDatabase(archive, url);
     return url;
   }
 

@@ -3,7 +3,7 @@ import type { Node } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
 import { Agents } from '../support/agents.ts';
 import { until } from '../support/async.ts';
-import { muster, Places } from './archives.ts';
+import { exportDatabase, Places } from './archives.ts';
 
 const places = new Places();
 
@@ -21,12 +21,10 @@ test('a run that was live during the export is lost, and its agent continues aft
     () => s.phase('a'),
     (phase) => phase === 'RUNNING/WORKING',
   );
-  const file = places.path('live.gz');
-  expect(await muster(['export', '-f', file], old.server.env)).toMatchObject({ code: 0 });
+  const file = await exportDatabase(await old.databaseUrl(), places.path('live.gz'));
   await old.kill();
 
-  const url = await places.database();
-  expect(await muster(['import', '-f', file], places.env(url))).toMatchObject({ code: 0 });
+  const url = await places.importedDatabase(file);
   const next = await start(url, 50);
   const there = new Agents(next.api.as(old.key), 'default');
   expect(await there.wait('a')).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', phaseReason: 'RESTING' });

@@ -4,14 +4,21 @@ import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 
 import { join } from 'node:path';
 import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
-import { readArchive } from '../../packages/service/src/cli/archive.ts';
 import { ArchiveError } from '../../packages/service/src/store/archive/archive-format.ts';
-import { importStore } from '../../packages/service/src/store/archive/import-store.ts';
 import type { Node } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
 import { until } from '../support/async.ts';
 import { program } from '../support/server.ts';
-import { type CommandResult, dump, linesOf, muster, Places, pack } from './archives.ts';
+import {
+  type CommandResult,
+  dump,
+  exportDatabase,
+  importDatabase,
+  linesOf,
+  muster,
+  Places,
+  pack,
+} from './archives.ts';
 
 /** What is refused with which message, and that the database stays empty. */
 const places = new Places();
@@ -22,27 +29,22 @@ let empty: string;
 
 beforeAll(async () => {
   node = await places.node({ runner: false });
-  file = places.path('whole.gz');
-  expect(await muster(['export', '-f', file], node.server.env)).toMatchObject({ code: 0 });
+  file = await exportDatabase(await node.databaseUrl(), places.path('whole.gz'));
   lines = linesOf(file);
   empty = await places.database();
 });
 
-const imported = (archive: string, url = empty): Promise<CommandResult> =>
-  muster(['import', '-f', archive], places.env(url));
+const imported = (archive: string): Promise<CommandResult> =>
+  muster(['import', '-f', archive], places.env(empty));
 
-/** A new database with the rows of an archive. */
-async function importedDatabase(archive: string): Promise<string> {
-  const url = await places.database();
-  await importStore({ connectionString: url }, readArchive(archive, new AbortController().signal));
-  return url;
+async function expectError(archive: string, words: string, url: string): Promise<void> {
+  const error: unknown = await importDatabase(archive, url).catch((thrown) => thrown);
+  expect(error).toBeInstanceOf(ArchiveError);
+  expect((error as ArchiveError).message).toContain(words);
 }
 
 async function expectRefused(archive: string, words: string): Promise<void> {
-  const bytes = readArchive(archive, new AbortController().signal);
-  const error: unknown = await importStore({ connectionString: empty }, bytes).catch((thrown) => thrown);
-  expect(error).toBeInstanceOf(ArchiveError);
-  expect((error as ArchiveError).message).toContain(words);
+  await expectError(archive, words, empty);
   await expectEmpty();
 }
 
@@ -147,12 +149,9 @@ test('an archive of a newer version, and other files, are refused', async () => 
 });
 
 test('a database that is not empty is refused', async () => {
-  const used = await importedDatabase(file);
+  const used = await places.importedDatabase(file);
   const before = await dump(used);
-  expect(await imported(file, used)).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('The store is not empty (there are rows in tenants, keys, resources'),
-  });
+  await expectError(file, 'The store is not empty (there are rows in tenants, keys, resources', used);
   expect(await dump(used)).toEqual(before);
 });
 
@@ -163,7 +162,7 @@ test('an older archive is imported into the columns that it has', async () => {
       .filter((line) => !/^\{"table":"(checkpoints|checkpoint_parts|diffs)"/.test(line))
       .map((line) => line.replace(',"checkpoints":0,"checkpoint_parts":0,"diffs":0', '')),
   ]);
-  const url = await importedDatabase(older);
+  const url = await places.importedDatabase(older);
   expect(await dump(url)).toEqual(await dump(await node.databaseUrl()));
   expect(await lookInto(url, (store) => store.violations())).toEqual([]);
 });
@@ -210,7 +209,7 @@ test('an archive can be piped', async () => {
 });
 
 test('Ctrl-C leaves no file and an empty database', async () => {
-  const url = await importedDatabase(file);
+  const url = await places.importedDatabase(file);
   const target = places.path('interrupted.gz');
   for (const args of [
     ['export', '-f', target],

@@ -23,8 +23,7 @@ test('an export under load is a consistent snapshot with everything that was ack
     expect(load.acknowledged, 'writes continued').toBeGreaterThan(before);
     await load.close();
 
-    const url = await places.database();
-    expect(await muster(['import', '-f', file], places.env(url))).toMatchObject({ code: 0 });
+    const url = await places.importedDatabase(file);
     await lookInto(url, async (store) => {
       expect(await store.violations()).toEqual([]);
       expect(await store.missing('follow_ups', 'id', followUps)).toEqual([]);

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { archivedTables } from '../../packages/service/src/store/archive/archive-format.ts';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { agentRowId as id, insertAgentRow } from '../support/database.ts';
-import { dump, linesOf, muster, Places, pack } from './archives.ts';
+import { dump, exportDatabase, linesOf, Places, pack } from './archives.ts';
 
 /** Values that callers can't write today, inserted by SQL: an export must keep them too. */
 const places = new Places();
@@ -115,10 +115,7 @@ test('every value is the same after an import, including the spaces in JSON', {
   const large = Buffer.alloc(limits.checkpointPartBytes, randomBytes(4096));
   await insertCheckpoint(id(900), large, 4);
 
-  const file = places.path('odd.gz');
-  expect(await muster(['export', '-f', file], places.env(url))).toMatchObject({ code: 0, stderr: '' });
-  const other = await places.database();
-  expect(await muster(['import', '-f', file], places.env(other))).toMatchObject({ code: 0 });
+  const other = await places.importedDatabase(await exportDatabase(url, places.path('odd.gz')));
   expect(await dump(other)).toEqual(await dump(url));
   await client.query('DELETE FROM checkpoints WHERE agent = $1', [id(900)]);
 
@@ -129,8 +126,7 @@ test('every value is the same after an import, including the spaces in JSON', {
 });
 
 test('sessions of an older archive become checkpoints with the same bytes', async () => {
-  const file = places.path('new.gz');
-  expect(await muster(['export', '-f', file], places.env(url))).toMatchObject({ code: 0 });
+  const file = await exportDatabase(url, places.path('new.gz'));
   const archives = [Buffer.from([0, 255, 10]), randomBytes(limits.checkpointPartBytes + 1), Buffer.alloc(0)];
   const agents = [id(700), id(800), id(900)];
   const sessions = archives.map((archive, at) =>
@@ -148,8 +144,7 @@ test('sessions of an older archive become checkpoints with the same bytes', asyn
     ...rest.slice(at('diffs'), -1),
     JSON.stringify({ ...end, rows: { ...rows, sessions: sessions.length } }),
   ]);
-  const other = await places.database();
-  expect(await muster(['import', '-f', older], places.env(other))).toMatchObject({ code: 0 });
+  const other = await places.importedDatabase(older);
   const there = await connected(other);
   const loaded = await there.query(
     `SELECT c.agent, c.run, c.final, c.parts, c.bytes, c.completed_at = a.checkpoint_at AS "isDated",
@@ -173,11 +168,8 @@ test('sessions of an older archive become checkpoints with the same bytes', asyn
 });
 
 test('a server with other settings writes the same archive', async () => {
-  const strange = await places.database();
+  const strange = await places.importedDatabase(await exportDatabase(url, places.path('odd.gz')));
   const name = new URL(strange).pathname.slice(1);
-  const file = places.path('odd.gz');
-  expect(await muster(['export', '-f', file], places.env(url))).toMatchObject({ code: 0 });
-  expect(await muster(['import', '-f', file], places.env(strange))).toMatchObject({ code: 0 });
   for (const habit of [
     "DateStyle = 'German, DMY'",
     "TimeZone = 'Asia/Kathmandu'",
@@ -187,9 +179,6 @@ test('a server with other settings writes the same archive', async () => {
   ]) {
     await client.query(`ALTER DATABASE ${name} SET ${habit}`);
   }
-  const again = places.path('again.gz');
-  expect(await muster(['export', '-f', again], places.env(strange))).toMatchObject({ code: 0 });
-  const third = await places.database();
-  expect(await muster(['import', '-f', again], places.env(third))).toMatchObject({ code: 0 });
+  const third = await places.importedDatabase(await exportDatabase(strange, places.path('again.gz')));
   expect(await dump(third)).toEqual(await dump(url));
 });

@@ -68,7 +68,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/runner/checkpoint/restorer.ts`,
     find: 'if (!isFresh && (hasNoFiles || (await this.#hasSession()))) return true;',
     replace: '',
-    suites: ['test/agents/crash.test.ts'],
+    suites: ['test/agents/moving.test.ts'],
   },
   {
     name: "a live runner's name is given to another token",
