@@ -24,15 +24,13 @@ const figures = {
 
 const deep = Object.fromEntries(Object.entries(figures).map(([name, figure]) => [name, String(figure)]));
 const suites = [
-  ...[
-    'test/simulation',
-    'test/model',
-    'test/fuzz',
-    'test/hostile',
-    'test/crash',
-    'test/tenancy',
-    'test/canary',
-  ],
+  'test/simulation',
+  'test/model',
+  'test/fuzz',
+  'test/hostile',
+  'test/crash',
+  'test/tenancy',
+  'test/canary',
   'test/conformance/load-limits.test.ts',
 ];
 const { status } = spawnSync(

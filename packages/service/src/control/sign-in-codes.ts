@@ -19,6 +19,8 @@ const minuteMs = 60_000;
 export class SignInCodes {
   /** In the order in which they were made. */
   readonly #open = new Map<string, Open>();
+  /** The same, by the key that asked. */
+  readonly #ofKeys = new Map<string, Set<string>>();
   readonly #nowMs: () => number;
 
   constructor(nowMs: () => number = Date.now) {
@@ -30,7 +32,9 @@ export class SignInCodes {
     this.#makeRoom(keyId, nowMs);
     const code = randomBytes(codeBytes).toString('base64url');
     const untilMs = nowMs + minutes * minuteMs;
-    this.#open.set(nameOf(code), { keyId, untilMs });
+    const name = nameOf(code);
+    this.#open.set(name, { keyId, untilMs });
+    this.#ofKeys.set(keyId, (this.#ofKeys.get(keyId) ?? new Set()).add(name));
     return { code, expiresAt: new Date(untilMs).toISOString() };
   }
 
@@ -43,21 +47,32 @@ export class SignInCodes {
   /** The id of the key that asked for the code, once; null for one that was used, has expired, or never was. */
   take(code: string): string | null {
     const keyId = this.peek(code);
-    this.#open.delete(nameOf(code));
+    this.#forget(nameOf(code));
     return keyId;
   }
 
   /** The expired ones go, and the oldest of a key, or of all, that has too many. */
   #makeRoom(keyId: string, nowMs: number): void {
-    const ofKey: string[] = [];
-    for (const [name, open] of this.#open) {
-      if (open.untilMs <= nowMs) this.#open.delete(name);
-      else if (open.keyId === keyId) ofKey.push(name);
-    }
-    const surplus = Math.max(0, ofKey.length - limits.signInCodesPerKey + 1);
-    for (const name of ofKey.slice(0, surplus)) this.#open.delete(name);
+    const ofKey = this.#ofKeys.get(keyId) ?? new Set();
+    this.#forgetExpired(ofKey, nowMs);
+    const [oldestOfKey] = ofKey;
+    if (oldestOfKey !== undefined && ofKey.size >= limits.signInCodesPerKey) this.#forget(oldestOfKey);
+    if (this.#open.size < limits.signInCodesPerNode) return;
+    this.#forgetExpired(this.#open.keys(), nowMs);
     const [oldest] = this.#open.keys();
-    if (oldest !== undefined && this.#open.size >= limits.signInCodesPerNode) this.#open.delete(oldest);
+    if (oldest !== undefined && this.#open.size >= limits.signInCodesPerNode) this.#forget(oldest);
+  }
+
+  #forgetExpired(names: Iterable<string>, nowMs: number): void {
+    for (const name of names) if ((this.#open.get(name)?.untilMs ?? 0) <= nowMs) this.#forget(name);
+  }
+
+  #forget(name: string): void {
+    const keyId = this.#open.get(name)?.keyId ?? '';
+    this.#open.delete(name);
+    const ofKey = this.#ofKeys.get(keyId);
+    ofKey?.delete(name);
+    if (ofKey?.size === 0) this.#ofKeys.delete(keyId);
   }
 }
 
