@@ -260,21 +260,21 @@ describeInBrowser('filters, keys and order of the agent list', () => {
     await visitor.leave();
   });
 
-  test('of thousands of agents only a few rows are rendered, and all can be reached', async () => {
-    await copies(2_000);
+  test('of a thousand agents only a few rows are rendered, and all can be reached', async () => {
+    await copies(1_000);
     const visitor = await arrive();
     const { page } = visitor;
-    await page.getByText('2,001 of 2,001').waitFor();
-    await page.getByRole('heading', { name: 'Waiting 2,001' }).waitFor();
+    await page.getByText('1,001 of 1,001').waitFor();
+    await page.getByRole('heading', { name: 'Waiting 1,001' }).waitFor();
     await expect.poll(() => links(page).count()).toBeLessThan(60);
     const [first] = await page.getByRole('listitem').all();
-    await expect.poll(() => first?.getAttribute('aria-setsize')).toBe('2001');
+    await expect.poll(() => first?.getAttribute('aria-setsize')).toBe('1001');
     await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
-    await page.getByRole('link', { name: 'copy-02000' }).waitFor();
+    await page.getByRole('link', { name: 'copy-01000' }).waitFor();
     await page.getByRole('link', { name: 'Show 30 days' }).waitFor();
     await page.keyboard.press('/');
-    await page.keyboard.type('copy-01250');
-    await expect.poll(() => names(page)).toEqual(['copy-01250']);
+    await page.keyboard.type('copy-00650');
+    await expect.poll(() => names(page)).toEqual(['copy-00650']);
     await visitor.leave();
   });
 });

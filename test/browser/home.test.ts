@@ -126,7 +126,7 @@ describeInBrowser('the home page', () => {
     await expect.poll(() => page.title()).toBe('(2) Muster');
     await page.getByRole('searchbox').fill('nobody has this');
     await page.getByRole('heading', { name: 'No matching agents' }).waitFor();
-    expect(await visitor.accessibilityProblems()).toEqual([]);
+    expect(await visitor.accessibilityProblems(page.getByRole('main'))).toEqual([]);
     await visitor.leave();
   });
 

@@ -141,7 +141,7 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await page.getByLabel('light').check();
     await page.emulateMedia({ colorScheme: 'dark' });
     await expect.poll(() => ground()).toBe(light);
-    expect(await visitor.accessibilityProblems()).toEqual([]);
+    expect(await visitor.accessibilityProblems(page.getByRole('banner'))).toEqual([]);
     await page.getByLabel('auto').check();
     await expect.poll(() => ground()).toBe(dark);
     await visitor.leave();
@@ -155,7 +155,7 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await account(page).tap();
     await page.getByRole('button', { name: 'Sign out' }).waitFor();
     await visitor.expectNoSidewaysScroll();
-    expect(await visitor.accessibilityProblems()).toEqual([]);
+    expect(await visitor.accessibilityProblems(page.getByRole('banner'))).toEqual([]);
     const { x, width } = (await page.locator('.account-panel').boundingBox()) ?? { x: -1, width: 0 };
     expect(x).toBeGreaterThanOrEqual(0);
     expect(x + width).toBeLessThanOrEqual(390);

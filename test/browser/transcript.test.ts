@@ -278,7 +278,9 @@ describeInBrowser('the transcript', () => {
       for (const name of [/Edit src.session/, /Bash npm test/, /Thinking/])
         await reader.page.getByRole('button', { name }).click();
       await reader.page.locator('[data-side="added"]').first().waitFor();
-      expect(await reader.accessibilityProblems()).toEqual([]);
+      const question = reader.page.getByRole('region', { name: 'Question' });
+      for (const part of [transcriptIn(reader.page), question])
+        expect(await reader.accessibilityProblems(part)).toEqual([]);
       await reader.expectNoSidewaysScroll();
     }
     await onPhone.leave();

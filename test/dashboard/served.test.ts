@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { dashboardPages } from '../../packages/service/src/http/routes/pages.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
 import { useSharedServer } from '../support/shared-server.ts';
-import { root } from '../tidy/sources.ts';
+import { readText, root } from '../tidy/sources.ts';
 
 /** The built dashboard, served by a running service. The routes have their own tests in pages.test.ts. */
 const folder = join(root, 'packages/service/static/dashboard');
@@ -98,10 +99,20 @@ describe('an asset', () => {
 });
 
 test('the published package contains the dashboard', () => {
+  // The files of the dashboard, empty: to compress the whole package would take seconds.
+  const copy = mkdtempSync(join(tmpdir(), 'muster-package-'));
+  const write = (path: string, text = '') => {
+    mkdirSync(dirname(join(copy, path)), { recursive: true });
+    writeFileSync(join(copy, path), text);
+  };
+  for (const path of ['package.json', '.gitignore', 'packages/service/package.json'])
+    write(path, readText(path));
+  for (const path of ['/index.html', ...assets]) write(`packages/service/static/dashboard${path}`);
   const listed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
-    cwd: join(root, 'packages/service'),
+    cwd: join(copy, 'packages/service'),
     stdio: ['ignore', 'pipe', 'ignore'],
   });
+  rmSync(copy, { recursive: true });
   const [{ files }] = JSON.parse(listed.toString()) as [{ files: { path: string }[] }];
   const names = files.map(({ path }) => path);
   for (const path of ['/index.html', ...assets]) expect(names).toContain(`static/dashboard${path}`);

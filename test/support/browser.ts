@@ -7,6 +7,7 @@ import {
   type BrowserContext,
   type BrowserContextOptions,
   chromium,
+  type Locator,
   type Page,
 } from 'playwright-core';
 import { expect } from 'vitest';
@@ -171,13 +172,16 @@ export class Visitor {
     await this.page.evaluate((to) => history.pushState(null, '', to), path);
   }
 
-  /** Serious and critical problems that axe finds: all rules in the light theme, colors in the dark one. */
-  async accessibilityProblems(): Promise<string[]> {
+  /**
+   * Serious and critical problems that axe finds: all rules in the light theme, colors in the dark one. Only in a part of
+   * the page, if another test checks the rest.
+   */
+  async accessibilityProblems(part?: Locator): Promise<string[]> {
     const wasDark = await this.page.evaluate(() => matchMedia('(prefers-color-scheme: dark)').matches);
     await this.page.emulateMedia({ colorScheme: 'light' });
-    const light = await this.#axe(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']);
+    const light = await this.#axe(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], part);
     await this.page.emulateMedia({ colorScheme: 'dark' });
-    const dark = await this.#axe(['color-contrast']);
+    const dark = await this.#axe(['color-contrast'], part);
     await this.page.emulateMedia({ colorScheme: wasDark ? 'dark' : 'light' });
     return [...light, ...dark.map((found) => `dark: ${found}`)];
   }
@@ -189,20 +193,21 @@ export class Visitor {
     await session.detach();
   }
 
-  async #axe(runOnly: string[]): Promise<string[]> {
+  async #axe(runOnly: string[], part: Locator | undefined): Promise<string[]> {
     if (!(await this.page.evaluate(() => 'axe' in window))) await this.#loadAxe();
-    return this.page.evaluate(async (only) => {
+    // The page behind a modal dialog can't be reached.
+    const modal = this.page.locator('dialog:modal');
+    const checked = part ?? ((await modal.count()) > 0 ? modal.first() : this.page.locator(':root'));
+    return checked.evaluate(async (root, only) => {
       type Axe = {
         run: (
-          context: Document | Element,
+          context: Element,
           options: unknown,
         ) => Promise<{
           violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[];
         }>;
       };
       const { axe } = window as unknown as { axe: Axe };
-      // The page behind a modal dialog can't be reached.
-      const root = document.querySelector('dialog:modal') ?? document;
       const { violations } = await axe.run(root, {
         runOnly: only,
         // Listing the elements of passed rules would take a fifth of the time.
