@@ -61,7 +61,7 @@ describe('rate', () => {
 
 describe('runs', () => {
   test('a runner of pool default takes 256 rehearsed runs; the next waits as POOL_FULL', async () => {
-    await runConcurrently(257, 8, async (i) =>
+    await runConcurrently(257, 64, async (i) =>
       expectOk(
         await api.post('/v1/agent/spawn', {
           agentId: agent(`r${i}`),
