@@ -13,11 +13,11 @@ import { RunnerProcess, runnerKey } from './runner-process.ts';
 import { Store } from './store.ts';
 import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
-const seeds = times('MUSTER_CRASH_SEEDS', 8);
+const seeds = times('MUSTER_CRASH_SEEDS', 16);
 /** Half-open connections take the longest to be noticed. */
-const silentSeeds = times('MUSTER_CRASH_SILENT_SEEDS', 2);
+const silentSeeds = times('MUSTER_CRASH_SILENT_SEEDS', 4);
 const firstSeed = times('MUSTER_CRASH_SEED', 1);
-const concurrentSeeds = seeds > 8 ? 2 : 1;
+const concurrentSeeds = 2;
 
 /** A node with a proxy before its database and before its HTTP server, whose connections can be cut. */
 class ProxiedNode {

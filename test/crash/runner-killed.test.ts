@@ -9,8 +9,8 @@ import { RunnerProcess, runnerKey } from './runner-process.ts';
 import { Store } from './store.ts';
 import { printFigures, times, withinMs } from './tier.ts';
 
-const kills = times('MUSTER_CRASH_RUNNER_KILLS', 3);
-const stops = times('MUSTER_CRASH_RUNNER_STOPS', 3);
+const kills = times('MUSTER_CRASH_RUNNER_KILLS', 5);
+const stops = times('MUSTER_CRASH_RUNNER_STOPS', 5);
 const leaseSeconds = 6;
 
 /** What a runner may report about a run that it has lost. */
@@ -29,7 +29,7 @@ beforeAll(async () => {
   node = await Node.start({ runner: false, env: { MUSTER_LEASE_SECONDS: String(leaseSeconds) } });
   store = await Store.open(await node.databaseUrl());
   // Most of a check is the wait for the end of a lease, so all checks of a test wait at the same time.
-  const names = ['pair-1', 'pair-2', 'pair-3'];
+  const names = ['pair-1', 'pair-2', 'pair-3', 'pair-4', 'pair-5'];
   pairs = await Promise.all(names.map((name) => RunnerPair.create(name)));
 });
 afterAll(async () => {

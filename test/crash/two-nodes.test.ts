@@ -203,7 +203,7 @@ test('waits on one node for a message, a run and the agents below an agent see c
   expect((await recordOf('message')).timedOut).toBe(false);
 });
 
-const trees = times('MUSTER_CRASH_TREES', 50);
+const trees = times('MUSTER_CRASH_TREES', 200);
 const firstSeed = times('MUSTER_CRASH_SEED', 1);
 
 type Path = readonly string[];

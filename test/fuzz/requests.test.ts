@@ -19,7 +19,7 @@ import { codeOf } from '../support/sign-in.ts';
  *
  * `MUSTER_FUZZ_REQUESTS` sets their number, `MUSTER_FUZZ_SEED` repeats a failure.
  */
-const count = Number(process.env.MUSTER_FUZZ_REQUESTS ?? 3_000);
+const count = Number(process.env.MUSTER_FUZZ_REQUESTS ?? 5_000);
 const seed = Number(process.env.MUSTER_FUZZ_SEED ?? 20_260_131);
 const atOnce = 16;
 const chunkSize = 500;
@@ -154,7 +154,7 @@ test(
     expect(server.process.exitCode, 'the service is alive').toBeNull();
     expectOk(await admin.get('/v1/whoami'));
     // The generator is useful only if requests get through: every route was both accepted and refused.
-    if (count < 3_000) return;
+    if (count < 5_000) return;
     for (const route of Object.keys(routes) as RouteName[]) {
       const accepted = seen.get(`${route} 200`) ?? 0;
       if (!isHeld(route) && !needsSession.includes(route))
