@@ -25,6 +25,13 @@ describeInBrowser('two people who edit one resource', () => {
 
   const button = (name: string) => page.getByRole('button', { name, exact: true });
   const editor = () => page.getByRole('textbox', { name: / as YAML$/ });
+  /** Discards unsaved changes. */
+  const open = async (name: string) => {
+    const path = `/catalog/environment/${name}`;
+    if (await button('Discard changes').isVisible()) await visitor.goto(path);
+    else await visitor.follow(path);
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+  };
   const conflict = () =>
     page.getByRole('region', { name: 'Another person saved this while you were editing' });
   const lines = (...of: string[]) => `${of.join('\n')}\n`;
@@ -45,7 +52,7 @@ describeInBrowser('two people who edit one resource', () => {
   async function race(theirs: Record<string, unknown> | null, fields = mine): Promise<string> {
     const name = uniqueName('env');
     await postResource(api, 'environment', name, before);
-    await visitor.goto(`/catalog/environment/${name}`);
+    await open(name);
     await editor().fill(text(name, ...fields));
     if (theirs) await postResource(bob, 'environment', name, theirs, { justification: 'It was urgent' });
     else await bob.del(`/v1/catalog/environment/${name}?justification=Nobody%20uses%20it`);
@@ -150,7 +157,7 @@ describeInBrowser('two people who edit one resource', () => {
 
   test('two people who create the same name see the conflict', async () => {
     const name = uniqueName('env');
-    await visitor.goto(`/catalog/environment/${name}`);
+    await open(name);
     await editor().fill(text(name, 'setup:', '  - mine'));
     await postResource(bob, 'environment', name, { setup: ['theirs'] });
     await button('Create environment').click();
@@ -164,7 +171,7 @@ describeInBrowser('two people who edit one resource', () => {
   test('an unchanged text follows the stored one; a changed text shows that it is outdated', async () => {
     const name = uniqueName('env');
     await postResource(api, 'environment', name, before);
-    await visitor.goto(`/catalog/environment/${name}`);
+    await open(name);
     await editor().waitFor();
     const options = { timeout: 20_000 };
     const look = () => page.evaluate(() => dispatchEvent(new Event('visibilitychange')));

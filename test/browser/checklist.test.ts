@@ -152,8 +152,8 @@ describeInBrowser("the checklist on an agent's page", () => {
     await list.getByRole('alert').getByText('1024').waitFor();
   });
 
-  test('is read-only without permission, and for an ended agent', async () => {
-    await t.spawn('looked-at', { tasks: [{ subject: 'First' }] });
+  test('is read-only without permission, as are the labels, and for an ended agent', async () => {
+    await t.spawn('looked-at', { tasks: [{ subject: 'First' }], labels: { tier: '1' } });
     const { key } = await createKey(fixture.api, { role: 'viewer', account: 'vera' });
     const other = await visit('looked-at', { key });
     const list = await panel(other.page, 'Checklist');
@@ -161,6 +161,9 @@ describeInBrowser("the checklist on an agent's page", () => {
     await list.getByText('No description').waitFor();
     await expect.poll(() => list.getByRole('button', { name: /Mark|Delete|Add/ }).count()).toBe(0);
     await expect.poll(() => other.page.getByRole('region', { name: 'Share' }).count()).toBe(0);
+    const details = await panel(other.page, 'Details');
+    await details.getByText('tier=1', { exact: true }).waitFor();
+    await expect.poll(() => details.getByLabel('New label').count()).toBe(0);
     await other.leave();
 
     await t.spawn('ended');

@@ -3,7 +3,6 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import type { Visitor } from '../support/browser.ts';
-import { createKey } from '../support/catalog.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { addressOf, fileDiff, panel, push, repo } from './agent-page.ts';
@@ -23,9 +22,6 @@ describeInBrowser("the panels of an agent's page", () => {
   afterAll(() => visitor?.leave());
 
   const open = async (path: string) => visitor.follow(await addressOf(t, path));
-  /** Another person or another device. */
-  const visit = async (path: string, options: Parameters<typeof fixture.visit>[0]) =>
-    fixture.visit({ ...options, path: await addressOf(t, path) });
 
   test('runs show outcome, time, cost and attempt, and link to the transcript', async () => {
     await t.spawn('restless');
@@ -285,7 +281,7 @@ describeInBrowser("the panels of an agent's page", () => {
     await details.getByText('npm ci ended with 1').waitFor();
   });
 
-  test('labels can be added and removed by those with permission, and follow changes by others', async () => {
+  test('labels can be added and removed, and follow changes by others', async () => {
     await t.spawn('labeled', { labels: { team: 'web' } });
     await open('labeled');
     const details = await panel(page, 'Details');
@@ -309,12 +305,5 @@ describeInBrowser("the panels of an agent's page", () => {
     await link.waitFor();
     expect(await visitor.accessibilityProblems(editor)).toEqual([]);
     expect(await visitor.accessibilityProblems(link)).toEqual([]);
-
-    const { key } = await createKey(fixture.api, { role: 'viewer', account: 'vera' });
-    const viewer = await visit('labeled', { key });
-    const read = await panel(viewer.page, 'Details');
-    await read.getByText('tier=1', { exact: true }).waitFor();
-    await expect.poll(() => read.getByLabel('New label').count()).toBe(0);
-    await viewer.leave();
   });
 });

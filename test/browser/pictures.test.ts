@@ -5,7 +5,8 @@ import { beforeAll, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { phone, type Visitor } from '../support/browser.ts';
 import { writeResource } from '../support/catalog.ts';
-import { startServer } from '../support/server.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { inMs } from '../support/test-tenant.ts';
 import { readText } from '../tidy/sources.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
@@ -27,7 +28,10 @@ interface Picture {
 }
 
 describeInBrowser('pictures of the pages', () => {
-  const fixture = browserFixture(() => startServer({ runner: false }));
+  // The tenant of a new server has a name for pictures.
+  const fixture = browserFixture<Pick<Server, 'url' | 'key' | 'databaseUrl' | 'close'>>(() =>
+    folder ? startServer({ runner: false }) : sharedServer({ runner: false }),
+  );
   let showcase: Showcase;
   let pages: { hero: string; asker: string; share: string };
 
@@ -101,35 +105,34 @@ describeInBrowser('pictures of the pages', () => {
     },
   ];
 
-  const looks: readonly (readonly [string, BrowserContextOptions])[] = [
-    ['light', { ...desktop, colorScheme: 'light' }],
-    ['dark', { ...desktop, colorScheme: 'dark' }],
-    ['phone', { ...phone, colorScheme: 'light' }],
-  ];
-
-  const take = async ({ page }: Visitor, name: string, look: string) => {
-    const file = `${name}-${look}.png`;
-    if (folder && documentation.includes(`images/${file}`))
-      await page.screenshot({ path: join(folder, file), animations: 'disabled' });
+  const take = async (visitor: Visitor, name: string, looks: readonly string[]) => {
+    for (const look of looks) {
+      await visitor.page.emulateMedia({ colorScheme: look === 'dark' ? 'dark' : 'light' });
+      const file = `${name}-${look}.png`;
+      if (folder && documentation.includes(`images/${file}`))
+        await visitor.page.screenshot({ path: join(folder, file), animations: 'disabled' });
+      await visitor.expectNoSidewaysScroll();
+    }
   };
 
-  test.each(looks)('every page, %s', async (look, options) => {
+  test.each([
+    [['light', 'dark'], desktop],
+    [['phone'], folder ? { ...phone, deviceScaleFactor: 2 } : phone],
+  ] as const)('every page, %j', async (looks, options) => {
     const visitor = await fixture.visit(options);
     for (const { name, path, ready } of signedIn) {
       await visitor.follow(path());
       await ready(visitor.page);
-      await take(visitor, name, look);
-      await visitor.expectNoSidewaysScroll();
+      await take(visitor, name, looks);
       // Closes the dialog.
       await visitor.page.keyboard.press('Escape');
     }
     await visitor.leave();
-    const guest = await fixture.visit({ ...options, key: '', path: '/sign-in' });
+    const guest = await fixture.visit({ ...options, key: '', path: '/healthz' });
     for (const { name, path, ready } of signedOut) {
       await guest.goto(path());
       await ready(guest.page);
-      await take(guest, name, look);
-      await guest.expectNoSidewaysScroll();
+      await take(guest, name, looks);
     }
     await guest.leave();
   });

@@ -132,7 +132,7 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await account(page).click();
     await page.getByLabel('dark').check();
     await expect.poll(() => ground()).toBe(dark);
-    expect(await visitor.accessibilityProblems()).toEqual([]);
+    expect(await visitor.accessibilityProblems(page.getByRole('banner'))).toEqual([]);
     await page.reload();
     await row(page, 'first').waitFor();
     await expect.poll(() => ground()).toBe(dark);

@@ -387,7 +387,7 @@ async function moveIntoPast(databaseUrl: string): Promise<void> {
   for (const [path, [spawned, changed]] of Object.entries(ages)) {
     const { rows } = await client.query<{ id: string; turn: number }>(
       `UPDATE agents SET created_at = now() - $2::float8 * interval '1 minute', since = now() - $3::float8 * interval '1 minute'
-       WHERE path = $1 RETURNING id, CASE phase WHEN 'PHASE_RUNNING' THEN run_count ELSE 0 END AS turn`,
+       WHERE path = $1 AND workspace = 'shop' RETURNING id, CASE phase WHEN 'PHASE_RUNNING' THEN run_count ELSE 0 END AS turn`,
       [path, spawned, changed],
     );
     const { id, turn } = rows[0] as (typeof rows)[number];
