@@ -129,15 +129,13 @@ test('a migration that is killed while it waits for the lock does not affect the
   expect(await schemaOf(url)).toBe(fresh);
 });
 
-test('every migration leads from every earlier schema to the same one', async () => {
+test('a schema that is migrated step by step, from every version to the next, equals a fresh one', async () => {
   const url = await newDatabase();
-  for (let from = 0; from <= files.length; from += 1) {
-    await lookInto(url, (store) => store.rows('DROP SCHEMA public CASCADE; CREATE SCHEMA public'));
-    expect(await migrate({ connectionString: url }, from)).toEqual(files.slice(0, from));
-    expect(await migrate({ connectionString: url })).toEqual(files.slice(from));
-    expect(await schemaOf(url)).toBe(fresh);
-    expect(await migrate({ connectionString: url }), 'a second time').toEqual([]);
-  }
+  expect(await migrate({ connectionString: url }, 0)).toEqual([]);
+  for (const [index, file] of files.entries())
+    expect(await migrate({ connectionString: url }, index + 1)).toEqual([file]);
+  expect(await schemaOf(url)).toBe(fresh);
+  expect(await migrate({ connectionString: url }), 'a second time').toEqual([]);
 });
 
 test('migrations that start at the same time are applied once', async () => {

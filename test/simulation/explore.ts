@@ -247,9 +247,8 @@ function decideLoaded(
   const loaded = new LoadedAgents(now);
   const needs = needsOf(command);
   const target = histories.get(id) as AgentHistory;
-  const below = [...histories.values()].filter(
-    (h) => needs.tree && h.agent.ancestors.includes(id) && h.agent.endedAt === null,
-  );
+  const isLiveBelow = ({ agent }: AgentHistory) => agent.ancestors.includes(id) && agent.endedAt === null;
+  const below = needs.tree ? [...histories.values()].filter(isLiveBelow) : [];
   for (const history of [target, ...below]) {
     loaded.add(stateFor(history, needs));
     if (needs.children) addChildren(loaded, histories, history.agent.id);
