@@ -234,7 +234,7 @@ describe('a forwarded request', () => {
   });
 
   it('is within the size limit, also when numbers grow as they are serialized', () => {
-    const text = `{"model":"m","metadata":{"n":[${'1e20,'.repeat(900_000)}1]},"messages":"${'x'.repeat(20e6)}"}`;
+    const text = `{"model":"m","metadata":{"n":[${'1e20,'.repeat(100_000)}1]},"messages":"${'x'.repeat(32.5e6)}"}`;
     expect(checked('anthropic', text)).toMatchObject({ type: 'refused' });
   });
 });

@@ -108,18 +108,40 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     agent = inSandbox();
   });
 
-  it('can write only to its workspace, its home and its own /tmp, which is invisible outside', async () => {
+  it('sees only the permitted files of the runner, can write only to its workspace, its home and its own /tmp, which is invisible outside, has no privileges, cannot change kernel settings, and has its own namespaces and no open files except its three streams', async () => {
     const name = `muster-made-${process.pid}`;
+    const settings = 'core_pattern panic_on_oops modprobe hostname'.split(' ');
+    const namespaces = 'pid net ipc mnt user uts cgroup'.split(' ');
     const { stdout } = await shell(`
+      (cd ${dataFolder} && find . -type f | sort; cat mirrors/objects); echo ====
       pwd; echo x > $TMPDIR/${name} && ls /tmp/${name}; echo mine > made; echo mine > "$HOME/made"
       for f in / /usr /etc /bin ${dataFolder}/key ${runFolder} ${dataFolder}/mirrors /opt /var /sys /proc/sys/kernel
-      do (echo x > $f/made || echo x >> $f) 2>/dev/null && echo "wrote to $f"; done`);
-    expect(stdout).toBe(`${workspaceFolder}\n/tmp/${name}\n`);
+      do (echo x > $f/made || echo x >> $f) 2>/dev/null && echo "wrote to $f"; done; echo ====
+      whoami; hostname; id -u | grep -vx 0 > /dev/null && echo not root
+      grep -h Cap /proc/self/status | grep -v 0000000000000000
+      for f in ${settings.join(' ')}; do (: >> /proc/sys/kernel/$f) 2>/dev/null && echo "may set $f"; done
+      cat /etc/shadow 2>/dev/null; ls /etc/ssl/private 2>/dev/null; echo ====
+      for n in ${namespaces.join(' ')}; do readlink /proc/self/ns/$n; done; echo ====
+      ls -l /proc/self/fd`);
+    const [files, written, privileges, seen = '', opened] = stdout.split('====\n');
+    expect(files).toBe('./mirrors/objects\nof the runner');
+
+    expect(written).toBe(`${workspaceFolder}\n/tmp/${name}\n`);
     expect(existsSync(join(tmpdir(), name))).toBe(false);
     expect(readFileSync(join(workspaceFolder, 'made'), 'utf8')).toBe('mine\n');
     expect(readFileSync(join(homeFolder, 'made'), 'utf8')).toBe('mine\n');
     expect(readFileSync(join(dataFolder, 'key'), 'utf8')).toBe('of the runner');
     expect(existsSync(join(runFolder, 'made'))).toBe(false);
+
+    expect(privileges).toBe('agent\nagent\nnot root\n');
+
+    const own = namespaces.map((name) => readlinkSync(`/proc/self/ns/${name}`));
+    const others = seen.trim().split('\n');
+    expect(others).toHaveLength(own.length);
+    expect(others.filter((name) => own.includes(name))).toEqual([]);
+
+    // Whatever the runner inherited.
+    expect(opened?.match(/-> (socket|pipe):/g)).toHaveLength(3);
   });
 
   it.skipIf(!sandbox?.limitsScratch)(
@@ -142,11 +164,6 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
       expect(await agent.fullScratch()).toEqual([]);
     },
   );
-
-  it('sees only the permitted files of the runner', async () => {
-    const { stdout } = await shell(`cd ${dataFolder} && find . -type f | sort; cat mirrors/objects`);
-    expect(stdout).toBe('./mirrors/objects\nof the runner');
-  });
 
   it('sees no files of the runner below a folder that it may read', async () => {
     const { stdout } = await shell(`cd ${dataFolder} && find . -type f; echo x > made || echo refused`, {
@@ -188,23 +205,8 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(stderr.match(/evil\.so/g)?.length).toBe(2);
   });
 
-  it('has no privileges, and cannot change kernel settings', async () => {
-    const settings = 'core_pattern panic_on_oops modprobe hostname'.split(' ');
-    const { stdout } = await shell(`
-      whoami; hostname; id -u | grep -vx 0 > /dev/null && echo not root
-      grep -h Cap /proc/self/status | grep -v 0000000000000000
-      for f in ${settings.join(' ')}; do (: >> /proc/sys/kernel/$f) 2>/dev/null && echo "may set $f"; done
-      cat /etc/shadow 2>/dev/null; ls /etc/ssl/private 2>/dev/null; true`);
-    expect(stdout).toBe('agent\nagent\nnot root\n');
-  });
-
   it.skipIf(!sandbox?.forbidsNamespaces)('cannot create namespaces', async () => {
-    expect(await shell('unshare --user true')).not.toMatchObject({ exitCode: 0 });
-  });
-
-  it('has no open files except its three streams, whatever the runner inherited', async () => {
-    const { stdout } = await shell('ls -l /proc/self/fd');
-    expect(stdout.match(/-> (socket|pipe):/g)).toHaveLength(3);
+    expect(await shell('unshare --user true', { gateway: 'never' })).not.toMatchObject({ exitCode: 0 });
   });
 
   it('cannot reach servers on the machine or other hosts', async () => {
@@ -276,18 +278,6 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
       exitCode: 127,
       stderr: expect.stringContaining('/no/such/program'),
     });
-  });
-
-  it('has its own namespaces', async () => {
-    const { stdout } = await shell(
-      'for n in pid net ipc mnt user uts cgroup; do readlink /proc/self/ns/$n; done',
-    );
-    const own = ['pid', 'net', 'ipc', 'mnt', 'user', 'uts', 'cgroup'].map((name) =>
-      readlinkSync(`/proc/self/ns/${name}`),
-    );
-    const seen = stdout.trim().split('\n');
-    expect(seen).toHaveLength(own.length);
-    expect(seen.filter((name) => own.includes(name))).toEqual([]);
   });
 
   it('ends all its processes when its parent is killed, with and without a gateway', async () => {
