@@ -19,6 +19,7 @@ const figures = {
   MUSTER_CRASH_LOST_REPLIES: 1_000,
   MUSTER_CRASH_TREES: 50_000,
   MUSTER_CRASH_MIGRATION_KILLS: 50,
+  MUSTER_ARCHIVE_EXPORTS: 100,
   MUSTER_OPEN_WAITS: 10_000,
 };
 
@@ -31,6 +32,7 @@ const suites = [
   'test/crash',
   'test/tenancy',
   'test/canary',
+  'test/archive/under-load.test.ts',
   'test/conformance/load-limits.test.ts',
 ];
 const { status } = spawnSync(

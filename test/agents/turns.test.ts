@@ -268,7 +268,7 @@ const protocols = [...backends, { ...codex, title: 'Codex in code mode', model: 
 describe.concurrent.each(protocols)('$title', ({ model, provider }) => {
   it('edits, commits, pushes, completes its tasks, and is asked once for a missing structured output; then follows a new schema and corrects an output', async () => {
     const { agents, remote } = await service().workspace({ 'README.md': '# Demo\n', 'src/a.txt': 'a\n' });
-    const main = remote.git('rev-parse', 'main');
+    const main = remote.tip('main');
     const answer = gate();
     const marker = service().script(
       { until: answer.promise },
@@ -310,10 +310,10 @@ describe.concurrent.each(protocols)('$title', ({ model, provider }) => {
       'docs COMPLETED',
       'web PENDING',
     ]);
-    const pushed = remote.git('rev-parse', status.branch);
+    const pushed = remote.tip(status.branch);
     expect(remote.git('rev-parse', `${status.branch}^`)).toBe(main);
     expect(remote.git('show', `${status.branch}:src/b.txt`)).toBe('b');
-    expect(remote.git('rev-parse', 'main')).toBe(main);
+    expect(remote.tip('main')).toBe(main);
 
     const [push, ...morePushes] = await agents.timeline('worker', 'PUSH');
     expect(morePushes).toEqual([]);
@@ -389,7 +389,7 @@ describe('a push that changes CI definitions', () => {
     expect(await agents.warnings('refused')).toEqual([
       'Push refused: the push changes CI definitions (.github/workflows/x.yml), which this workspace does not allow. To allow it, set allowCiChanges: true in the workspace.',
     ]);
-    expect(remote.git('for-each-ref', '--format=%(refname:short)')).toBe('main');
+    expect(remote.refs()).toEqual(['main']);
 
     const allowed = await service().workspace({ 'README.md': '# Demo\n' }, { allowCiChanges: true });
     await allowed.agents.spawn('allowed', { model: 'rehearsal-a', description });

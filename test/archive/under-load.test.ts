@@ -3,6 +3,7 @@ import { Load } from '../crash/load.ts';
 import type { Node } from '../crash/node.ts';
 import { RetryingClient } from '../crash/retrying-client.ts';
 import { lookInto } from '../crash/store.ts';
+import { times } from '../crash/tier.ts';
 import { muster, Places } from './archives.ts';
 
 const places = new Places();
@@ -13,7 +14,7 @@ beforeAll(async () => {
 
 test('an export under load is a consistent snapshot with everything that was acknowledged before', async () => {
   const load = new Load(new RetryingClient(node), 'busy');
-  for (let i = 0; i < 2; i += 1) {
+  for (let i = 0; i < times('MUSTER_ARCHIVE_EXPORTS', 1); i += 1) {
     load.open();
     await load.more(30);
     const followUps = load.followUps.map(({ reply }) => reply.followUpId);

@@ -1,11 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 
 /** A bare repository on this machine, with commits by a person who is not an agent. */
 export interface GitRemote {
   readonly url: string;
   readonly git: (...args: string[]) => string;
+  /** The commit of a branch. */
+  readonly tip: (branch: string) => string;
+  /** The names of all refs: `main`, `muster/a`, `refs/tags/v1`. */
+  readonly refs: () => string[];
   /** Commits these files to a branch, which may start from another one; returns the commit. */
   readonly commit: (branch: string, files: Readonly<Record<string, string>>, from?: string) => string;
 }
@@ -45,6 +49,13 @@ export function makeGitRemote(folder: string, name: string): GitRemote {
   return {
     url,
     git: (...args) => gitIn(url, ...args),
+    // Read without a process: nothing packs these refs.
+    tip: (branch) => readFileSync(join(url, 'refs', 'heads', branch), 'utf8').trim(),
+    refs: () =>
+      readdirSync(join(url, 'refs'), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => relative(url, join(entry.parentPath, entry.name)).replace(/^refs\/heads\//, ''))
+        .sort(),
     // One process instead of the dozen of a clone and a push.
     commit: (branch, files, from = branch) => {
       const isKnown = existsSync(join(url, 'refs', 'heads', from));

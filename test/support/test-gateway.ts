@@ -100,13 +100,20 @@ export function testGateway() {
     return endpoint;
   };
 
+  /** For the endpoints of all tests without options of their own: each gateway has a thread for its checks. */
+  let usual: Gateway | undefined;
+  const usualGateway = (): Gateway => {
+    usual ??= gatewayWith({});
+    return usual;
+  };
+
   return {
     upstream,
     usages,
     items,
     actions,
-    open: (run: Partial<EndpointOptions> = {}, options: Partial<GatewayOptions> = {}) =>
-      openAt(gatewayWith(options), run),
+    open: (run: Partial<EndpointOptions> = {}, options?: Partial<GatewayOptions>) =>
+      openAt(options ? gatewayWith(options) : usualGateway(), run),
     /** The endpoints of two runs of one runner. */
     openTwo: async (limits: Partial<GatewayLimits> = {}): Promise<[OpenEndpoint, OpenEndpoint]> => {
       const gateway = gatewayWith({ limits });

@@ -61,8 +61,8 @@ class Machine {
 
   /** As a runner does it: the agent's own branch, where it was pushed or at the base. */
   clone(remote: GitRemote): this {
-    this.sh(`git clone --quiet ${remote.url} . 2> /dev/null`);
-    this.sh('git checkout --quiet -B work $(git rev-parse -q --verify origin/work || echo origin/main)');
+    this.sh(`git clone --quiet ${remote.url} . 2> /dev/null
+      git checkout --quiet -B work $(git rev-parse -q --verify origin/work || echo origin/main)`);
     return this;
   }
 }

@@ -39,8 +39,7 @@ const startAgent = async (name = 'root', options: GitAgentOptions = {}) => {
   return agent;
 };
 
-const upstream = (branch: string) => remote.git('rev-parse', `refs/heads/${branch}`);
-const upstreamBranches = () => remote.git('for-each-ref', '--format=%(refname:short)').split('\n');
+const upstream = (branch: string) => remote.tip(branch);
 
 /** What the repository's host says to a push. */
 function guardRemote(script: string): void {
@@ -93,7 +92,7 @@ describe("a push of the agent's branch", () => {
     const agent = await startAgent('root', { repos: [empty.url] });
     const first = await agent.commit({ 'x.txt': 'x\n' });
     await agent.git('push');
-    expect(empty.git('rev-parse', agent.branch)).toBe(first);
+    expect(empty.tip(agent.branch)).toBe(first);
     expect(agent.pushes).toMatchObject([{ commits: [first], files: ['x.txt'] }]);
     expect(agent.diffs).toMatchObject([{ files: 1, insertions: 1 }]);
   });
@@ -117,7 +116,7 @@ describe("a push of the agent's branch", () => {
     const inLib = await agent.commit({ 'l.txt': 'L\n' }, 'lib');
     await agent.git('-C', 'app', 'push');
     await agent.git('-C', 'lib', 'push');
-    expect([upstream(agent.branch), lib.git('rev-parse', agent.branch)]).toEqual([inApp, inLib]);
+    expect([upstream(agent.branch), lib.tip(agent.branch)]).toEqual([inApp, inLib]);
     expect(agent.pushes.map(({ repo }) => repo)).toEqual([remote.url, lib.url]);
   });
 
@@ -196,7 +195,7 @@ describe('a push that is refused', () => {
     expect(both.output).toContain('! [remote rejected] HEAD -> main');
     expect([upstream(agent.branch), upstream('main')]).toEqual([tip, base]);
     await agent.commit({ 'a.txt': 'mine again\n' });
-    const before = upstreamBranches();
+    const before = remote.refs();
     for (const [ref, reason] of [
       ['HEAD:refs/heads/main', 'this is not your branch; push to muster/root'],
       ['HEAD:refs/heads/x', 'this is not your branch; push to muster/root'],
@@ -208,7 +207,7 @@ describe('a push that is refused', () => {
       expect(said, ref).toMatchObject({ ok: false });
       expect(said.output).toContain(`(muster: ${reason}`);
       expect(said.output).toContain('remote: muster: only the branch muster/root may be pushed');
-      expect(upstreamBranches(), ref).toEqual(before);
+      expect(remote.refs(), ref).toEqual(before);
     }
     expect([upstream(agent.branch), upstream('main'), agent.pushes.length]).toEqual([tip, base, 1]);
   });
@@ -221,7 +220,7 @@ describe('a push that is refused', () => {
     expect(said.output).toContain('remote: this branch is protected: http://host/x');
     expect(said.output).toContain(`muster: ${remote.url} refused the push: pre-receive hook declined`);
     expect(said.output).not.toContain('secret');
-    expect(upstreamBranches()).toEqual(['main']);
+    expect(remote.refs()).toEqual(['main']);
     expect(agent.pushes).toEqual([]);
     guardRemote('exit 0');
     await agent.git('push');
@@ -268,7 +267,7 @@ describe('a push that is refused', () => {
     const tip = await agent.git('commit-tree', '-p', base, '-m', 'ten thousand million files', tree);
     const said = await agent.tryGit(['push', 'origin', `${tip}:refs/heads/${agent.branch}`]);
     expect(said.output).toContain('muster: the commit has too many files');
-    expect(upstreamBranches()).toEqual(['main']);
+    expect(remote.refs()).toEqual(['main']);
   });
 
   it('is stopped when the run loses its lease; later ones are told that the run has ended', async () => {
@@ -280,7 +279,7 @@ describe('a push that is refused', () => {
     agent.stop.abort();
     expect((await pushing).output).toContain('git was killed');
     expect((await agent.tryGit(['push'])).output).toContain('muster: the run has ended');
-    expect(upstreamBranches()).toEqual(['main']);
+    expect(remote.refs()).toEqual(['main']);
     expect(agent.pushes).toEqual([]);
   });
 });

@@ -34,8 +34,7 @@ const startAgent = async (options: GitAgentOptions = {}) => {
   return agent;
 };
 
-const upstream = (branch: string) => remote.git('rev-parse', `refs/heads/${branch}`);
-const upstreamBranches = () => remote.git('for-each-ref', '--format=%(refname:short)').split('\n');
+const upstream = (branch: string) => remote.tip(branch);
 const mirrorFolder = () => {
   const [name = ''] = readdirSync(join(folder, 'data', 'mirrors'));
   return join(folder, 'data', 'mirrors', name);
@@ -58,7 +57,7 @@ describe('a push that changes CI definitions', () => {
     const said = await agent.tryGit(['push']);
     expect(said.ok).toBe(false);
     expect(said.output).toContain('muster: the push changes CI definitions (.github/workflows/test.yml)');
-    expect(upstreamBranches()).toEqual(['main']);
+    expect(remote.refs()).toEqual(['main']);
     expect(agent.items).toEqual([
       { type: 'WARNING', text: expect.stringContaining('set allowCiChanges: true in the workspace') },
     ]);
@@ -110,7 +109,7 @@ describe('a push that changes CI definitions', () => {
     await symlink('elsewhere', join(agent.workspace, '.gitlab'));
     expect(await agent.commit({})).not.toBe(deleted);
     expect((await agent.tryGit(['push'])).output).toContain('(.github/workflows/test.yml, .gitlab)');
-    expect(upstreamBranches()).toEqual(['main']);
+    expect(remote.refs()).toEqual(['main']);
   });
 
   it('is accepted where the workspace allows it', async () => {
