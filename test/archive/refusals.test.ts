@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import { ArchiveError } from '../../packages/service/src/store/archive/archive-format.ts';
-import type { Node } from '../crash/node.ts';
+import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { lookInto } from '../crash/store.ts';
 import { until } from '../support/async.ts';
 import { program } from '../support/server.ts';
@@ -22,14 +22,24 @@ import {
 
 /** What is refused with which message, and that the database stays empty. */
 const places = new Places();
-let node: Node;
+let url: string;
 let file: string;
 let lines: string[];
 let empty: string;
 
 beforeAll(async () => {
-  node = await places.node({ runner: false });
-  file = await exportDatabase(await node.databaseUrl(), places.path('whole.gz'));
+  url = await places.database();
+  await migrate({ connectionString: url });
+  await lookInto(url, async (store) => {
+    await store.rows("INSERT INTO tenants (id, provider, org) VALUES (7, 'PROVIDER_CODEHOST_APP', 'seven')");
+    await store.rows(`INSERT INTO keys (tenant, key_id, hash, role, owner_provider, account, kind, name)
+      VALUES (7, 'k', '\\x00', 'admin', '', 'ada', '', '')`);
+    await store.rows(`INSERT INTO resources (tenant, kind, name, generation, document)
+      VALUES (7, 'persona', 'careful', 1, '{"model": "gpt-5.5"}')`);
+    await store.rows(`INSERT INTO resource_history
+      SELECT tenant, kind, name, generation, now(), 'ada', 'k', 'CREATE', '', '', document FROM resources`);
+  });
+  file = await exportDatabase(url, places.path('whole.gz'));
   lines = linesOf(file);
   empty = await places.database();
 });
@@ -162,14 +172,14 @@ test('an older archive is imported into the columns that it has', async () => {
       .filter((line) => !/^\{"table":"(checkpoints|checkpoint_parts|diffs)"/.test(line))
       .map((line) => line.replace(',"checkpoints":0,"checkpoint_parts":0,"diffs":0', '')),
   ]);
-  const url = await places.importedDatabase(older);
-  expect(await dump(url)).toEqual(await dump(await node.databaseUrl()));
-  expect(await lookInto(url, (store) => store.violations())).toEqual([]);
+  const loaded = await places.importedDatabase(older);
+  expect(await dump(loaded)).toEqual(await dump(url));
+  expect(await lookInto(loaded, (store) => store.violations())).toEqual([]);
 });
 
 test('an export over an existing file, or without a database, is refused', async () => {
   const before = readFileSync(file);
-  const { env } = node.server;
+  const env = places.env(url);
   expect(await muster(['export', '-f', file], env)).toMatchObject({
     code: 5,
     stderr: `muster: ${file} already exists; --force replaces it\n`,
@@ -194,33 +204,33 @@ test('an export over an existing file, or without a database, is refused', async
 });
 
 test('an archive can be piped', async () => {
-  const url = await places.database();
+  const other = await places.database();
   const from = spawn(process.execPath, [program, 'export'], {
-    env: node.server.env,
+    env: places.env(url),
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const to = spawn(process.execPath, [program, 'import', '-f', '-'], {
-    env: places.env(url),
+    env: places.env(other),
     stdio: ['pipe', 'ignore', 'ignore'],
   });
   from.stdout.pipe(to.stdin);
   expect(await new Promise((resolve) => to.once('exit', resolve))).toBe(0);
-  expect(await dump(url)).toEqual(await dump(await node.databaseUrl()));
+  expect(await dump(other)).toEqual(await dump(url));
 });
 
 test('Ctrl-C leaves no file and an empty database', async () => {
-  const url = await places.importedDatabase(file);
+  const used = await places.importedDatabase(file);
   const target = places.path('interrupted.gz');
   for (const args of [
     ['export', '-f', target],
     ['import', '-f', file],
   ]) {
-    const said = await lookInto(url, async (store) => {
-      const blocker = new pg.Client({ connectionString: url });
+    const said = await lookInto(used, async (store) => {
+      const blocker = new pg.Client({ connectionString: used });
       await blocker.connect();
       await blocker.query('BEGIN');
       await blocker.query('LOCK TABLE agents IN ACCESS EXCLUSIVE MODE');
-      const child = spawn(process.execPath, [program, ...args], { env: places.env(url), stdio: 'ignore' });
+      const child = spawn(process.execPath, [program, ...args], { env: places.env(used), stdio: 'ignore' });
       const over = once(child, 'exit');
       await until(
         'the command at the lock',
