@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { phone } from '../support/browser.ts';
+import { phone, type Visitor } from '../support/browser.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
@@ -15,13 +15,18 @@ const maxScriptBytes = 250 * 1024;
 describeInBrowser('the header and the keyboard shortcuts', () => {
   const fixture = browserFixture(sharedServer);
   const arrive = fixture.visit;
+  let visitor: Visitor;
+  let page: Page;
 
   beforeAll(async () => {
     const agents = new Agents(fixture.api, 'default');
     await agents.spawn('first', { description: '!ask Which database?' });
     await agents.spawn('second', { description: '!say done' });
     await Promise.all(['first', 'second'].map((name) => agents.wait(name)));
+    visitor = await arrive({ path: '/catalog/a/b/c' });
+    page = visitor.page;
   });
+  afterAll(() => visitor?.leave());
 
   const help = (page: Page) => page.getByRole('dialog', { name: 'Keyboard shortcuts' });
   const account = (page: Page) => page.getByRole('button', { name: 'Account' });
@@ -30,8 +35,7 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     page.evaluate(() => document.activeElement?.textContent ?? '');
 
   test('an unknown URL shows that the page was not found; a load fetches only what the service serves, within the size limit', async () => {
-    const visitor = await arrive({ path: '/catalog/a/b/c' });
-    const { page } = visitor;
+    await visitor.follow('/catalog/a/b/c');
     await page.getByRole('heading', { name: 'Page not found' }).waitFor();
     expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.getByRole('link', { name: 'Go to agents' }).click();
@@ -47,15 +51,14 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     expect(policy).toContain("script-src 'self'");
     expect(policy).toContain("require-trusted-types-for 'script'");
     expect(policy).not.toMatch(/unsafe|\*|data:|http/);
+    page.removeAllListeners('response');
     const bytes = (await Promise.all(scripts)).reduce((sum, body) => sum + gzipSync(body).length, 0);
     expect(bytes).toBeGreaterThan(10_000);
     expect(bytes).toBeLessThanOrEqual(maxScriptBytes);
-    await visitor.leave();
   });
 
   test('shortcuts open every page', async () => {
-    const visitor = await arrive();
-    const { page } = visitor;
+    await visitor.follow('/');
     await row(page, 'first').waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('ncg?');
@@ -90,12 +93,11 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await expect.poll(() => new URL(page.url()).pathname).toBe('/');
     await page.keyboard.press('n');
     await page.getByRole('dialog', { name: 'New agent' }).waitFor();
-    await visitor.leave();
+    await page.keyboard.press('Escape');
   });
 
   test('the first Tab skips the header; the account menu shows who is signed in, and Escape returns the focus', async () => {
-    const visitor = await arrive();
-    const { page } = visitor;
+    await visitor.goto('/');
     await row(page, 'first').waitFor();
     await page.keyboard.press('Tab');
     await expect.poll(() => focused(page)).toBe('Skip to content');
@@ -117,12 +119,11 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await account(page).click();
     await page.getByRole('heading', { name: 'Agents' }).click();
     await page.getByRole('button', { name: 'Sign out' }).waitFor({ state: 'detached' });
-    await visitor.leave();
   });
 
   test('the theme follows the system or the choice of the user, which is remembered', async () => {
-    const visitor = await arrive({ colorScheme: 'dark' });
-    const { page } = visitor;
+    await visitor.follow('/');
+    await page.emulateMedia({ colorScheme: 'dark' });
     const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     await row(page, 'first').waitFor();
     const dark = await ground();
@@ -144,7 +145,6 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     expect(await visitor.accessibilityProblems(page.getByRole('banner'))).toEqual([]);
     await page.getByLabel('auto').check();
     await expect.poll(() => ground()).toBe(dark);
-    await visitor.leave();
   });
 
   test('on a phone the header is complete and nothing scrolls sideways', async () => {
