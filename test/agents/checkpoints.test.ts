@@ -19,7 +19,7 @@ const found = 'found One one changed new';
 const notResumed = 'The saved session could not be resumed.';
 
 describe('Claude Code and Codex', { timeout: 180_000 }, () => {
-  it('have their unpushed work and their conversation on another runner, between two runs and during one; ignore an incomplete checkpoint, and use an older session if the newest does not open', async () => {
+  it('have their unpushed work and their conversation on another runner, from the newest checkpoint that is complete and opens', async () => {
     const runners = await TestRunners.create(service());
     const { agents } = runners;
     const working = gate();

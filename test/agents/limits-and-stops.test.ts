@@ -149,7 +149,7 @@ async function expectContinued(name: string, marker: string, runs: number): Prom
 describe.concurrent.each(backends)('$title', ({ model, provider }) => {
   const isAnthropic = provider === 'anthropic';
 
-  it('waits for a short limit within the turn, sends images to the model, costs what the price list says, and reaches no model that its settings do not name', async () => {
+  it('waits for a short limit within the turn, sends images, costs what the price list says, and reaches only models of its settings', async () => {
     const png =
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
     const limit: Step = { status: 429, headers: { 'retry-after': '1' }, times: 2 };
@@ -186,7 +186,7 @@ describe.concurrent.each(backends)('$title', ({ model, provider }) => {
     expect(status.cost).toBeCloseTo(replies * once, 9);
   });
 
-  it('waits for the end of an outage; a preempting message replaces the waiting batch and starts immediately; is blocked by a refused key at the first reply, continues after a retry, retries a stalled stream, and parks at a limit until the time that the provider names', async () => {
+  it('continues after an outage, a preempting message, a refused key, a stalled stream and a limit', async () => {
     const before = new Date().toISOString();
     const { name, requests } = await spawn(model, [{ status: 500 }], impatient);
     const status = await withReason(name, 'RETRYING');
@@ -238,7 +238,7 @@ describe.concurrent.each(backends)('$title', ({ model, provider }) => {
     await impatient.kill(name);
   });
 
-  it('is interrupted or killed during a command, which leaves no process, and its session continues; an interrupted reply counts what it has used by then, and a model without a price costs nothing, with one warning', async () => {
+  it('is interrupted or killed during a command, which leaves no process, and pays for what it has used by then', async () => {
     const { stub } = service();
     const agents = await service().emptyWorkspace();
     const [first, second] = [new Sleeper(), new Sleeper()];

@@ -191,7 +191,7 @@ describe.concurrent('Claude Code and Codex', { timeout: 150_000 }, () => {
 });
 
 describe('when their runner is killed, Claude Code and Codex', { timeout: 150_000 }, () => {
-  it('continue in the same session and workspace when the runner comes back; on another runner, start again if nothing was saved, else continue from the saved session and the pushed branch', async () => {
+  it('continue their session when the runner comes back, and on another runner from what was saved or pushed', async () => {
     const runners = await TestRunners.create(service());
     const { agents, remote } = runners;
     const before = await runners.start();

@@ -158,7 +158,7 @@ done; true`;
 
   // Not concurrently: each compares the branches of the shared repository before and after.
   describe.each(backends)('$title', ({ model, provider }) => {
-    it('gets its environment, finds no key anywhere, writes only to its workspace and home, sees no other agent, data or process, reaches only the servers that are allowed, pushes only its own branch, and is held by the limits of its pool', async () => {
+    it('gets its environment and limits, finds no key, and sees, writes, reaches and pushes only what it may', async () => {
       const { agents, remote } = shared;
       const refs = () => linesOf(remote.git('for-each-ref', '--format=%(objectname) %(refname)'));
       const before = refs();

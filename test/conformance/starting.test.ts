@@ -132,7 +132,7 @@ describe('the start-up text', () => {
       expect(readFileSync(join(data, 'address'), 'utf8').trim()).toBe(first.url);
     });
 
-    test('a later start neither creates nor prints a key; without MUSTER_SECRET the service secret is a file of mode 0600 that stays; at Ctrl-C the service exits with 0', async () => {
+    test('a later start creates and prints no key, keeps the secret file of mode 0600, and exits with 0 at Ctrl-C', async () => {
       const secrets = filesOf(data).filter((path) => path !== join(data, 'address'));
       expect(secrets.map(mode)).toEqual(['600', '600']);
       const before = secrets.map((path) => readFileSync(path, 'utf8'));
@@ -214,7 +214,7 @@ describe('the start-up text', () => {
     },
   );
 
-  test('with OPENAI_API_KEY it says that backend B has credentials and A has none; only rehearsal-* models are rehearsed, without a sandbox when MUSTER_SANDBOX=auto', async () => {
+  test('with OPENAI_API_KEY only backend B has credentials, and only rehearsal-* models are rehearsed', async () => {
     const env = {
       OPENAI_API_KEY: secret,
       OPENAI_BASE_URL: 'http://127.0.0.1:9',

@@ -221,7 +221,7 @@ codex('Codex', () => {
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
   });
 
-  it("returns structured output with a schema that the provider enforces, does not read the repository's own settings when projectSettings is false, and leaves no process when it is killed", async () => {
+  it("returns structured output that the provider enforces, ignores the repository's settings if told to, and leaves no process when killed", async () => {
     await writeFiles(workspace, codexProject);
     execFileSync('git', ['init', '--quiet'], { cwd: workspace });
     const schema = {
