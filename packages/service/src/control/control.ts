@@ -159,7 +159,7 @@ export class Control {
           tenant: caller.tenant.id,
           keyId: caller.keyId,
           key: idempotencyKey,
-          digest: contentDigest(request),
+          digest: contentDigest(request, request.agentId),
         }
       : undefined;
     // A repeated request gets its first reply, even if what it names is gone by now.

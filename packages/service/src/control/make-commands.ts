@@ -109,7 +109,7 @@ export async function queueCommand(
     preempt,
     replace,
     deliverAt: deliverAt ? new Date(deliverAt).toISOString() : null,
-    digest: contentDigest({ ...request, agentId: undefined }),
+    digest: contentDigest(request),
   };
 }
 
@@ -210,26 +210,36 @@ function personaTasks(
   }));
 }
 
+type Content = Exclude<keyof (QueueRequest & SpawnRequest), 'followUpId' | 'replace' | 'persona'>;
+
 /**
  * A digest of what a request means, to tell a retry from another message under the same id: instants in any zone,
- * defaults written out or left out, and keys in any order are the same. `digestOf` leaves out what is empty.
+ * defaults written out or left out, and keys in any order are the same. `digestOf` leaves out what is empty. All fields
+ * are written out because spreading a request costs more than its digest; the type lets none be forgotten.
  */
-export function contentDigest(request: QueueRequest & SpawnRequest): string {
-  const { tasks, deliverAt, outputSchema, preempt, agentId, agent, persona, workspace } = request;
-  return digestOf({
-    ...request,
-    replace: '',
-    followUpId: '',
-    persona: '',
+export function contentDigest(
+  request: QueueRequest & SpawnRequest,
+  agentId?: SpawnRequest['agentId'],
+): string {
+  const { tasks, deliverAt, outputSchema, workspace } = request;
+  const content: Record<Content, unknown> = {
     agentId: agentId && { ...agentId, workspace: agentId.workspace || workspace },
     workspace: agentId ? '' : workspace,
-    agent: agent || persona,
+    description: request.description,
+    expectedOutput: request.expectedOutput,
     // A task without an id gets another one with each try.
     tasks: tasks?.map((input) => ({ ...tasksFrom([input])[0], id: input.id })),
-    deliverAt: deliverAt && new Date(deliverAt).toISOString(),
+    agent: request.agent || request.persona,
+    model: request.model,
+    reasoningEffort: request.reasoningEffort,
+    serviceTier: request.serviceTier,
+    fastMode: request.fastMode,
     outputSchema: outputSchema && comparableSchema(outputSchema),
-    preempt: preempt || '',
-  });
+    labels: request.labels,
+    preempt: request.preempt || '',
+    deliverAt: deliverAt && new Date(deliverAt).toISOString(),
+  };
+  return digestOf(content);
 }
 
 /** A schema as JSON, so that white space and the order of its keys do not count; invalid ones as text. */
