@@ -34,10 +34,13 @@ afterAll(async () => {
   await server?.close();
 });
 
-/** Sends more than the kernels of both sides buffer. */
+/**
+ * Sends more than the kernels of both sides buffer. A page has 4 MiB of text, which is about what the kernel of the service
+ * takes; as JSON, line breaks are twice as long.
+ */
 async function sayMuch(claim: Claim): Promise<void> {
-  const items = Array.from({ length: 4 }, () => ({ type: 'MESSAGE', text: 'x'.repeat(250_000) }));
-  for (let reports = 0; reports < 12; reports += 1) await tenant.report(claim, { items });
+  const items = Array.from({ length: 2 }, () => ({ type: 'MESSAGE', text: '\n'.repeat(250_000) }));
+  for (let reports = 0; reports < 24; reports += 1) await tenant.report(claim, { items });
   await tenant.report(claim, { items: [{ type: 'MESSAGE', text: 'the last' }] });
 }
 
