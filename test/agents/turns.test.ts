@@ -185,7 +185,7 @@ describe.concurrent.each(backends)('$title', ({ model, otherModel, provider }) =
 describe.concurrent('Codex', () => {
   const { model } = codex;
 
-  it('is blocked if there is no structured output after the correction', async () => {
+  it('is blocked if the structured output is still missing after the correction', async () => {
     const agents = await service().emptyWorkspace();
     const marker = script({ say: 'No.' });
     await agents.spawn('a', { model, description: marker, outputSchema: schemaOf('answer', 'integer') });

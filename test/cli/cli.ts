@@ -5,9 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { afterAll, beforeAll } from 'vitest';
-import { errorLine, exitCodeOf } from '../../packages/service/src/cli/errors.ts';
-import { printable } from '../../packages/service/src/cli/output.ts';
-import { buildProgram } from '../../packages/service/src/cli/program.ts';
+import { buildProgram, reportError } from '../../packages/service/src/cli/program.ts';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
@@ -175,9 +173,7 @@ async function runHere(
     await program.parseAsync(args, { from: 'user' });
     code = Number(process.exitCode ?? 0);
   } catch (error) {
-    code = error instanceof Exit ? error.code : exitCodeOf(error);
-    const line = error instanceof Exit ? '' : errorLine(error, program, args);
-    if (line !== '') process.stderr.write(`muster: ${printable(line)}\n`);
+    code = error instanceof Exit ? error.code : reportError(error, program, args);
   } finally {
     restore();
     isRunning = false;

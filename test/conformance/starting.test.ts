@@ -310,7 +310,7 @@ describe('variables', () => {
       });
     });
 
-    test('MUSTER_HOST may be reachable from outside, which is a warning without TLS in front; there is no sign-in link', async () => {
+    test('a MUSTER_HOST that other machines can reach gives a warning about TLS and no sign-in link', async () => {
       await said(server, /warn.*TLS/i);
       expect(await linkOf(server)).toBeUndefined();
       expect(await said(plain, /backend/i)).not.toMatch(/TLS/);

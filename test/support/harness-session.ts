@@ -6,7 +6,9 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
+import { vi } from 'vitest';
 import type { AgentTools, Harness, Work } from '../../packages/service/src/harness/harness.ts';
+import type { ProviderStub } from '../provider/stub.ts';
 
 /** Opens a session of a harness, and records what it reports. */
 export async function openSession(
@@ -53,6 +55,15 @@ type OpenedSession = Awaited<ReturnType<typeof openSession>>;
 export async function deliverTo({ session, items, actions }: OpenedSession, text: string) {
   for (const reported of [items, actions]) reported.length = 0;
   return { result: await session.deliver(text), items, actions };
+}
+
+/** The result of a turn that is interrupted while the model is silent after a command. */
+export async function interruptSilentTurn({ session }: OpenedSession, stub: ProviderStub) {
+  const marker = stub.script([{ shell: 'true' }, { stall: true }]);
+  const turn = session.deliver(marker);
+  await vi.waitUntil(() => stub.requestsOf(marker).length === 2, { timeout: 20_000 });
+  session.interrupt();
+  return turn;
 }
 
 export const ofType = (items: readonly ReportItem[], type: string): ReportItem[] =>

@@ -2,10 +2,10 @@ import { Argument, Command, Option } from 'commander';
 import { version } from '../lib/version.ts';
 import { addAgentCommands } from './agents.ts';
 import { addCatalogCommands } from './catalog.ts';
-import { exitCodeMeanings } from './errors.ts';
+import { errorLine, exitCodeMeanings, exitCodeOf } from './errors.ts';
 import { addLoginCommands } from './login.ts';
 import { addLogsCommand } from './logs.ts';
-import { outputFormats } from './output.ts';
+import { outputFormats, printable } from './output.ts';
 import { addQueueCommands } from './queue.ts';
 import { addRunCommands } from './runs.ts';
 import { addServerCommands } from './server.ts';
@@ -123,4 +123,11 @@ ${flags.join('\n')}
 }
 complete -F _muster muster
 `;
+}
+
+/** Prints the error in one line. Returns the exit code. */
+export function reportError(error: unknown, program: Command, argv: readonly string[]): number {
+  const line = errorLine(error, program, argv);
+  if (line !== '') process.stderr.write(`muster: ${printable(line)}\n`);
+  return exitCodeOf(error);
 }

@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
 import {
   deliverTo,
+  interruptSilentTurn,
   ofType,
   openSession,
   startEndpoint,
@@ -112,11 +113,7 @@ claude('Claude Code', () => {
     expect(request?.body).toMatchObject({ model: 'claude-opus-5-5', output_config: { effort: 'low' } });
     expect(request?.body.speed).toBeUndefined();
 
-    const silent = stub.script([{ shell: 'true' }, { stall: true }]);
-    const silentTurn = second.session.deliver(silent);
-    await vi.waitUntil(() => stub.requestsOf(silent).length === 2, { timeout: 20_000 });
-    second.session.interrupt();
-    expect(await silentTurn).toEqual({ type: 'interrupted', response: '' });
+    expect(await interruptSilentTurn(second, stub)).toEqual({ type: 'interrupted', response: '' });
   });
 
   it('resolves opus, sonnet and haiku to the models that the gateway allows', async () => {

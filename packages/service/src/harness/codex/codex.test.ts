@@ -9,6 +9,7 @@ import type { SeenRequest, Step } from '../../../../../test/provider/script.ts';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
 import {
   deliverTo,
+  interruptSilentTurn,
   ofType,
   openSession,
   startEndpoint,
@@ -206,11 +207,7 @@ codex('Codex', () => {
       const after = stub.script([{ say: 'On I go.' }]);
       expect(await next.session.deliver(after)).toMatchObject({ type: 'done', response: 'On I go.' });
 
-      const silent = stub.script([{ shell: 'true' }, { stall: true }]);
-      const silentTurn = next.session.deliver(silent);
-      await vi.waitUntil(() => stub.requestsOf(silent).length === 2, { timeout: 20_000 });
-      next.session.interrupt();
-      expect(await silentTurn).toEqual({ type: 'interrupted', response: '' });
+      expect(await interruptSilentTurn(next, stub)).toEqual({ type: 'interrupted', response: '' });
     },
   );
 
