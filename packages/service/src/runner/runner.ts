@@ -20,6 +20,7 @@ import { Lease } from './lease.ts';
 import { backoffMs, faultOf, pauseUnless } from './retry.ts';
 import { reportFailedEnd } from './run/report-stream.ts';
 import { Run, type RunContext, type RunLimits } from './run/run.ts';
+import { killLeftovers } from './sandbox/processes.ts';
 import { removeStaleGroups } from './sandbox/resource-limits.ts';
 import { Mirrors } from './workspace/mirror.ts';
 
@@ -177,7 +178,9 @@ export class Runner {
 
   /** Of an earlier process of this runner. */
   async #clearLeftovers(): Promise<void> {
-    await rm(join(this.#context.dataFolder, 'runs'), { recursive: true, force: true }).catch(() => {});
+    const { dataFolder } = this.#context;
+    await killLeftovers(dataFolder);
+    await rm(join(dataFolder, 'runs'), { recursive: true, force: true }).catch(() => {});
     await removeStaleGroups();
   }
 

@@ -13,7 +13,7 @@ import { isAlive } from '../../../../../test/support/fake-service.ts';
 import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
 import type { StartOptions } from '../../harness/harness.ts';
 import { assertSpawned } from './proc.ts';
-import { type AgentProcesses, agentProcesses, endpointUrl, groupScript } from './processes.ts';
+import { type AgentProcesses, agentProcesses, endpointUrl, groupScript, killLeftovers } from './processes.ts';
 
 let dataFolder: string;
 let workspaceFolder: string;
@@ -392,6 +392,15 @@ describe.each([
     expect(processesOf(one.seconds)).toEqual([]);
     expect(processesOf(other.seconds)).toEqual([]);
     expect(() => agent.start(['/bin/true'])).toThrow('the run has ended');
+  });
+
+  it('after the runner with the same data folder has started again, and only then', async () => {
+    const { started, seconds } = await sleepers();
+    await killLeftovers(`${dataFolder}-2`);
+    expect(running(seconds)).toHaveLength(2);
+    await killLeftovers(dataFolder);
+    await started.exited;
+    expect(processesOf(seconds)).toEqual([]);
   });
 });
 

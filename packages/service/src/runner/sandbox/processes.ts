@@ -45,6 +45,13 @@ export interface AgentProcesses extends Processes {
 }
 
 const runVariable = 'MUSTER_RUN';
+const folderVariable = 'MUSTER_DATA_FOLDER';
+
+/**
+ * Kills what an earlier process of the runner with this data folder left: bubblewrap, killed together with the runner
+ * while it still sets up a sandbox, leaves a process that waits for it forever.
+ */
+export const killLeftovers = (dataFolder: string): Promise<void> => killMarked(folderVariable, dataFolder);
 
 /** The URL of the run's gateway endpoint. It is known before the processes start, because it is part of their environment. */
 export function endpointUrl(gateway: AgentProcessesOptions['gateway']): string {
@@ -54,7 +61,11 @@ export function endpointUrl(gateway: AgentProcessesOptions['gateway']): string {
 export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
   const { sandbox, folders, dataFolder, runFolder, reads = [], limits, scratchMb = 0, gateway } = options;
   const mark = `${options.agentKey}/${options.runId}`;
-  const base: Record<string, string> = { ...environmentOf(options), [runVariable]: mark };
+  const marker = { [runVariable]: mark, [folderVariable]: dataFolder };
+  const base: Record<string, string> = {
+    ...environmentOf(options),
+    ...(sandbox ? { [runVariable]: mark } : marker),
+  };
   const limited = limits?.wrap ?? ((argv) => argv);
   const running = new Set<Started>();
   let isOver = false;
@@ -75,7 +86,7 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
         scratchMb,
       },
       socketPath: gateway.socketPath,
-      marker: { [runVariable]: mark },
+      marker,
       limited,
       gateway: own.gateway,
     });
