@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Page, Route } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Visitor } from '../support/browser.ts';
 import { uniqueName } from '../support/catalog.ts';
 import { sharedServer } from '../support/shared-server.ts';
@@ -21,6 +21,7 @@ describeInBrowser('the loaded part of a long transcript', () => {
     visitor = await fixture.visit();
     page = visitor.page;
   });
+  afterEach(() => page.unroute(timelineRoute));
   afterAll(() => visitor?.leave());
 
   const sequenceOf = async (path: string, text: string): Promise<number> =>
@@ -70,7 +71,7 @@ describeInBrowser('the loaded part of a long transcript', () => {
     await held[0]?.continue();
     await page.getByText('Loading older entries').waitFor({ state: 'detached' });
     await expect.poll(() => scrollTop(page)).toBeGreaterThan(1000);
-    expect(await topOf(first)).toBe(before);
+    await expect.poll(() => topOf(first)).toBe(before);
 
     await page.keyboard.press('Home');
     await expect.poll(() => asked).toBe(3);
@@ -83,7 +84,7 @@ describeInBrowser('the loaded part of a long transcript', () => {
     const bottom = await topOf(last);
     await held[2]?.continue();
     await expect.poll(() => distanceFromEnd(page)).toBeGreaterThan(1000);
-    expect(await topOf(last)).toBe(bottom);
+    await expect.poll(() => topOf(last)).toBe(bottom);
     await page.unroute(timelineRoute);
     await wheelTo(page, 900, async () => (await newestWord(page)) > 240);
     await page.getByRole('button', { name: 'Jump to start' }).click();
@@ -108,7 +109,7 @@ describeInBrowser('the loaded part of a long transcript', () => {
     const place = await topOf(other);
     await other.getByRole('link', { name: /Entry \d+/ }).click();
     await expect.poll(() => other.getAttribute('data-target')).toBe('true');
-    expect(await topOf(other)).toBe(place);
+    await expect.poll(() => topOf(other)).toBe(place);
     await expect.poll(() => new URL(page.url()).hash).toBe(`#e${sequence + 3}`);
     await page.keyboard.press('End');
     await rowWith(page, 'word 600').waitFor();
@@ -145,7 +146,6 @@ describeInBrowser('the loaded part of a long transcript', () => {
     await page.getByRole('button', { name: 'Try again' }).click();
     await rowWith(page, 'word 1').waitFor();
     await expect.poll(() => page.getByRole('alert').count()).toBe(0);
-    await page.unroute(timelineRoute);
   });
 
   it('shows that older entries were removed', async () => {
