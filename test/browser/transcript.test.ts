@@ -228,13 +228,13 @@ describeInBrowser('the transcript', () => {
     const before = await topOf(row);
     await row.click();
     await page.getByRole('button', { name: 'Show all 200 lines' }).waitFor();
-    expect(await topOf(row)).toBe(before);
+    await expect.poll(() => topOf(row)).toBe(before);
     await page.getByRole('button', { name: 'Show all 200 lines' }).click();
     await page.getByRole('button', { name: 'Show less' }).waitFor();
     const expandedTop = await topOf(row);
     await say(tenant, claim, 'new while expanded');
     await page.getByRole('button', { name: /1 new/ }).waitFor();
-    expect(await topOf(row)).toBe(expandedTop);
+    await expect.poll(() => topOf(row)).toBe(expandedTop);
     await row.click();
     await expect.poll(() => row.getAttribute('aria-expanded')).toBe('false');
     await page.keyboard.press('End');
@@ -252,7 +252,7 @@ describeInBrowser('the transcript', () => {
     await say(tenant, claim, ...Array.from({ length: 60 }, (_, at) => `later ${at}`));
     await page.getByRole('button', { name: /60 new/ }).waitFor();
     expect(await page.evaluate(() => getSelection()?.toString())).toBe('word 40');
-    expect(await topOf(row)).toBe(before);
+    await expect.poll(() => topOf(row)).toBe(before);
     await transcriptIn(page).hover();
     await page.mouse.wheel(0, 3000);
     await rowWith(page, 'later 59').waitFor();
