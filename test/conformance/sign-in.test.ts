@@ -1,5 +1,6 @@
 import { type Caller, limits, type SignedIn, type SignInCode } from '@muster/sdk/contract';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { hashSecret } from '../../packages/service/src/lib/token.ts';
 import { agent, apiOf } from '../support/api.ts';
 import { createKey, createShareLink, uniqueName } from '../support/catalog.ts';
 import { routeEntries } from '../support/contract-schemas.ts';
@@ -16,6 +17,7 @@ import {
   signInWithCode,
   signInWithKey,
 } from '../support/sign-in.ts';
+import { newTenant } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 
 const { secondUrl, ...first } = await useTwoNodes();
@@ -53,20 +55,23 @@ describe('sign-in code', () => {
     expect(message).not.toContain(code);
   });
 
-  test('works once among many concurrent uses', async () => {
+  test('works once among many concurrent uses, on two nodes', async () => {
     const code = await codeOf(admin);
-    const answers = await Promise.all(Array.from({ length: 12 }, () => signInWithCode(server.url, code)));
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => signInWithCode(i % 2 ? first.url : server.url, code)),
+    );
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(11).fill(401)]);
   });
 
-  test('is valid for five minutes, on the node that created it', async () => {
+  test('is valid for five minutes, once, on every node', async () => {
     const askedMs = Date.now();
     const { code, expiresAt } = expectOk(await admin.post<SignInCode>('/v1/sign-in/code'));
     const livesMs = Date.parse(expiresAt) - askedMs;
     expect(livesMs).toBeGreaterThan(limits.signInCodeMinutes * 60_000 - 5_000);
     expect(livesMs).toBeLessThan(limits.signInCodeMinutes * 60_000 + 30_000);
-    expectError(await signInWithCode(first.url, code), 'UNAUTHENTICATED');
-    expectOk(await signInWithCode(server.url, code));
+    expectOk(await signInWithCode(first.url, code));
+    for (const url of [first.url, server.url])
+      expectError(await signInWithCode(url, code), 'UNAUTHENTICATED');
   });
 
   test('of a key that was revoked meanwhile does not work', async () => {
@@ -83,6 +88,44 @@ describe('sign-in code', () => {
     const [oldest, second] = codes;
     expectError(await signInWithCode(server.url, oldest), 'UNAUTHENTICATED');
     expect(callerIn(await signInWithCode(server.url, second))).toEqual((await api.get('/v1/whoami')).body);
+  });
+
+  test('is dropped when its tenant has too many, and one that has expired makes room', async () => {
+    const { admin: other } = await newTenant(server.operator, 'admin');
+    const { name } = await createKey(other, { role: 'member' });
+    /** Codes that another key of the tenant has requested. */
+    const insert = (count: number, hours: number) =>
+      database.query(
+        `INSERT INTO sign_in_codes (tenant, hash, key_id, created_at, expires_at)
+         SELECT tenant, uuid_send(gen_random_uuid()), key_id, now(), now() + $3 * interval '1 hour'
+         FROM keys, generate_series(1, $2::int) WHERE name = $1`,
+        [name, count, hours],
+      );
+    const [oldest, second] = [await codeOf(other), await codeOf(other)];
+    await insert(limits.signInCodesPerTenant, -1);
+    await insert(limits.signInCodesPerTenant - 2, 1);
+    await codeOf(other);
+    expectError(await signInWithCode(server.url, oldest), 'UNAUTHENTICATED');
+    expectOk(await signInWithCode(server.url, second));
+  });
+
+  test('does not work after its time, nor does a part of it', async () => {
+    const code = await codeOf(admin);
+    for (const guess of [code.slice(1), code.slice(0, -1), `${code}x`, code.toUpperCase()])
+      expectError(await signInWithCode(server.url, guess), 'UNAUTHENTICATED');
+    const expire = 'UPDATE sign_in_codes SET expires_at = now() WHERE hash = $1';
+    expect((await database.query(expire, [hashSecret(code)])).rowCount).toBe(1);
+    expectError(await signInWithCode(server.url, code), 'UNAUTHENTICATED');
+  });
+
+  test('has at least 160 random bits, and only its hash is stored', async () => {
+    const code = await codeOf(admin);
+    expect(Buffer.from(code, 'base64url').length * 8).toBeGreaterThanOrEqual(160);
+    const { rows } = await database.query('SELECT * FROM sign_in_codes');
+    const stored = JSON.stringify(rows);
+    for (const written of [code, Buffer.from(code).toString('hex'), Buffer.from(code).toString('base64')])
+      expect(stored).not.toContain(written);
+    expect(rows.map(({ hash }) => hash.toString('hex'))).toContain(hashSecret(code).toString('hex'));
   });
 
   test('and its reply may not be cached', async () => {

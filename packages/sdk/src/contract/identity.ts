@@ -92,7 +92,7 @@ export type Caller = Infer<typeof whoamiReply>;
 export const signInCodeRequest = request('SignInCodeRequest', {});
 
 export const signInCodeReply = reply('SignInCodeReply', {
-  code: { type: 'string', description: 'Works once, at the node that created it.' },
+  code: { type: 'string', description: 'Works once, at any node.' },
   expiresAt: timestamp,
 });
 export type SignInCode = Infer<typeof signInCodeReply>;

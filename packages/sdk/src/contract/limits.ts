@@ -54,7 +54,7 @@ export const limits = {
   signInCodeMinutes: 5,
   firstSignInCodeMinutes: 60,
   signInCodesPerKey: 20,
-  signInCodesPerNode: 10_000,
+  signInCodesPerTenant: 1_000,
   sessionIdleHours: 12,
   sessionDays: 7,
   sessionsPerKey: 1000,

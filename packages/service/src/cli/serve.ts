@@ -176,8 +176,8 @@ async function signInLink(
   for (const known of [firstKey, key && formatKey(key), readAdminKey(config.dataFolder)]) {
     const caller = known ? await control.keys.authenticate(known) : null;
     if (!known || caller?.role !== 'admin') continue;
-    const { code } = control.signInCodes.make(caller.keyId, limits.firstSignInCodeMinutes);
-    return signInUrl(`${address}/`, code);
+    const made = await control.signInCodes.make(caller, limits.firstSignInCodeMinutes);
+    if (made) return signInUrl(`${address}/`, made.code);
   }
   return null;
 }

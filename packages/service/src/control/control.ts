@@ -76,7 +76,7 @@ export class Control {
   readonly waits: Waits;
   readonly checkpoints: Checkpoints;
   readonly browserSessions: BrowserSessions;
-  readonly signInCodes = new SignInCodes();
+  readonly signInCodes: SignInCodes;
   readonly wakes = new Wakes();
   readonly timers: Timers;
   readonly #transact: Transact;
@@ -117,6 +117,7 @@ export class Control {
     this.runners = new Runners({ ...shared, catalog: this.catalog });
     this.checkpoints = new Checkpoints(database, this.tenants);
     this.browserSessions = new BrowserSessions(shared);
+    this.signInCodes = new SignInCodes(database);
     this.timers = new Timers(shared);
     this.#notifications = new Notifications(database, options.connection, this.wakes, log);
   }

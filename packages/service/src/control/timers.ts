@@ -7,6 +7,7 @@ import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { deleteOldSessions } from '../store/statements/browser-sessions.ts';
 import { deleteOldReplies } from '../store/statements/replies.ts';
 import { deleteOldRunners } from '../store/statements/runners.ts';
+import { deleteOldSignInCodes } from '../store/statements/sign-in-codes.ts';
 import { tick } from '../store/statements/tick.ts';
 import { deleteOldHistory } from '../store/statements/timeline.ts';
 import type { BlockOnStateError } from './block-on-state-error.ts';
@@ -110,6 +111,7 @@ export class Timers {
         if (this.#isClosed) return;
       await deleteOldRunners(database);
       await deleteOldSessions(database);
+      await deleteOldSignInCodes(database);
       for (;;) {
         const swept = await deleteOldHistory(database, limits.timelineDays, 20, sweepRows, sweepBytes);
         if (swept.length === 0 || this.#isClosed) return;

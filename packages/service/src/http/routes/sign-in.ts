@@ -13,7 +13,11 @@ export function signInRoutes(context: RouteContext): void {
   const { control, publicUrl } = context;
   const { keys, signInCodes, browserSessions } = control;
 
-  serve(context, 'signInCode', async ({ caller }) => signInCodes.make(caller.keyId));
+  serve(context, 'signInCode', async ({ caller }) => {
+    const made = await signInCodes.make(caller);
+    if (!made) throw keyEnded();
+    return made;
+  });
 
   serve(context, 'signIn', async ({ body, request, reply }) => {
     const before = personSecret(request, publicUrl());
@@ -27,11 +31,11 @@ export function signInRoutes(context: RouteContext): void {
     refuseRole(caller, body.share ?? false);
     if (body.code !== undefined) {
       if (!body.switchAccount) await refuseSwitch(caller, before);
-      if (signInCodes.take(body.code) === null) throw codeUsed();
+      if ((await signInCodes.take(body.code)) === null) throw codeUsed();
     }
     const replaced = caller.role === 'share' ? null : before;
     const opened = await browserSessions.open(caller, request.headers['user-agent'] ?? '', replaced);
-    if (!opened) throw new HttpError('UNAUTHENTICATED', 'the key was revoked or has expired');
+    if (!opened) throw keyEnded();
     const { secret, session } = opened;
     setSessionCookie(request, reply, publicUrl(), { role: caller.role, session: session.id, secret });
     return { session, caller: callerView(caller) };
@@ -43,9 +47,9 @@ export function signInRoutes(context: RouteContext): void {
     return keys.authenticate(bearerOf(request));
   };
 
-  const byCode = (code: string, request: FastifyRequest): Promise<Principal | null> => {
+  const byCode = async (code: string, request: FastifyRequest): Promise<Principal | null> => {
     refuseOtherPage(request, publicUrl());
-    const keyId = signInCodes.peek(code);
+    const keyId = await signInCodes.peek(code);
     if (keyId === null) throw codeUsed();
     return keys.find(keyId);
   };
@@ -91,6 +95,8 @@ export function signInRoutes(context: RouteContext): void {
     async ({ caller, body }) => (await browserSessions.revoke(caller, body)) ?? {},
   );
 }
+
+const keyEnded = (): HttpError => new HttpError('UNAUTHENTICATED', 'the key was revoked or has expired');
 
 const codeUsed = (): HttpError =>
   new HttpError('UNAUTHENTICATED', 'this code was used or has expired: muster open makes another');

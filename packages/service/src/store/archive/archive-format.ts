@@ -118,6 +118,7 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'tenants', order: 'id', rowsPerFetch, where: 'id <> 0', identity: 'id' },
   { name: 'keys', order: 'tenant, key_id', rowsPerFetch },
   { name: 'browser_sessions', order: 'tenant, id', rowsPerFetch },
+  { name: 'sign_in_codes', order: 'tenant, hash', rowsPerFetch },
   { name: 'resources', order: 'tenant, kind, name', rowsPerFetch },
   { name: 'resource_history', order: 'tenant, kind, name, generation', rowsPerFetch },
   { name: 'runners', order: 'tenant, id', rowsPerFetch },
