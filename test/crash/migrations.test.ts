@@ -7,7 +7,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { until } from '../support/async.ts';
-import { emptyDatabase } from '../support/database.ts';
+import { emptyDatabase, execute } from '../support/database.ts';
 import { Node } from './node.ts';
 import { dumpSchema } from './schema.ts';
 import { lookInto, type Store } from './store.ts';
@@ -44,7 +44,7 @@ beforeAll(async () => {
   expect(await migrate({ connectionString: url })).toEqual(files);
   fresh = await schemaOf(url);
   const begun = await newDatabase();
-  await migrate({ connectionString: begun }, 1);
+  await migrate({ connectionString: begun }, { upTo: 1 });
   tables = (await tablesOf(begun)).filter((name) => name !== 'migrations');
   expect(fresh).toContain('agents.tenant integer not null');
 });
@@ -74,7 +74,11 @@ async function waitsOfMigrations(store: Store): Promise<string[]> {
 }
 
 /** Starts a migration that waits for a lock of this test, and kills it there. */
-async function killAt(url: string, lock: string): Promise<void> {
+async function killAt(
+  url: string,
+  lock: string,
+  waitsIn: 'database' | 'process' = 'database',
+): Promise<void> {
   const blocker = new pg.Client({ connectionString: url });
   await blocker.connect();
   try {
@@ -85,7 +89,7 @@ async function killAt(url: string, lock: string): Promise<void> {
       await until(
         'the migration at the lock',
         () => waitsOfMigrations(store),
-        ([event]) => event === 'Lock',
+        ([event]) => event === (waitsIn === 'database' ? 'Lock' : 'Client'),
       );
       await kill(child);
       await blocker.query('ROLLBACK');
@@ -105,8 +109,12 @@ test(
   withinMs(kills, 5_000),
   async () => {
     const url = await newDatabase();
-    // Only creates the table of migrations, so that the last kill can be at the last statement.
-    await migrate({ connectionString: url }, 0);
+    // So that the last kill can be at the last statement.
+    await execute(
+      url,
+      `CREATE TABLE migrations (number int PRIMARY KEY, name text NOT NULL,
+         applied_at timestamptz NOT NULL DEFAULT now(), compatible_since int NOT NULL)`,
+    );
     for (let i = 0; i < kills; i += 1) {
       const table = tables[Math.floor((i * tables.length) / kills) + random.below(2)] ?? tables[0];
       const lock =
@@ -123,7 +131,7 @@ test(
 
 test('a migration that is killed while it waits for the lock does not affect the others', async () => {
   const url = await newDatabase();
-  await killAt(url, 'SELECT pg_advisory_xact_lock(7301984)');
+  await killAt(url, 'SELECT pg_advisory_xact_lock(7301984)', 'process');
   expect(await tablesOf(url)).toEqual([]);
   await migrate({ connectionString: url });
   expect(await schemaOf(url)).toBe(fresh);
@@ -131,9 +139,9 @@ test('a migration that is killed while it waits for the lock does not affect the
 
 test('a schema that is migrated step by step, from every version to the next, equals a fresh one', async () => {
   const url = await newDatabase();
-  expect(await migrate({ connectionString: url }, 0)).toEqual([]);
+  expect(await migrate({ connectionString: url }, { upTo: 0 })).toEqual([]);
   for (const [index, file] of files.entries())
-    expect(await migrate({ connectionString: url }, index + 1)).toEqual([file]);
+    expect(await migrate({ connectionString: url }, { upTo: index + 1 })).toEqual([file]);
   expect(await schemaOf(url)).toBe(fresh);
   expect(await migrate({ connectionString: url }), 'a second time').toEqual([]);
 });

@@ -20,7 +20,7 @@ afterAll(async () => {
 
 test('0011: a session becomes a complete checkpoint of the same bytes, in parts of at most 1 MiB', async () => {
   const connection = { connectionString: database.url };
-  await migrate(connection, 10);
+  await migrate(connection, { upTo: 10 });
   await client.query("INSERT INTO tenants (id, provider, org) VALUES (7, 'PROVIDER_CODEHOST_APP', 'acme')");
   const mebibyte = 1024 * 1024;
   const archives = [1, mebibyte, mebibyte + 1, 3 * mebibyte, 0].map((length) => randomBytes(length));

@@ -178,7 +178,7 @@ describe('SQL', () => {
   test('transactions start only in control and in these files of store', () => {
     const openers = [
       'packages/service/src/store/postgres-agent-store.ts',
-      'packages/service/src/store/migrate.ts',
+      'packages/service/src/store/apply-migration.ts',
       'packages/service/src/store/archive/export-store.ts',
       'packages/service/src/store/archive/import-store.ts',
     ];

@@ -33,6 +33,8 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     dataFolder,
     publicUrl: httpUrlIn(env, 'MUSTER_PUBLIC_URL'),
     databaseUrl: databaseUrlIn(env),
+    /** Whether a start applies migrations that are missing. */
+    migrates: choiceIn(env, 'MUSTER_MIGRATE', ['on', 'off'], 'on') === 'on',
     secret: env.MUSTER_SECRET || null,
     bootstrap: {
       org: accountNameIn(env, 'MUSTER_BOOTSTRAP_ORG', 'local'),

@@ -90,6 +90,7 @@ const expectedErrors = [
   'ConnectionError',
   'FolderInUseError',
   'ArchiveError',
+  'SchemaError',
   'EmbeddedPostgresUnavailableError',
 ];
 

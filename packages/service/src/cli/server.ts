@@ -32,6 +32,11 @@ export function addServerCommands(program: Command): void {
       (await import('./serve.ts')).createOperator(account, process.env),
     );
 
+  const migrateText = 'migrate the database to the schema of this version; uses the variables of serve';
+  addCommand(program, 'migrate', migrateText, async (invocation: Invocation) =>
+    (await import('./migrate.ts')).migrateStore(invocation),
+  );
+
   const exportText = 'export the whole database to a file; uses the variables of serve, also while it runs';
   addCommand(program, 'export', exportText, async (invocation: Invocation<ExportFlags>) =>
     (await import('./archive.ts')).exportArchive(invocation),

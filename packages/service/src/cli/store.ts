@@ -7,13 +7,15 @@ import {
   runningPostgres,
   startEmbeddedPostgres,
 } from '../store/embedded/embedded-postgres.ts';
-import { migrate } from '../store/migrate.ts';
+import { expectMigrated, migrate } from '../store/migrate.ts';
 import type { Config } from './config.ts';
 
 export interface OpenStore {
   readonly database: pg.Pool;
   readonly connection: pg.ClientConfig;
   readonly isEmbedded: boolean;
+  /** The migrations that were applied while it was opened. */
+  readonly migrated: readonly string[];
   close(): Promise<void>;
 }
 
@@ -21,22 +23,41 @@ export interface OpenStore {
  * Opens the database at DATABASE_URL, or starts the embedded PostgreSQL in the data folder. With `shares`, a command may
  * use the embedded server of a service that is running; a second service may not.
  */
-export async function openStore(config: Config, log: Log, { shares = false } = {}): Promise<OpenStore> {
+export async function openStore(
+  config: Pick<Config, 'databaseUrl' | 'dataFolder' | 'migrates'>,
+  log: Log,
+  { shares = false } = {},
+): Promise<OpenStore> {
   const embedded = config.databaseUrl ? null : await startEmbedded(config.dataFolder, log, shares);
   const connection: pg.ClientConfig = config.databaseUrl
     ? { connectionString: config.databaseUrl }
     : { ...embedded?.connection };
-  await migrate(connection);
+  const migrated = await prepareSchema(connection, config.migrates, log).catch(async (error: unknown) => {
+    await embedded?.stop();
+    throw error;
+  });
   const database = openDatabase(connection, (error) => log.warn({ err: error }, 'database connection lost'));
   return {
     database,
     connection,
     isEmbedded: embedded !== null,
+    migrated,
     async close() {
       await database.end();
       await embedded?.stop();
     },
   };
+}
+
+async function prepareSchema(connection: pg.ClientConfig, migrates: boolean, log: Log): Promise<string[]> {
+  if (!migrates) {
+    await expectMigrated(connection);
+    return [];
+  }
+  const onWait = (waitsFor: string) => log.warn({ waitsFor }, 'migration is waiting');
+  const migrated = await migrate(connection, { onWait });
+  if (migrated.length > 0) log.info({ migrations: migrated }, 'schema migrated');
+  return migrated;
 }
 
 /** Starts the embedded server, and restarts it when it dies. */

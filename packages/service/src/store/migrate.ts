@@ -2,59 +2,85 @@ import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { packageFile } from '../lib/package-file.ts';
+import { type MigrationOptions, MigrationSession, SchemaError } from './apply-migration.ts';
+import {
+  type AppliedMigration,
+  type Migration,
+  migrationIn,
+  planMigrations,
+  tooOld,
+} from './migration-plan.ts';
 
 const folder = fileURLToPath(packageFile('migrations/'));
 
-/** Arbitrary, but the same on every node. */
-const migrationLock = 7_301_984;
-
 /**
- * Brings the schema up to date. Nodes may call it at the same time: an advisory lock lets one work while the others wait,
- * and each migration commits together with the row that records it, so a kill half-way leaves nothing half-done.
+ * Brings the schema up to date, and returns the names of the migrations that it applied. Nodes may call it at the same
+ * time: an advisory lock lets one work while the others wait. A kill half-way leaves nothing half-done.
  */
 export async function migrate(
   connection: pg.ClientConfig,
-  upTo = Number.POSITIVE_INFINITY,
+  { upTo = Number.POSITIVE_INFINITY, ...options }: MigrationOptions & { readonly upTo?: number } = {},
 ): Promise<string[]> {
-  const client = new pg.Client({ application_name: 'muster-migrate', ...connection });
-  await client.connect();
+  const known = await knownMigrations();
   const applied: string[] = [];
-  try {
-    await client.query('SELECT pg_advisory_lock($1)', [migrationLock]);
-    await client.query(`CREATE TABLE IF NOT EXISTS migrations (
-      number int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`);
-    const { rows } = await client.query<{ number: number }>('SELECT number FROM migrations');
-    const done = new Set(rows.map((row) => row.number));
-    for (const migration of await migrations()) {
-      if (done.has(migration.number) || migration.number > upTo) continue;
-      await client.query('BEGIN');
-      await client.query(migration.sql);
-      await client.query('INSERT INTO migrations (number, name) VALUES ($1, $2)', [
-        migration.number,
-        migration.name,
-      ]);
-      await client.query('COMMIT');
-      applied.push(migration.name);
+  await withClient(connection, async (client) => {
+    const session = new MigrationSession(client, connection, options);
+    // Read again after each one: another node may have applied it, or others that this build does not know.
+    for (;;) {
+      const [next] = await pendingIn(client, known);
+      if (!next || next.number > upTo) return;
+      if (await session.apply(next)) applied.push(next.name);
     }
-    return applied;
-  } finally {
-    // Ending the session also gives back the lock and rolls back what a failure left open.
-    await client.end();
-  }
+  });
+  return applied;
+}
+
+/** Throws unless every migration of this build is applied and it can use the schema. */
+export async function expectMigrated(connection: pg.ClientConfig): Promise<void> {
+  const known = await knownMigrations();
+  const pending = await withClient(connection, (client) => pendingIn(client, known));
+  if (pending.length > 0) throw new SchemaError(tooOld(pending));
 }
 
 /** The last migration that this build knows. */
 export async function newestMigration(): Promise<number> {
-  return Math.max(...(await migrations()).map(({ number }) => number));
+  return Math.max(...(await knownMigrations()).map(({ number }) => number));
 }
 
-async function migrations(): Promise<{ number: number; name: string; sql: string }[]> {
+async function knownMigrations(): Promise<Migration[]> {
   const files = (await readdir(folder)).filter((name) => /^\d{4}-.+\.sql$/.test(name)).sort();
   return Promise.all(
-    files.map(async (name) => ({
-      number: Number(name.slice(0, 4)),
-      name,
-      sql: await readFile(`${folder}${name}`, 'utf8'),
-    })),
+    files.map(async (name) => migrationIn(name, await readFile(`${folder}${name}`, 'utf8'))),
   );
+}
+
+async function pendingIn(client: pg.Client, known: readonly Migration[]): Promise<readonly Migration[]> {
+  const plan = planMigrations(known, await appliedIn(client));
+  if ('refusal' in plan) throw new SchemaError(plan.refusal);
+  return plan.pending;
+}
+
+async function appliedIn(client: pg.Client): Promise<AppliedMigration[]> {
+  const found = await client.query("SELECT FROM pg_class WHERE oid = to_regclass('migrations')");
+  if (!found.rowCount) return [];
+  const { rows } = await client.query<AppliedMigration>(
+    `SELECT number, name, (to_jsonb(m) ->> 'compatible_since')::int AS "compatibleSince" FROM migrations m`,
+  );
+  return rows;
+}
+
+async function withClient<T>(
+  connection: pg.ClientConfig,
+  use: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({ application_name: 'muster-migrate', ...connection });
+  // A lost connection also rejects the statement in progress, or the next one.
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    // Ending the session also gives back its locks and rolls back what a failure left open.
+    await client.end();
+  }
 }

@@ -1,0 +1,231 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { concurrentIndex, type Migration } from './migration-plan.ts';
+
+/** Arbitrary, but the same on every node. */
+const migrationLock = 7_301_984;
+
+/**
+ * How long a transactional migration waits for a lock. Statements of the nodes wait behind it, so this is shorter than
+ * their timeout. It is longer than the second (`deadlock_timeout`) after which PostgreSQL cancels an autovacuum that is
+ * in the way.
+ */
+const lockTimeoutMs = 1_500;
+/** Between two attempts, so that statements which had to wait are served. */
+const firstPauseMs = 500;
+const longestPauseMs = 10_000;
+/** Between two looks whether another node has finished its migration. */
+const otherNodeMs = 200;
+/** How often to look for the holder of a lock, and when to report it. */
+const lookMs = 500;
+const firstReportMs = 3_000;
+const reportMs = 30_000;
+
+/** The schema can't be used or migrated. The message says why and what to do. */
+export class SchemaError extends Error {
+  override readonly name = 'SchemaError';
+}
+
+export interface MigrationOptions {
+  /** How long a migration may wait for locks of sessions that are no migrations. */
+  readonly withinMs?: number;
+  /** Called after some seconds, and then from time to time, with what the migration waits for. */
+  readonly onWait?: (waitsFor: string) => void;
+}
+
+interface LockHolder {
+  /** What is waited for. */
+  lock: string;
+  pid: number;
+  /** Who holds it. */
+  session: string;
+}
+
+const session = `format('pid %s (application "%s", %s for %s s)', h.pid, h.application_name, h.state,
+  extract(epoch FROM now() - coalesce(h.xact_start, h.state_change))::int)`;
+
+/** What a session waits for, and which sessions are in its way. */
+const blockersOf = `
+  SELECT format('%s of %s', l.mode, coalesce('table ' || l.relation::regclass, l.locktype)) AS lock,
+    h.pid, ${session} AS session
+  FROM pg_locks l CROSS JOIN unnest(pg_blocking_pids(l.pid)) b (pid) JOIN pg_stat_activity h ON h.pid = b.pid
+  WHERE l.pid = $1 AND NOT l.granted`;
+
+const holdersOfMigrationLock = `
+  SELECT 'another migration' AS lock, h.pid, ${session} AS session
+  FROM pg_locks l JOIN pg_stat_activity h ON h.pid = l.pid AND h.datid = l.database
+  WHERE l.locktype = 'advisory' AND l.classid = 0 AND l.objid = $1 AND l.granted
+    AND h.datname = current_database()`;
+
+const describeHolder = ([first]: readonly LockHolder[]): string =>
+  first ? `${first.lock}, held by ${first.session}` : 'a lock of a session that has ended';
+
+/** PostgreSQL gave up on a lock: `lock_not_available`, `deadlock_detected`. */
+const isAboutLocks = (error: unknown): boolean =>
+  ['55P03', '40P01'].includes((error as { code?: string }).code ?? '');
+
+type Outcome = 'applied' | 'applied by another node' | 'another node is migrating' | 'no lock';
+
+/** Applies migrations on one connection, and waits politely for locks that others hold. */
+export class MigrationSession {
+  readonly #client: pg.Client;
+  readonly #connection: pg.ClientConfig;
+  readonly #withinMs: number;
+  readonly #onWait: (waitsFor: string) => void;
+  #startedMs = 0;
+  #reportAtMs = 0;
+  #pid = 0;
+  #holders: readonly LockHolder[] = [];
+
+  constructor(client: pg.Client, connection: pg.ClientConfig, options: MigrationOptions) {
+    this.#client = client;
+    this.#connection = connection;
+    this.#withinMs = options.withinMs ?? 600_000;
+    this.#onWait = options.onWait ?? (() => {});
+  }
+
+  /** Returns whether this session applied it; if not, another node did. */
+  async apply(migration: Migration): Promise<boolean> {
+    this.#holders = [];
+    this.#startedMs = performance.now();
+    this.#reportAtMs = this.#startedMs + firstReportMs;
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+      const outcome = await this.#attempt(migration);
+      if (outcome === 'applied') return true;
+      if (outcome === 'applied by another node') return false;
+      if (outcome === 'another node is migrating') {
+        this.#holders = await this.#find(this.#client, holdersOfMigrationLock, migrationLock);
+        pauseMs = otherNodeMs;
+      } else if (performance.now() - this.#startedMs > this.#withinMs) {
+        throw this.#gaveUp(migration);
+      }
+      this.#report(migration);
+      await pause(pauseMs * (0.5 + Math.random()));
+    }
+  }
+
+  async #attempt(migration: Migration): Promise<Outcome> {
+    let looking = Promise.resolve();
+    const timer = setInterval(() => {
+      looking = looking.then(() => this.#look(migration)).catch(() => {});
+    }, lookMs);
+    try {
+      return migration.kind === 'concurrent'
+        ? await this.#applyConcurrently(migration)
+        : await this.#applyInTransaction(migration);
+    } catch (error) {
+      if (!isAboutLocks(error)) throw error;
+      return 'no lock';
+    } finally {
+      clearInterval(timer);
+      await looking;
+    }
+  }
+
+  async #applyInTransaction(migration: Migration): Promise<Outcome> {
+    await this.#client.query('BEGIN');
+    try {
+      const outcome = await this.#applyLocked(migration);
+      await this.#client.query(outcome === 'applied' ? 'COMMIT' : 'ROLLBACK');
+      return outcome;
+    } catch (error) {
+      await this.#client.query('ROLLBACK').catch(() => {});
+      throw error;
+    }
+  }
+
+  async #applyLocked(migration: Migration): Promise<Outcome> {
+    const client = this.#client;
+    await client.query(`SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = 0`);
+    if (!(await this.#tryLock('pg_try_advisory_xact_lock'))) return 'another node is migrating';
+    await client.query(
+      `CREATE TABLE IF NOT EXISTS migrations (number int PRIMARY KEY, name text NOT NULL,
+         applied_at timestamptz NOT NULL DEFAULT now(), compatible_since int NOT NULL)`,
+    );
+    if (await this.#isApplied(migration)) return 'applied by another node';
+    await client.query(migration.sql);
+    await this.#record(migration);
+    return 'applied';
+  }
+
+  /** Can be repeated after a kill or an error at any point. */
+  async #applyConcurrently(migration: Migration): Promise<Outcome> {
+    const client = this.#client;
+    // Other statements do not wait behind this one, so it may take as long as it needs.
+    await client.query('SET lock_timeout = 0; SET statement_timeout = 0');
+    if (!(await this.#tryLock('pg_try_advisory_lock'))) return 'another node is migrating';
+    try {
+      if (await this.#isApplied(migration)) return 'applied by another node';
+      const { index, isCreated } = concurrentIndex(migration);
+      const { rows } = await client.query<{ indisvalid: boolean }>(
+        'SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)',
+        [index],
+      );
+      // An attempt that failed leaves an invalid index; one that was killed at its end leaves a valid one.
+      if (isCreated && rows[0]?.indisvalid === false) await client.query(`DROP INDEX CONCURRENTLY ${index}`);
+      if (!isCreated || !rows[0]?.indisvalid) await client.query(migration.sql);
+      await this.#record(migration);
+      return 'applied';
+    } finally {
+      await client.query('SELECT pg_advisory_unlock($1)', [migrationLock]).catch(() => {});
+    }
+  }
+
+  /** Never waits in the database: a statement that waits there would keep an index from being built concurrently. */
+  async #tryLock(lock: 'pg_try_advisory_lock' | 'pg_try_advisory_xact_lock'): Promise<boolean> {
+    const { rows } = await this.#client.query<{ locked: boolean; pid: number }>(
+      `SELECT ${lock}($1) AS locked, pg_backend_pid() AS pid`,
+      [migrationLock],
+    );
+    this.#pid = rows[0]?.pid ?? 0;
+    return rows[0]?.locked ?? false;
+  }
+
+  async #isApplied({ number }: Migration): Promise<boolean> {
+    const { rowCount } = await this.#client.query('SELECT FROM migrations WHERE number = $1', [number]);
+    return rowCount === 1;
+  }
+
+  async #record({ number, name, compatibleSince }: Migration): Promise<void> {
+    await this.#client.query('INSERT INTO migrations (number, name, compatible_since) VALUES ($1, $2, $3)', [
+      number,
+      name,
+      compatibleSince,
+    ]);
+  }
+
+  /** Finds what the migration is waiting for right now, on a second connection. */
+  async #look(migration: Migration): Promise<void> {
+    const client = new pg.Client({ ...this.#connection, application_name: 'muster-migrate-watch' });
+    await client.connect();
+    try {
+      const holders = await this.#find(client, blockersOf, this.#pid);
+      if (holders.length === 0) return;
+      this.#holders = holders;
+      this.#report(migration);
+    } finally {
+      await client.end();
+    }
+  }
+
+  async #find(client: pg.Client, query: string, parameter: number): Promise<LockHolder[]> {
+    return (await client.query<LockHolder>(query, [parameter])).rows;
+  }
+
+  #report({ name }: Migration): void {
+    if (performance.now() < this.#reportAtMs) return;
+    this.#reportAtMs = performance.now() + reportMs;
+    this.#onWait(`${name}: ${describeHolder(this.#holders)}`);
+  }
+
+  #gaveUp({ name }: Migration): SchemaError {
+    const seconds = Math.round(this.#withinMs / 1_000);
+    const [first] = this.#holders;
+    const end = first
+      ? `End that session, for example with SELECT pg_terminate_backend(${first.pid}), and start again.`
+      : 'Start again.';
+    return new SchemaError(
+      `Migration ${name} did not get its lock within ${seconds} s: ${describeHolder(this.#holders)}. Nothing was changed. ${end}`,
+    );
+  }
+}
