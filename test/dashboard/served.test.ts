@@ -87,7 +87,7 @@ describe('an asset', () => {
     '/index.html',
     '/assets',
     '/assets/',
-    '/assets/nothing.js',
+    '/assets/nothing.js?try=10',
     '/assets/../index.html',
     '/assets/../../docs/docs.js',
     '/assets/..%2findex.html',

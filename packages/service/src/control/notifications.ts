@@ -109,7 +109,7 @@ export class Notifications {
   }
 
   async #receive(payload: string): Promise<void> {
-    const changes = JSON.parse(payload) as Partial<CommittedChanges> & { node: string; many?: boolean };
+    const changes = changesIn(payload);
     if (changes.node === this.#node) return;
     for (const { tenant, pool } of changes.pools ?? []) this.#wakes.work(tenant, pool);
     for (const runner of changes.runners ?? []) this.#wakes.stop(runner);
@@ -125,6 +125,19 @@ export class Notifications {
     const rows = await peekAgents(this.#database, ...keyColumns(keys));
     for (const row of rows) this.#wakes.changed(row, row);
   }
+}
+
+type Notification = Partial<CommittedChanges> & { readonly node?: string; readonly many?: boolean };
+
+/** A payload that this build can't read is from a node of another version: something changed, and it is unknown what. */
+export function changesIn(payload: string): Notification {
+  try {
+    const changes = JSON.parse(payload) as Notification | null;
+    if (changes?.many === true || Array.isArray(changes?.agents)) return changes;
+  } catch {
+    // Not JSON.
+  }
+  return { many: true };
 }
 
 /** At least one chunk, which may be empty. */

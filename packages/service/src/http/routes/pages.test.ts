@@ -109,11 +109,27 @@ describe('the built dashboard', () => {
     }
   });
 
+  test('a file that this build lacks may be at a node of another version: asks again there, ten times', async () => {
+    const seen: (number | undefined)[] = [];
+    let url = '/assets/index-other.js';
+    for (let status: number | undefined; status !== 404; seen.push(status)) {
+      const answer = await app.inject(url);
+      status = answer.statusCode;
+      if (status === 404) continue;
+      expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', connection: 'close' });
+      url = String(answer.headers.location);
+      expect(url).toMatch(/^\/assets\/index-other\.js\?try=\d+$/);
+    }
+    expect(seen).toEqual([...Array(10).fill(307), 404]);
+    expect((await app.inject('/assets/index-abc.js?try=3')).statusCode).toBe(200);
+  });
+
   test.each([
     '/index.html',
     '/assets',
     '/assets/',
-    '/assets/nothing.js',
+    '/assets/nothing.js?try=10',
+    '/assets/nothing.js?try=x',
     '/assets/link/secret.txt',
     '/assets/index-abc.js.br',
     '/assets/../../secret.txt',

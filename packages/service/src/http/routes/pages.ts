@@ -68,11 +68,41 @@ export function pageRoutes({ app }: Pick<RouteContext, 'app'>, dashboard = dashb
   }
   if (isBuilt) for (const name of filesIn(dashboard)) sendFile(`/${name}`, dashboard, () => name);
   // Not listed at the start: a build replaces them while the service runs. The pattern allows no other folder.
-  sendFile('/assets/:name(^[\\w.-]+$)', dashboard, ({ name = '' }) =>
-    isCompressed(name) ? '' : `assets/${name}`,
-  );
+  app.get<AssetRequest>('/assets/:name(^[\\w.-]+$)', { onSend: setScriptType }, async (request, reply) => {
+    const { name } = request.params;
+    if (isCompressed(name)) return reply.callNotFound();
+    return existsSync(join(dashboard, 'assets', name))
+      ? reply.sendFile(`assets/${name}`, dashboard)
+      : tryAnotherNode(request, reply);
+  });
   sendFile('/docs', docsFolder, () => 'index.html');
   for (const name of filesIn(docsFolder)) sendFile(`/docs/${name}`, docsFolder, () => name);
+}
+
+interface AssetRequest {
+  Params: { name: string };
+  Querystring: { try?: string };
+}
+
+/** Fewer than the redirects that browsers follow. */
+const mostTries = 10;
+
+/**
+ * During an upgrade, a page of one version asks for its files at any node. One that lacks a file redirects to the same
+ * address, so that a proxy in front of the nodes asks the next one.
+ */
+function tryAnotherNode(
+  { params, query }: FastifyRequest<AssetRequest>,
+  reply: FastifyReply,
+): FastifyReply | undefined {
+  const tries = Number(query.try ?? 0);
+  if (!(tries < mostTries)) {
+    reply.callNotFound();
+    return;
+  }
+  return reply
+    .headers({ ...securityHeaders, 'cache-control': 'no-store', connection: 'close' })
+    .redirect(`/assets/${params.name}?try=${tries + 1}`, 307);
 }
 
 const filesIn = (folder: string): string[] =>
