@@ -8,6 +8,7 @@ import { afterAll } from 'vitest';
 import { readArchive } from '../../packages/service/src/cli/archive.ts';
 import { exportStore } from '../../packages/service/src/store/archive/export-store.ts';
 import { importStore } from '../../packages/service/src/store/archive/import-store.ts';
+import type { DatabaseConfig } from '../../packages/service/src/store/connection.ts';
 import { Node, type NodeOptions } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
 import { emptyDatabase } from '../support/database.ts';
@@ -29,9 +30,10 @@ export function muster(args: readonly string[], env: NodeJS.ProcessEnv): Promise
 }
 
 /** What `muster export` does with a database, without a process. */
-export async function exportDatabase(connectionString: string, file: string): Promise<string> {
+export async function exportDatabase(database: string | DatabaseConfig, file: string): Promise<string> {
+  const connection = typeof database === 'string' ? { connectionString: database } : database;
   await pipeline(
-    exportStore({ connectionString }, () => {}),
+    exportStore(connection, () => {}),
     createGzip(),
     createWriteStream(file),
   );

@@ -1,11 +1,11 @@
-import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { startSharedPostgres } from './database.ts';
 import { startSharedServers } from './shared-server.ts';
+import { installMissing } from './system-packages.ts';
 
 export async function setup() {
-  installSystemPackages();
+  installMissing(neededPackages);
   const removeFolder = useMemoryFolder();
   const stopPostgres = await startSharedPostgres();
   const endServers = await startSharedServers();
@@ -16,39 +16,16 @@ export async function setup() {
   };
 }
 
-/** Programs that suites need, and the Debian packages that contain them. */
-const neededPackages: Readonly<Record<string, string>> = {
+/** Where one of these can't be installed, each suite that needs it prints what it skips. */
+const neededPackages = {
   bwrap: 'bubblewrap',
   'chromium-headless-shell': 'chromium-headless-shell',
   git: 'git',
+  openssl: 'openssl',
+  pgbouncer: 'pgbouncer',
   tmux: 'tmux',
   zsh: 'zsh',
 };
-
-const isInstalled = (program: string): boolean =>
-  spawnSync('/bin/sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;
-
-/** Installs missing packages if allowed; otherwise each suite prints what it skips. */
-function installSystemPackages(): void {
-  const missing = Object.keys(neededPackages).filter((program) => !isInstalled(program));
-  if (missing.length === 0) return;
-  const mayInstall = process.getuid?.() === 0 && existsSync('/etc/debian_version');
-  if (!mayInstall) return;
-  apt('update', '-qq');
-  for (const program of missing)
-    apt('install', '-y', '-qq', '--no-install-recommends', neededPackages[program] ?? program);
-}
-
-function apt(...args: string[]): void {
-  try {
-    execFileSync('apt-get', args, {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-    });
-  } catch (error) {
-    process.stderr.write(`\n*** ${(error as Error).message}\n\n`);
-  }
-}
 
 const memoryFolder = '/dev/shm';
 const prefix = 'muster-test-';

@@ -32,7 +32,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     port: portIn(env),
     dataFolder,
     publicUrl: httpUrlIn(env, 'MUSTER_PUBLIC_URL'),
-    databaseUrl: databaseUrlIn(env),
+    ...databaseIn(env),
     /** Whether a start applies migrations that are missing. */
     migrates: choiceIn(env, 'MUSTER_MIGRATE', ['on', 'off'], 'on') === 'on',
     secret: env.MUSTER_SECRET || null,
@@ -126,12 +126,26 @@ function portIn(env: NodeJS.ProcessEnv): number {
   return port;
 }
 
+function databaseIn(env: NodeJS.ProcessEnv) {
+  const databaseUrl = databaseUrlIn(env, 'DATABASE_URL');
+  const directUrl = databaseUrlIn(env, 'MUSTER_DIRECT_URL');
+  const pooler = choiceIn(env, 'MUSTER_POOLER', ['none', 'transaction'], 'none');
+  const passwordFile = env.MUSTER_DATABASE_PASSWORD_FILE || null;
+  const needsUrl =
+    (directUrl !== null && 'MUSTER_DIRECT_URL') ||
+    (pooler !== 'none' && 'MUSTER_POOLER') ||
+    (passwordFile !== null && 'MUSTER_DATABASE_PASSWORD_FILE');
+  if (needsUrl && databaseUrl === null)
+    throw new ConfigError(`${needsUrl} is set without DATABASE_URL, which names the database`);
+  return { databaseUrl, directUrl, pooler, passwordFile };
+}
+
 /** A PostgreSQL URL, or the path of a socket. The error does not show the value, which may hold a password. */
-function databaseUrlIn(env: NodeJS.ProcessEnv): string | null {
-  const text = env.DATABASE_URL || null;
+function databaseUrlIn(env: NodeJS.ProcessEnv, name: 'DATABASE_URL' | 'MUSTER_DIRECT_URL'): string | null {
+  const text = env[name] || null;
   const scheme = text !== null && URL.canParse(text) ? new URL(text).protocol : '';
   if (text !== null && !/^(socket:)?\//.test(text) && !/^postgres(ql)?:$/.test(scheme))
-    throw new ConfigError('DATABASE_URL: expected postgres://user:password@host:port/database');
+    throw new ConfigError(`${name}: expected postgres://user:password@host:port/database`);
   return text;
 }
 

@@ -128,12 +128,13 @@ async function mcp({ connection, signal, output }: Invocation): Promise<void> {
 
 async function config({ flags, env, output }: Invocation): Promise<void> {
   const { readConfig } = await import('./config.ts');
-  const { bootstrap, secret, databaseUrl, runner, ...service } = readConfig(env);
+  const { bootstrap, secret, databaseUrl, directUrl, runner, ...service } = readConfig(env);
   const sections = {
     client: clientConfig(flags.url, env),
     service: {
       ...service,
       databaseUrl: databaseUrl === null ? 'embedded' : withoutPassword(databaseUrl),
+      directUrl: directUrl === null ? null : withoutPassword(directUrl),
       secret: secret === null ? 'in the data folder' : 'MUSTER_SECRET',
       bootstrap: {
         org: bootstrap.org,
@@ -168,8 +169,9 @@ function clientConfig(url: string | undefined, env: NodeJS.ProcessEnv): Record<s
 }
 
 function withoutPassword(text: string): string {
-  if (!URL.canParse(text)) return 'DATABASE_URL';
+  if (!URL.canParse(text)) return 'a socket';
   const url = new URL(text);
   if (url.password) url.password = '…';
+  if (url.searchParams.has('password')) url.searchParams.set('password', '…');
   return String(url);
 }

@@ -1,6 +1,8 @@
+import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
+import { parseIntoClientConfig } from 'pg-connection-string';
 import type { Log } from '../lib/log.ts';
-import { openDatabase } from '../store/connection.ts';
+import { type DatabaseConfig, hasSettings, openDatabase } from '../store/connection.ts';
 import {
   type EmbeddedPostgres,
   FolderInUseError,
@@ -8,11 +10,14 @@ import {
   startEmbeddedPostgres,
 } from '../store/embedded/embedded-postgres.ts';
 import { expectMigrated, migrate } from '../store/migrate.ts';
-import type { Config } from './config.ts';
+import { type Config, ConfigError } from './config.ts';
+
+type DatabaseSettings = Pick<Config, 'databaseUrl' | 'directUrl' | 'pooler' | 'passwordFile'>;
 
 export interface OpenStore {
   readonly database: pg.Pool;
-  readonly connection: pg.ClientConfig;
+  /** For connections of their own: to listen, to migrate, to export. */
+  readonly connection: DatabaseConfig;
   readonly isEmbedded: boolean;
   /** The migrations that were applied while it was opened. */
   readonly migrated: readonly string[];
@@ -24,22 +29,28 @@ export interface OpenStore {
  * use the embedded server of a service that is running; a second service may not.
  */
 export async function openStore(
-  config: Pick<Config, 'databaseUrl' | 'dataFolder' | 'migrates'>,
+  config: DatabaseSettings & Pick<Config, 'dataFolder' | 'migrates'>,
   log: Log,
   { shares = false } = {},
 ): Promise<OpenStore> {
   const embedded = config.databaseUrl ? null : await startEmbedded(config.dataFolder, log, shares);
-  const connection: pg.ClientConfig = config.databaseUrl
-    ? { connectionString: config.databaseUrl }
-    : { ...embedded?.connection };
-  const migrated = await prepareSchema(connection, config.migrates, log).catch(async (error: unknown) => {
+  const { shared, own } = embedded
+    ? { shared: embedded.connection, own: embedded.connection }
+    : await connectionsOf(config);
+  const migrated = await prepareSchema(own, config.migrates, log).catch(async (error: unknown) => {
     await embedded?.stop();
     throw error;
   });
-  const database = openDatabase(connection, (error) => log.warn({ err: error }, 'database connection lost'));
+  const database = openDatabase(shared, (error) => log.warn({ err: error }, 'database connection lost'));
+  if (!embedded && !(await hasSettings(database))) {
+    await database.end();
+    throw new ConfigError(
+      'DATABASE_URL leads to a connection pooler that refuses start-up settings or drops them: set MUSTER_POOLER=transaction',
+    );
+  }
   return {
     database,
-    connection,
+    connection: own,
     isEmbedded: embedded !== null,
     migrated,
     async close() {
@@ -49,7 +60,7 @@ export async function openStore(
   };
 }
 
-async function prepareSchema(connection: pg.ClientConfig, migrates: boolean, log: Log): Promise<string[]> {
+async function prepareSchema(connection: DatabaseConfig, migrates: boolean, log: Log): Promise<string[]> {
   if (!migrates) {
     await expectMigrated(connection);
     return [];
@@ -58,6 +69,34 @@ async function prepareSchema(connection: pg.ClientConfig, migrates: boolean, log
   const migrated = await migrate(connection, { onWait });
   if (migrated.length > 0) log.info({ migrations: migrated }, 'schema migrated');
   return migrated;
+}
+
+/** `shared` is for statements and short transactions, `own` for what a pooler in transaction mode can't do. */
+async function connectionsOf({ databaseUrl, directUrl, pooler, passwordFile }: DatabaseSettings) {
+  const isPooled = pooler === 'transaction';
+  const password = passwordFile === null ? null : () => passwordIn(passwordFile);
+  // Now, so that the error names the variable.
+  await password?.().catch((error: Error) => {
+    throw new ConfigError(`MUSTER_DATABASE_PASSWORD_FILE: ${error.message}`);
+  });
+  const read = (name: string, url: string): DatabaseConfig => {
+    try {
+      // Also reads the files of its certificates.
+      return { ...parseIntoClientConfig(url), ...(password && { password }) };
+    } catch (error) {
+      throw new ConfigError(`${name}: ${(error as Error).message}`);
+    }
+  };
+  const shared = { ...read('DATABASE_URL', databaseUrl ?? ''), isPooled };
+  return { shared, own: directUrl === null ? shared : read('MUSTER_DIRECT_URL', directUrl) };
+}
+
+/** Read for each new connection, so that a new password needs no restart. */
+async function passwordIn(file: string): Promise<string> {
+  const password = (await readFile(file, 'utf8')).replace(/\r?\n$/, '');
+  // As if the server had refused it: the file may be read while it is written.
+  if (password === '') throw Object.assign(new Error(`${file} is empty`), { code: '28P01' });
+  return password;
 }
 
 /** Starts the embedded server, and restarts it when it dies. */

@@ -2,6 +2,7 @@ import type { Role, Tenant } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { isRefusal } from '../domain/refusal.ts';
 import { formatKey, type KeyParts, mintKey } from '../lib/token.ts';
+import { begin } from '../store/connection.ts';
 import { hasKeys } from '../store/statements/keys.ts';
 import type { Control } from './control.ts';
 import type { Principal } from './principal.ts';
@@ -27,7 +28,8 @@ export async function bootstrap(
 ): Promise<string | null> {
   const client = await database.connect();
   try {
-    await client.query('SELECT pg_advisory_lock($1)', [bootstrapLock]);
+    await begin(client);
+    await client.query('SELECT pg_advisory_xact_lock($1)', [bootstrapLock]);
     const [row] = await hasKeys(client);
     if (row?.any) return null;
     const tenant: Tenant = { provider: 'PROVIDER_CODEHOST_APP', org: options.org };
@@ -35,8 +37,11 @@ export async function bootstrap(
     keep(formatKey(key));
     return await makeKey(control, tenant, options.account, 'admin', 'bootstrap', key);
   } finally {
-    await client.query('SELECT pg_advisory_unlock($1)', [bootstrapLock]).catch(() => {});
-    client.release();
+    const isBroken = await client.query('COMMIT').then(
+      () => false,
+      () => true,
+    );
+    client.release(isBroken);
   }
 }
 

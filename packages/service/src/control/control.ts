@@ -18,6 +18,7 @@ import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { mintName } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import type { Wanted } from '../store/agent-store.ts';
+import type { DatabaseConfig } from '../store/connection.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import { ping } from '../store/statements/tick.ts';
@@ -46,7 +47,7 @@ import { Wakes } from './wakes.ts';
 
 export interface ControlOptions {
   readonly database: pg.Pool;
-  readonly connection: pg.ClientConfig;
+  readonly connection: DatabaseConfig;
   readonly log: Log;
   readonly secret: string;
   readonly publicUrl: () => string;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Log } from '../lib/log.ts';
 import { keyColumns } from '../store/agent-store.ts';
-import { statement } from '../store/connection.ts';
+import { type DatabaseConfig, statement } from '../store/connection.ts';
 import { peekAgents } from '../store/statements/find-agents.ts';
 import type { CommittedChanges, Wakes } from './wakes.ts';
 
@@ -14,6 +14,8 @@ const retryMs = 500;
 const maxPayloadBytes = 7_500;
 const agentsPerPayload = 100;
 const maxPayloads = 20;
+/** How often list streams start again where no session can listen. */
+const listRefreshMs = 5_000;
 
 const notify = statement<[payload: string], never>('notify', `SELECT pg_notify('${channel}', $1)`);
 
@@ -24,7 +26,7 @@ const notify = statement<[payload: string], never>('notify', `SELECT pg_notify('
 export class Notifications {
   readonly #node = randomUUID();
   readonly #database: pg.Pool;
-  readonly #connection: pg.ClientConfig;
+  readonly #connection: DatabaseConfig;
   readonly #wakes: Wakes;
   readonly #log: Log;
   #agents = new Map<string, number>();
@@ -34,10 +36,11 @@ export class Notifications {
   /** Some changes could not be sent. */
   #hasUnsent = false;
   #listener: pg.Client | null = null;
+  #listRefresh: NodeJS.Timeout | null = null;
   #hasListened = false;
   #isClosed = false;
 
-  constructor(database: pg.Pool, connection: pg.ClientConfig, wakes: Wakes, log: Log) {
+  constructor(database: pg.Pool, connection: DatabaseConfig, wakes: Wakes, log: Log) {
     this.#database = database;
     this.#connection = connection;
     this.#wakes = wakes;
@@ -47,6 +50,11 @@ export class Notifications {
 
   async listen(): Promise<void> {
     if (this.#isClosed) return;
+    if (this.#connection.isPooled) {
+      // The timers look at everything else every second.
+      this.#listRefresh = setInterval(() => this.#wakes.missed(), listRefreshMs);
+      return;
+    }
     const client = new pg.Client({ application_name: 'muster-listen', ...this.#connection });
     const reconnect = (): void => {
       if (this.#listener !== client || this.#isClosed) return;
@@ -76,6 +84,7 @@ export class Notifications {
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#timer) clearTimeout(this.#timer);
+    if (this.#listRefresh) clearInterval(this.#listRefresh);
     await this.#listener?.end().catch(() => {});
   }
 

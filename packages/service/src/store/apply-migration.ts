@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import type { DatabaseConfig } from './connection.ts';
 import { concurrentIndex, type Migration } from './migration-plan.ts';
 
 /** Arbitrary, but the same on every node. */
@@ -69,7 +70,7 @@ type Outcome = 'applied' | 'applied by another node' | 'another node is migratin
 /** Applies migrations on one connection, and waits politely for locks that others hold. */
 export class MigrationSession {
   readonly #client: pg.Client;
-  readonly #connection: pg.ClientConfig;
+  readonly #connection: DatabaseConfig;
   readonly #withinMs: number;
   readonly #onWait: (waitsFor: string) => void;
   #startedMs = 0;
@@ -77,7 +78,7 @@ export class MigrationSession {
   #pid = 0;
   #holders: readonly LockHolder[] = [];
 
-  constructor(client: pg.Client, connection: pg.ClientConfig, options: MigrationOptions) {
+  constructor(client: pg.Client, connection: DatabaseConfig, options: MigrationOptions) {
     this.#client = client;
     this.#connection = connection;
     this.#withinMs = options.withinMs ?? 600_000;
@@ -151,6 +152,10 @@ export class MigrationSession {
   /** Can be repeated after a kill or an error at any point. */
   async #applyConcurrently(migration: Migration): Promise<Outcome> {
     const client = this.#client;
+    if (this.#connection.isPooled)
+      throw new SchemaError(
+        `Migration ${migration.name} needs a session, which a pooler in transaction mode does not give: set MUSTER_DIRECT_URL to the server itself, and run muster migrate.`,
+      );
     // Other statements do not wait behind this one, so it may take as long as it needs.
     await client.query('SET lock_timeout = 0; SET statement_timeout = 0');
     if (!(await this.#tryLock('pg_try_advisory_lock'))) return 'another node is migrating';

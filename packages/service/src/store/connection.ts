@@ -20,6 +20,14 @@ export const sent = { statements: 0 };
 
 export type Connection = pg.PoolClient | pg.Pool | pg.Client;
 
+export interface DatabaseConfig extends pg.ClientConfig {
+  /** A pooler in transaction mode is in between: the next transaction may get another session of the server. */
+  readonly isPooled?: boolean;
+}
+
+/** Connections through a pooler. Nothing may stay in their sessions: no prepared statement, setting or lock. */
+const pooled = new WeakSet<Connection>();
+
 /** Statements that are sent on one connection in the same turn of the event loop go out in one write. */
 function sendTogether(connection: Connection): void {
   const { stream } = (connection as { connection?: { stream: Duplex } }).connection ?? {};
@@ -43,8 +51,11 @@ export function statement<Parameters extends readonly unknown[], Row>(
 ): Statement<Parameters, Row> {
   return async (connection, ...parameters) => {
     sent.statements += 1;
+    const values = parameters as unknown as unknown[];
+    if (connection instanceof pg.Pool && pooled.has(connection))
+      return queryInTransaction<Row>(connection, text, values);
     sendTogether(connection);
-    const result = await connection.query({ name, text, values: parameters as unknown as unknown[] });
+    const result = await connection.query(pooled.has(connection) ? { text, values } : { name, text, values });
     return result.rows as Row[];
   };
 }
@@ -52,7 +63,68 @@ export function statement<Parameters extends readonly unknown[], Row>(
 /** How long a statement may take, or a transaction may idle. */
 const timeoutMs = 5_000;
 
-export function openDatabase(options: pg.PoolConfig, onError: (error: Error) => void): pg.Pool {
+/**
+ * Every statement is a look-up by key or a short range of an index. Plans are made once, so a plan that is right for an
+ * empty table must stay right for a full one: no sequential scans, no hash joins. For the same reason statements over a
+ * set of keys say `CROSS JOIN LATERAL (… OFFSET 0)`: the keys come first, and the table is read once for each.
+ */
+const settings: readonly string[] = [
+  'timezone=UTC',
+  'plan_cache_mode=force_generic_plan',
+  'jit=off',
+  'enable_seqscan=off',
+  'enable_hashjoin=off',
+  'enable_mergejoin=off',
+  'enable_memoize=off',
+  `idle_in_transaction_session_timeout=${timeoutMs}`,
+  `statement_timeout=${timeoutMs}`,
+];
+
+const beginStatement = statement<[], never>('begin', 'BEGIN');
+const beginPooled = ['BEGIN', ...settings.map((setting) => `SET LOCAL ${setting}`)].join(';');
+
+/** Begins a transaction. A pooler refuses the settings at the start of a session, so there each transaction has them. */
+export async function begin(client: pg.PoolClient): Promise<void> {
+  if (!pooled.has(client)) return void (await beginStatement(client));
+  sent.statements += 1;
+  sendTogether(client);
+  await client.query(beginPooled);
+}
+
+/** One statement as a transaction of its own, in one round trip: PostgreSQL ends it after the timeout, as elsewhere. */
+async function queryInTransaction<Row>(database: pg.Pool, text: string, values: unknown[]): Promise<Row[]> {
+  const client = await database.connect();
+  try {
+    const [, result] = await Promise.all([
+      begin(client),
+      client.query({ text, values }),
+      client.query('COMMIT'),
+    ]);
+    client.release();
+    return result.rows as Row[];
+  } catch (error) {
+    client.release(true);
+    throw error;
+  }
+}
+
+/** A connection of its own, for work in a session or in a long transaction. */
+export async function openClient(
+  { isPooled, ...config }: DatabaseConfig,
+  application_name: string,
+): Promise<pg.Client> {
+  const client = new pg.Client({ application_name, ...config });
+  if (isPooled) pooled.add(client);
+  // A lost connection also rejects the statement in progress.
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}
+
+export function openDatabase(
+  { isPooled = false, ...config }: DatabaseConfig & pg.PoolConfig,
+  onError: (error: Error) => void,
+): pg.Pool {
   const database = new pg.Pool({
     max: 8,
     connectionTimeoutMillis: 10_000,
@@ -63,32 +135,34 @@ export function openDatabase(options: pg.PoolConfig, onError: (error: Error) => 
     application_name: 'muster',
     // Statements that do not wait for each other share a round trip.
     pipeline: true,
-    ...options,
-    // Every statement is a look-up by key or a short range of an index. Plans are made once, so a plan that is right
-    // for an empty table must stay right for a full one: no sequential scans, no hash joins. For the same reason
-    // statements over a set of keys say `CROSS JOIN LATERAL (… OFFSET 0)`: the keys come first, and the table is read
-    // once for each.
-    options: [
-      'timezone=UTC',
-      'plan_cache_mode=force_generic_plan',
-      'jit=off',
-      'enable_seqscan=off',
-      'enable_hashjoin=off',
-      'enable_mergejoin=off',
-      'enable_memoize=off',
-      `idle_in_transaction_session_timeout=${timeoutMs}`,
-      `statement_timeout=${timeoutMs}`,
-    ]
-      .map((setting) => `-c ${setting}`)
-      .join(' '),
+    ...config,
+    ...(!isPooled && { options: settings.map((setting) => `-c ${setting}`).join(' ') }),
   });
+  if (isPooled) pooled.add(database);
   // Without a listener, an error of an idle client would end the process. Each client reports its own below.
   database.on('error', () => {});
   database.on('connect', (client) => {
+    if (isPooled) pooled.add(client);
     client.on('error', (error) => {
       // `end` does not wait until the connections are closed. A server that stops meanwhile is expected.
       if (!database.ending) onError(error);
     });
   });
   return database;
+}
+
+const readTimeout = statement<[], { timeout: string }>(
+  'read-timeout',
+  "SELECT setting AS timeout FROM pg_settings WHERE name = 'statement_timeout'",
+);
+
+/** Whether the settings of this session are in force. A pooler refuses those of the start-up packet, or drops them. */
+export async function hasSettings(database: pg.Pool): Promise<boolean> {
+  try {
+    const [row] = await readTimeout(database);
+    return row?.timeout === String(timeoutMs);
+  } catch (error) {
+    if (/startup parameter/.test((error as Error).message)) return false;
+    throw error;
+  }
 }

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { packageFile } from '../lib/package-file.ts';
 import { type MigrationOptions, MigrationSession, SchemaError } from './apply-migration.ts';
+import type { DatabaseConfig } from './connection.ts';
 import {
   type AppliedMigration,
   type Migration,
@@ -18,7 +19,7 @@ const folder = fileURLToPath(packageFile('migrations/'));
  * time: an advisory lock lets one work while the others wait. A kill half-way leaves nothing half-done.
  */
 export async function migrate(
-  connection: pg.ClientConfig,
+  connection: DatabaseConfig,
   { upTo = Number.POSITIVE_INFINITY, ...options }: MigrationOptions & { readonly upTo?: number } = {},
 ): Promise<string[]> {
   const known = await knownMigrations();

@@ -7,7 +7,7 @@ import {
   IdentityTakenError,
   keyColumns,
 } from './agent-store.ts';
-import { statement } from './connection.ts';
+import { begin, statement } from './connection.ts';
 import { childOf, followUpOf, stateOf, tasksOf } from './rows.ts';
 import { insertReplies, saveChanges } from './save-changes.ts';
 import { loadFollowUps, loadQueues } from './statements/follow-ups.ts';
@@ -22,7 +22,6 @@ import {
 } from './statements/load-agents.ts';
 import { loadReplies, lockReplies } from './statements/replies.ts';
 
-const begin = statement<[], never>('begin', 'BEGIN');
 const commit = statement<[], never>('commit', 'COMMIT');
 const readNow = statement<[], { now: string }>(
   'now',

@@ -9,6 +9,7 @@ import {
 import type pg from 'pg';
 import { isRefusal, notFound, type Refusal } from '../../domain/refusal.ts';
 import type { KeyParts } from '../../lib/token.ts';
+import { begin } from '../../store/connection.ts';
 import { deleteKeys } from '../../store/statements/keys.ts';
 import {
   type HistoryRow,
@@ -220,7 +221,7 @@ export class Catalog {
     const client = await database.connect();
     let isBroken = false;
     try {
-      await client.query('BEGIN');
+      await begin(client);
       await reserveResource(client, tenant, change.kind, change.name);
       const [row] = await lockResource(client, tenant, change.kind, change.name);
       if (!row) throw new Error('the resource was not reserved');

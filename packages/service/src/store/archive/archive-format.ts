@@ -1,5 +1,5 @@
-import pg from 'pg';
-import { statement } from '../connection.ts';
+import type pg from 'pg';
+import { type DatabaseConfig, openClient, statement } from '../connection.ts';
 
 /**
  * An archive is lines of JSON:
@@ -179,12 +179,12 @@ export const readColumns = statement<[table: string], ColumnRow>(
 );
 
 /**
- * Settings for one session: every value is written in a form that is read back the same on any server, and no timeout
+ * Settings for one transaction: every value is written in a form that is read back the same on any server, and no timeout
  * ends the transaction because a reader is slow or a table is large.
  */
-const setSession = statement<[], never>(
-  'archive-session',
-  `SELECT set_config(s.name, coalesce(w.value, '0'), false)
+const setLocal = statement<[], never>(
+  'archive-settings',
+  `SELECT set_config(s.name, coalesce(w.value, '0'), true)
    FROM pg_settings s
    LEFT JOIN (VALUES ('TimeZone', 'UTC'), ('DateStyle', 'ISO, YMD'), ('bytea_output', 'hex'),
      ('extra_float_digits', '1')) AS w (name, value) ON w.name = s.name
@@ -192,11 +192,22 @@ const setSession = statement<[], never>(
      'idle_in_transaction_session_timeout')`,
 );
 
-export async function openSession(connection: pg.ClientConfig, name: string): Promise<pg.Client> {
-  const client = new pg.Client({ application_name: name, ...connection });
-  // A lost connection also rejects the statement in progress.
-  client.on('error', () => {});
-  await client.connect();
-  await setSession(client);
+/** A transaction in which all archived tables are locked before the first read, which takes the snapshot. */
+export async function openTransaction(
+  connection: DatabaseConfig,
+  name: string,
+  { isolation, lock }: { isolation: string; lock: string },
+): Promise<pg.Client> {
+  const client = await openClient(connection, name);
+  try {
+    await client.query(
+      `BEGIN ISOLATION LEVEL ${isolation}; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0`,
+    );
+    await client.query(`LOCK TABLE ${allTables} IN ${lock} MODE`);
+    await setLocal(client);
+  } catch (error) {
+    await client.end();
+    throw error;
+  }
   return client;
 }

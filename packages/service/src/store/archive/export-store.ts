@@ -1,29 +1,29 @@
 import type pg from 'pg';
-import { isoTime } from '../connection.ts';
+import { type DatabaseConfig, isoTime } from '../connection.ts';
 import { newestMigration } from '../migrate.ts';
 import {
   type ArchivedTable,
   ArchiveError,
-  allTables,
   archivedTables,
   archiveFormat,
   archiveVersion,
   type ColumnRow,
-  openSession,
+  openTransaction,
   type RowCounts,
   readColumns,
 } from './archive-format.ts';
 
 /** The lines of an archive of the whole store, as of one moment. It does not block writers. */
 export async function* exportStore(
-  connection: pg.ClientConfig,
+  connection: DatabaseConfig,
   onProgress: (rows: Readonly<RowCounts>) => void = () => {},
 ): AsyncGenerator<string> {
-  const client = await openSession(connection, 'muster-export');
+  // The lock keeps a migration from changing a table.
+  const client = await openTransaction(connection, 'muster-export', {
+    isolation: 'REPEATABLE READ READ ONLY',
+    lock: 'ACCESS SHARE',
+  });
   try {
-    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-    // Before the first read, which takes the snapshot: no migration may run in between.
-    await client.query(`LOCK TABLE ${allTables} IN ACCESS SHARE MODE`);
     yield line({ format: archiveFormat, version: archiveVersion, ...(await snapshotOf(client)) });
     const rows: RowCounts = {};
     for (const table of archivedTables) {

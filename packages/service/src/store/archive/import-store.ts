@@ -1,8 +1,8 @@
 import type pg from 'pg';
+import type { DatabaseConfig } from '../connection.ts';
 import { migrate, newestMigration } from '../migrate.ts';
 import {
   ArchiveError,
-  allTables,
   archivedTables,
   cutOff,
   type FormerTable,
@@ -11,7 +11,7 @@ import {
   headerIn,
   linesIn,
   markIn,
-  openSession,
+  openTransaction,
   type RowCounts,
   readColumns,
   type TableLine,
@@ -29,16 +29,17 @@ const chunkLength = 1024 * 1024;
  * Leases are imported unchanged: until one ends, its runner may still work; then its runs are lost and tried again.
  */
 export async function importStore(
-  connection: pg.ClientConfig,
+  connection: DatabaseConfig,
   bytes: AsyncIterable<Buffer>,
   onProgress: (rows: Readonly<RowCounts>) => void = () => {},
 ): Promise<{ header: Header; rows: Readonly<RowCounts> }> {
   await migrate(connection);
-  const client = await openSession(connection, 'muster-import');
+  // A service that starts now waits for the lock, and then finds the imported keys instead of creating the first one.
+  const client = await openTransaction(connection, 'muster-import', {
+    isolation: 'READ COMMITTED',
+    lock: 'ACCESS EXCLUSIVE',
+  });
   try {
-    await client.query('BEGIN');
-    // A service that starts now waits, and then finds the imported keys instead of creating the first one.
-    await client.query(`LOCK TABLE ${allTables} IN ACCESS EXCLUSIVE MODE`);
     await refuseUsed(client);
     const loaded = await load(client, linesIn(bytes), onProgress);
     for (const { name, identity } of archivedTables) {
@@ -167,7 +168,7 @@ class LoadingTable {
     this.#waiting = [];
     this.#waitingLength = 0;
     const values = [`[${rows.join(',')}]`];
-    await this.#write({ name: `import-${this.name}`, text: this.#insert, values });
+    await this.#write({ text: this.#insert, values });
     this.rows += rows.length;
   }
 
