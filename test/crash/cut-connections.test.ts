@@ -6,6 +6,7 @@ import type { Random } from '../simulation/random.ts';
 import { runConcurrently, until } from '../support/async.ts';
 import { freshDatabase } from '../support/database.ts';
 import { FaultProxy, type ProxyMode } from '../support/fault-proxy.ts';
+import { openStream } from '../support/streams.ts';
 import { Load } from './load.ts';
 import { Node } from './node.ts';
 import { attempt, RetryingClient } from './retrying-client.ts';
@@ -172,3 +173,13 @@ test(
     printFigures('connections half-open', { seeds: silentSeeds, ...counts, lost: 0 });
   },
 );
+
+test('a list stream ends when the connection that listens was silent, because changes may be missing', async () => {
+  const [{ node, database }] = nodes as [ProxiedNode];
+  const list = await openStream(node.api, '/v1/agents/stream', {});
+  expect(await list.until(({ type }) => type === 'whole')).toBe(true);
+  // Only the connections that are open now stay silent.
+  database.set('half-open');
+  database.set('through');
+  expect(await list.until(() => false)).toBe(false);
+});

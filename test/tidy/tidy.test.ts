@@ -148,12 +148,9 @@ describe('SQL', () => {
 
   /** The statements that control may send itself. */
   const allowedInControl: Readonly<Record<string, readonly string[]>> = {
-    'packages/service/src/control/bootstrap.ts': [
-      'SELECT pg_advisory_lock($1)',
-      'SELECT pg_advisory_unlock($1)',
-    ],
-    'packages/service/src/control/catalog/catalog.ts': ['BEGIN', 'COMMIT', 'ROLLBACK'],
-    'packages/service/src/control/notifications.ts': ["SELECT pg_notify('…', $1)", 'LISTEN …'],
+    'packages/service/src/control/bootstrap.ts': ['SELECT pg_advisory_xact_lock($1)', 'COMMIT'],
+    'packages/service/src/control/catalog/catalog.ts': ['COMMIT', 'ROLLBACK'],
+    'packages/service/src/control/notifications.ts': ["SELECT pg_notify('…', $1)", 'LISTEN …', 'SELECT'],
   };
 
   test('is only in store; control only starts and ends transactions, locks and channels', () => {
@@ -177,10 +174,9 @@ describe('SQL', () => {
 
   test('transactions start only in control and in these files of store', () => {
     const openers = [
-      'packages/service/src/store/postgres-agent-store.ts',
+      'packages/service/src/store/connection.ts',
       'packages/service/src/store/apply-migration.ts',
-      'packages/service/src/store/archive/export-store.ts',
-      'packages/service/src/store/archive/import-store.ts',
+      'packages/service/src/store/archive/archive-format.ts',
     ];
     const wrong = offenders(production, ({ path, module, texts }) =>
       module === 'control' || openers.includes(path)

@@ -11,6 +11,7 @@ test.each([
   ['MUSTER_RUNNER', 'maybe'],
   ['MUSTER_SHUTDOWN_SECONDS', '0'],
   ['MUSTER_LOG', 'loud'],
+  ['MUSTER_POOLER', 'statement'],
   ['MUSTER_DEFAULT_MODEL', 'llama'],
   ['MUSTER_BOOTSTRAP_ORG', 'a/b'],
   ['MUSTER_REHEARSAL_MS', 'soon'],
@@ -33,6 +34,14 @@ test.each([
   expect(read).toThrow(ConfigError);
   expect(read).toThrow('MUSTER_BOOTSTRAP_KEY');
   expect(read).not.toThrow('s'.repeat(31));
+});
+
+test.each([
+  ['MUSTER_POOLER', 'transaction'],
+  ['MUSTER_DIRECT_URL', 'postgres://muster:secret@localhost/muster'],
+  ['MUSTER_DATABASE_PASSWORD_FILE', '/run/secrets/database'],
+])('%s without DATABASE_URL is refused', (name, value) => {
+  expect(() => readConfig({ [name]: value })).toThrow(`${name} is set without DATABASE_URL`);
 });
 
 test('a short MUSTER_SECRET is refused', () => {

@@ -14,6 +14,9 @@ const retryMs = 500;
 const maxPayloadBytes = 7_500;
 const agentsPerPayload = 100;
 const maxPayloads = 20;
+/** How often the listener is checked, and how long its server may be silent: a lost machine closes no connection. */
+const heartbeatMs = 2_000;
+const silenceMs = 5_000;
 /** How often list streams start again where no session can listen. */
 const listRefreshMs = 5_000;
 
@@ -55,8 +58,15 @@ export class Notifications {
       this.#listRefresh = setInterval(() => this.#wakes.missed(), listRefreshMs);
       return;
     }
-    const client = new pg.Client({ application_name: 'muster-listen', ...this.#connection });
+    const client = new pg.Client({
+      application_name: 'muster-listen',
+      connectionTimeoutMillis: silenceMs,
+      query_timeout: silenceMs,
+      ...this.#connection,
+    });
+    let heartbeat: NodeJS.Timeout | undefined;
     const reconnect = (): void => {
+      clearTimeout(heartbeat);
       if (this.#listener !== client || this.#isClosed) return;
       this.#listener = null;
       client.end().catch(() => {});
@@ -75,6 +85,10 @@ export class Notifications {
       await client.query(`LISTEN ${channel}`);
       if (this.#hasListened) this.#wakes.missed();
       this.#hasListened = true;
+      const check = (): void => {
+        heartbeat = setTimeout(() => client.query('SELECT').then(check, reconnect), heartbeatMs).unref();
+      };
+      check();
     } catch (error) {
       this.#log.warn({ err: error }, 'listening for notifications failed');
       reconnect();

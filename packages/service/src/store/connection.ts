@@ -49,15 +49,21 @@ export function statement<Parameters extends readonly unknown[], Row>(
   name: string,
   text: string,
 ): Statement<Parameters, Row> {
-  return async (connection, ...parameters) => {
-    sent.statements += 1;
-    const values = parameters as unknown as unknown[];
-    if (connection instanceof pg.Pool && pooled.has(connection))
-      return queryInTransaction<Row>(connection, text, values);
-    sendTogether(connection);
-    const result = await connection.query(pooled.has(connection) ? { text, values } : { name, text, values });
-    return result.rows as Row[];
-  };
+  return (connection, ...parameters) =>
+    query<Row>(connection, { name, text, values: parameters as unknown as unknown[] });
+}
+
+/** The same for a text that is put together by its caller, with a name for each. */
+export async function query<Row>(
+  connection: Connection,
+  { name, text, values }: { name: string; text: string; values: unknown[] },
+): Promise<Row[]> {
+  sent.statements += 1;
+  if (connection instanceof pg.Pool && pooled.has(connection))
+    return queryInTransaction<Row>(connection, text, values);
+  sendTogether(connection);
+  const result = await connection.query(pooled.has(connection) ? { text, values } : { name, text, values });
+  return result.rows as Row[];
 }
 
 /** How long a statement may take, or a transaction may idle. */

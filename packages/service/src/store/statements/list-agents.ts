@@ -1,6 +1,6 @@
 import { limits } from '@muster/sdk/contract';
 import type { Labels } from '../../domain/agent.ts';
-import { type Connection, sent, statement } from '../connection.ts';
+import { type Connection, query, statement } from '../connection.ts';
 import type { AgentRow } from '../rows.ts';
 import { agentColumns, boundedPage, childrenCost, hasPathBelow, isBelow, needsInput } from './shared-sql.ts';
 
@@ -53,10 +53,7 @@ const bytes = ['path', 'repos::text', 'labels::text', 'description', 'needs_inpu
  */
 export async function readList(connection: Connection, filter: ListFilter): Promise<ListRow[]> {
   const walkedLabel = await rarestLabel(connection, filter);
-  const { name, text, values } = statementOf({ ...filter, walkedLabel });
-  sent.statements += 1;
-  const result = await connection.query({ name, text, values });
-  return result.rows as ListRow[];
+  return query<ListRow>(connection, statementOf({ ...filter, walkedLabel }));
 }
 
 const mostCounted = 1000;
