@@ -141,9 +141,13 @@ const explained = {
     (n) => `${n} s`,
     'the connection is closed',
   ],
-  openRepliesPerKey: ['Open waits, streams and polls of one key, on each node', number, exhausted],
+  openRepliesPerKey: [
+    'Open waits, streams and polls of one key, at all workers of one `muster serve`',
+    number,
+    exhausted,
+  ],
   watchedAgentsPerKey: [
-    'Agents that the open waits and streams of one key watch, on each node',
+    'Agents that the open waits and streams of one key watch, at all workers of one `muster serve`',
     number,
     exhausted,
   ],

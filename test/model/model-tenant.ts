@@ -29,6 +29,7 @@ export class ModelService {
       publicUrl: () => 'http://localhost',
       defaultModel: 'rehearsal-a',
       leaseMs,
+      workers: null,
     });
   }
 

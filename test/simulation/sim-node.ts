@@ -66,6 +66,7 @@ export class SimNode {
         },
       } as unknown as Tenants,
       leaseMs,
+      workers: null,
     });
     this.#timers = new Timers({
       database,

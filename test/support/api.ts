@@ -15,14 +15,15 @@ export async function sendRequest(
     readonly headers: OutgoingHttpHeaders;
     readonly body: string | undefined;
     readonly signal?: AbortSignal;
+    readonly agent?: Agent;
   },
 ): Promise<IncomingMessage> {
-  const { method, headers, body, signal } = request;
+  const { method, headers, body, signal, agent = keepAliveAgent } = request;
   const length = body !== undefined && { 'content-length': Buffer.byteLength(body) };
   const outgoing = startRequest(url, {
     method,
     headers: { ...headers, ...length },
-    agent: keepAliveAgent,
+    agent,
     ...(signal && { signal }),
   });
   // An error after the reply's headers is thrown to the code that reads the reply.
@@ -69,7 +70,8 @@ export interface Api {
   as(key: string): Api;
 }
 
-export function apiOf(server: Pick<Server, 'url' | 'key'>, databaseUrl?: string): Api {
+/** `agent` has the connections to use. */
+export function apiOf(server: Pick<Server, 'url' | 'key'>, databaseUrl?: string, agent?: Agent): Api {
   const { url, key } = server;
   const send = async <T>(
     method: string,
@@ -86,6 +88,7 @@ export function apiOf(server: Pick<Server, 'url' | 'key'>, databaseUrl?: string)
         ...headers,
       },
       body: text,
+      ...(agent && { agent }),
     });
     return answerOf<T>(response);
   };
@@ -96,7 +99,7 @@ export function apiOf(server: Pick<Server, 'url' | 'key'>, databaseUrl?: string)
     get: (path) => send('GET', path),
     post: (path, body = {}, headers) => send('POST', path, body, headers),
     del: (path) => send('DELETE', path),
-    as: (other) => apiOf({ url, key: other }, databaseUrl),
+    as: (other) => apiOf({ url, key: other }, databaseUrl, agent),
   };
 }
 

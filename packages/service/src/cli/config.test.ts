@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ConfigError, readConfig } from './config.ts';
+import { ConfigError, defaultWorkers, readConfig } from './config.ts';
 
 test.each([
   ['MUSTER_PUBLIC_URL', 'ftp://example.com'],
@@ -8,6 +8,10 @@ test.each([
   ['MUSTER_PORT', '-1'],
   ['MUSTER_PORT', '80.5'],
   ['MUSTER_PORT', '65536'],
+  ['MUSTER_WORKERS', '0'],
+  ['MUSTER_WORKERS', '1.5'],
+  ['MUSTER_WORKERS', '9'],
+  ['MUSTER_WORKERS', 'many'],
   ['MUSTER_RUNNER', 'maybe'],
   ['MUSTER_SHUTDOWN_SECONDS', '0'],
   ['MUSTER_LOG', 'loud'],
@@ -42,6 +46,18 @@ test.each([
   ['MUSTER_DATABASE_PASSWORD_FILE', '/run/secrets/database'],
 ])('%s without DATABASE_URL is refused', (name, value) => {
   expect(() => readConfig({ [name]: value })).toThrow(`${name} is set without DATABASE_URL`);
+});
+
+test.each([
+  [1, 1],
+  [2, 1],
+  [3, 1],
+  [4, 2],
+  [6, 3],
+  [8, 4],
+  [64, 4],
+])('on %i processors there are %i workers', (processors, workers) => {
+  expect(defaultWorkers(processors)).toBe(workers);
 });
 
 test('a short MUSTER_SECRET is refused', () => {

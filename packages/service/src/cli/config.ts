@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { availableParallelism, hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { accountIn, backendOfModel, isRehearsalModel, limits, modelExpected } from '@muster/sdk/contract';
 import { type KeyParts, parseKey } from '../lib/token.ts';
@@ -30,6 +30,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
   return {
     host: env.MUSTER_HOST || '127.0.0.1',
     port: portIn(env),
+    workers: workersIn(env),
     dataFolder,
     publicUrl: httpUrlIn(env, 'MUSTER_PUBLIC_URL'),
     ...databaseIn(env),
@@ -139,6 +140,20 @@ function databaseIn(env: NodeJS.ProcessEnv) {
     throw new ConfigError(`${needsUrl} is set without DATABASE_URL, which names the database`);
   return { databaseUrl, directUrl, pooler, passwordFile };
 }
+
+/** Beside the database, which needs as much: one worker for two processors. */
+export const defaultWorkers = (processors: number): number =>
+  Math.max(1, Math.min(4, Math.floor(processors / 2)));
+
+function workersIn(env: NodeJS.ProcessEnv): number {
+  const workers = numberIn(env, 'MUSTER_WORKERS', defaultWorkers(availableParallelism()), 1, maxWorkers);
+  if (!Number.isInteger(workers))
+    throw unusable('MUSTER_WORKERS', `a whole number from 1 to ${maxWorkers}`, env.MUSTER_WORKERS);
+  return workers;
+}
+
+/** Each has up to nine connections to the database; the embedded one takes 100. */
+const maxWorkers = 8;
 
 /** A PostgreSQL URL, or the path of a socket. The error does not show the value, which may hold a password. */
 function databaseUrlIn(env: NodeJS.ProcessEnv, name: 'DATABASE_URL' | 'MUSTER_DIRECT_URL'): string | null {

@@ -7,7 +7,13 @@ export function addServerCommands(program: Command): void {
   program
     .command('serve')
     .description('run the API, a runner and the embedded PostgreSQL (configured by MUSTER_* variables)')
-    .action(async () => (await import('./serve.ts')).serve(process.env));
+    .option(
+      '--workers <n>',
+      'processes that serve the port (MUSTER_WORKERS); default: one for two processors, at most 4',
+    )
+    .action(async ({ workers }: { workers?: string }) =>
+      (await import('./serve.ts')).serve({ ...process.env, ...(workers && { MUSTER_WORKERS: workers }) }),
+    );
 
   program
     .command('runner')

@@ -18,7 +18,6 @@ export interface OpenStore {
   readonly database: pg.Pool;
   /** For connections of their own: to listen, to migrate, to export. */
   readonly connection: DatabaseConfig;
-  readonly isEmbedded: boolean;
   /** The migrations that were applied while it was opened. */
   readonly migrated: readonly string[];
   close(): Promise<void>;
@@ -41,7 +40,7 @@ export async function openStore(
     await embedded?.stop();
     throw error;
   });
-  const database = openDatabase(shared, (error) => log.warn({ err: error }, 'database connection lost'));
+  const database = open(shared, log);
   if (!embedded && !(await hasSettings(database))) {
     await database.end();
     throw new ConfigError(
@@ -51,7 +50,6 @@ export async function openStore(
   return {
     database,
     connection: own,
-    isEmbedded: embedded !== null,
     migrated,
     async close() {
       await database.end();
@@ -59,6 +57,23 @@ export async function openStore(
     },
   };
 }
+
+/** Connects a worker to the database that its supervisor has opened and migrated. */
+export async function connectStore(
+  config: DatabaseSettings & Pick<Config, 'dataFolder'>,
+  log: Log,
+): Promise<Omit<OpenStore, 'migrated'>> {
+  const { shared, own } = config.databaseUrl
+    ? await connectionsOf(config)
+    : await runningPostgres(postgresFolder(config.dataFolder)).then((same) => ({ shared: same, own: same }));
+  const database = open(shared, log);
+  return { database, connection: own, close: () => database.end() };
+}
+
+const postgresFolder = (dataFolder: string): string => `${dataFolder}/postgres`;
+
+const open = (connection: DatabaseConfig, log: Log): pg.Pool =>
+  openDatabase(connection, (error) => log.warn({ err: error }, 'database connection lost'));
 
 async function prepareSchema(connection: DatabaseConfig, migrates: boolean, log: Log): Promise<string[]> {
   if (!migrates) {
@@ -105,7 +120,10 @@ async function startEmbedded(
   log: Log,
   shares: boolean,
 ): Promise<Pick<EmbeddedPostgres, 'connection' | 'stop'>> {
-  const options = { folder: `${dataFolder}/postgres`, log: (line: string) => log.debug({ postgres: line }) };
+  const options = {
+    folder: postgresFolder(dataFolder),
+    log: (line: string) => log.debug({ postgres: line }),
+  };
   let isStopped = false;
   let server: EmbeddedPostgres;
   try {

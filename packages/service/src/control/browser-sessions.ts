@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { denied, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { mintId } from '../lib/ids.ts';
 import { hashSecret } from '../lib/token.ts';
+import type { OtherWorkers } from '../lib/worker-channel.ts';
 import {
   type BrowserSessionRow,
   deleteBrowserSession,
@@ -40,6 +41,7 @@ export interface BrowserSessionsOptions {
   readonly pageTokens: PageTokens;
   readonly tenants: Tenants;
   readonly wakes: Wakes;
+  readonly workers: OtherWorkers | null;
 }
 
 /**
@@ -54,6 +56,7 @@ export class BrowserSessions {
 
   constructor(options: BrowserSessionsOptions) {
     this.#options = options;
+    options.workers?.on('sessionEnded', (id) => this.#forget(id));
   }
 
   /** Opens a session for this key and ends the one that the browser had before. */
@@ -69,7 +72,8 @@ export class BrowserSessions {
     const kept = userAgent.replace(/[^\x20-\x7e]/g, '').slice(0, userAgentLength);
     const [made] = await insertBrowserSession(database, keyId, id, hashSecret(secret), kept);
     if (!made) return null;
-    for (const surplus of await deleteSurplusSessions(database, tenant.id, keyId)) this.#ended(surplus.id);
+    for (const surplus of await deleteSurplusSessions(database, tenant.id, keyId))
+      await this.#ended(surplus.id);
     const before = replaced === null ? null : await this.authenticate(replaced);
     if (before?.session) await this.#end(before.tenant.id, before.session);
     const [row] = await findBrowserSession(database, tenant.id, id);
@@ -141,11 +145,16 @@ export class BrowserSessions {
 
   async #end(tenant: number, id: string): Promise<void> {
     await deleteBrowserSession(this.#options.database, tenant, id);
-    this.#ended(id);
+    await this.#ended(id);
   }
 
-  /** Here it ends now; on the other nodes when their trust in it ends. */
-  #ended(id: string): void {
+  /** Here, and at the other workers, it ends now; on other nodes when their trust in it ends. */
+  async #ended(id: string): Promise<void> {
+    this.#forget(id);
+    await this.#options.workers?.ask('sessionEnded', id);
+  }
+
+  #forget(id: string): void {
     for (const [name, trusted] of this.#cache) if (trusted.id === id) this.#cache.delete(name);
     this.#options.wakes.revoked(id);
   }

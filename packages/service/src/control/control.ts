@@ -17,6 +17,7 @@ import type { AgentCommand, ReplyTo } from '../domain/decide.ts';
 import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { mintName } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
+import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { Wanted } from '../store/agent-store.ts';
 import type { DatabaseConfig } from '../store/connection.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
@@ -54,6 +55,8 @@ export interface ControlOptions {
   readonly defaultModel: string;
   readonly leaseMs: number;
   readonly onBatch?: (size: number) => void;
+  /** Null when this process serves its port alone. */
+  readonly workers: OtherWorkers | null;
 }
 
 /** Commands of callers that are complete without a look into the catalog. */
@@ -95,7 +98,7 @@ export class Control {
       onBatch: options.onBatch,
     });
     this.tenants = new Tenants(database);
-    this.keys = new Keys(database, options.secret);
+    this.keys = new Keys(database, options.secret, options.workers);
     this.#pageTokens = new PageTokens(options.secret);
     const shared = {
       ...options,

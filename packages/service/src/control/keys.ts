@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { formatKey, hashSecret, hmac, matchesHash, parseKey } from '../lib/token.ts';
+import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { type KeyRow, readKeys, readRunHolder } from '../store/statements/keys.ts';
 import { batchReads } from './batch-reads.ts';
 import type { Principal } from './principal.ts';
@@ -23,12 +24,15 @@ interface Trusted {
 export class Keys {
   readonly #database: pg.Pool;
   readonly #secret: string;
+  readonly #workers: OtherWorkers | null;
   readonly #cache = new Map<string, Trusted>();
   readonly #read: (keyId: string) => Promise<KeyRow | undefined>;
 
-  constructor(database: pg.Pool, secret: string) {
+  constructor(database: pg.Pool, secret: string, workers: OtherWorkers | null) {
     this.#database = database;
     this.#secret = secret;
+    this.#workers = workers;
+    workers?.on('keysChanged', () => this.#cache.clear());
     this.#read = batchReads(async (keyIds) => {
       const rows = await readKeys(database, [...keyIds]);
       return keyIds.map((keyId) => rows.find((row) => row.key_id === keyId));
@@ -66,9 +70,10 @@ export class Keys {
     return hmac(this.#secret, serviceRunnerId);
   }
 
-  /** After a write, so that this node applies it immediately. */
-  forget(): void {
+  /** After a write, so that this node and the other workers of its service apply it immediately. */
+  async forget(): Promise<void> {
     this.#cache.clear();
+    await this.#workers?.ask('keysChanged', null);
   }
 
   async #lookUp(keyId: string): Promise<Trusted | null> {

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { AvailableRunner } from '../domain/scheduling.ts';
+import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { readPoolLimits, readRunnerCapacity } from '../store/statements/runners.ts';
 
 export interface RunnerCapacity {
@@ -56,14 +57,20 @@ interface NewestPoll {
 /**
  * Runners whose poll was cut and that have not polled since: they are probably dead. Their leases still count, so no
  * other runner takes over their runs; but an agent that waits for one is not about to start. A node knows only of the
- * polls that it received.
+ * polls that it, or another worker of its service, received.
  */
 export class CutPolls {
   readonly #newest = new Map<string, NewestPoll>();
   readonly #leaseMs: number;
+  readonly #workers: OtherWorkers | null;
 
-  constructor(leaseMs: number) {
+  constructor(leaseMs: number, workers: OtherWorkers | null) {
     this.#leaseMs = leaseMs;
+    this.#workers = workers;
+    workers?.on('pollCut', ({ runnerId, poll }) => {
+      this.began(runnerId, poll);
+      this.#cut(runnerId, poll);
+    });
   }
 
   began(runnerId: string, poll: number): void {
@@ -77,6 +84,12 @@ export class CutPolls {
       this.#newest.delete(runnerId);
       return;
     }
+    this.#cut(runnerId, poll);
+    this.#workers?.tell('pollCut', { runnerId, poll });
+  }
+
+  #cut(runnerId: string, poll: number): void {
+    if (this.#newest.get(runnerId)?.poll !== poll) return;
     const now = Date.now();
     this.#newest.set(runnerId, { poll, cutAtMs: now });
     for (const [id, { cutAtMs }] of this.#newest)

@@ -21,6 +21,7 @@ import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/re
 import { chooseClaims, freeSlots } from '../domain/scheduling.ts';
 import { withChange } from '../lib/change.ts';
 import { InvariantError } from '../lib/errors.ts';
+import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { stateOf, tasksOf } from '../store/rows.ts';
 import { endedAgents } from '../store/statements/find-agents.ts';
@@ -56,6 +57,7 @@ export interface RunnersOptions {
   readonly keys: Keys;
   readonly tenants: Tenants;
   readonly leaseMs: number;
+  readonly workers: OtherWorkers | null;
 }
 
 /** How many runs one poll may claim; a runner with more free slots polls again immediately. */
@@ -74,7 +76,7 @@ export class Runners {
   constructor(options: RunnersOptions) {
     this.#options = options;
     this.registry = new RunnerRegistry(options.database, options.leaseMs);
-    this.#cutPolls = new CutPolls(options.leaseMs);
+    this.#cutPolls = new CutPolls(options.leaseMs, options.workers);
   }
 
   /** Its poll was cut and none has followed: the runner is probably dead. */

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Control } from '../control/control.ts';
 import type { Principal } from '../control/principal.ts';
 import type { Log } from '../lib/log.ts';
+import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { AcknowledgedBytes } from './acknowledged-bytes.ts';
 import type { OpenReplies, RateLimit } from './key-limits.ts';
 import type { Metrics } from './metrics.ts';
@@ -19,6 +20,8 @@ export interface ServerOptions {
   readonly control: Control;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Null when this process serves its port alone. */
+  readonly workers: OtherWorkers | null;
   /** Requests per second and key; 0 disables the limit. */
   readonly rateLimit: number;
   /** How often an idle wait or stream sends a few bytes. */

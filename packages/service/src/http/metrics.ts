@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Log } from '../lib/log.ts';
 
 /** The metrics at `/metrics`. No label contains a tenant. */
@@ -37,6 +37,12 @@ export class Metrics {
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: 1_000 });
     for (const { name } of this.registry.getMetricsAsArray())
       if (name.startsWith('nodejs_eventloop_lag')) this.registry.removeSingleMetric(name);
+    // Summed over the workers, it is their number.
+    new Gauge({
+      name: 'muster_workers',
+      help: 'Workers that serve requests.',
+      registers: [this.registry],
+    }).set(1);
     new Counter({
       name: 'muster_store_queries_total',
       help: 'Queries this node has sent to the database.',
@@ -48,6 +54,32 @@ export class Metrics {
     });
   }
 }
+
+export type MetricsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
+
+/**
+ * The metrics of all workers together: each is added up, unless it says otherwise (`aggregator`). A worker that does not
+ * answer counts with what it said last. What a worker that ended had counted stays in the sum: Prometheus takes a total
+ * that decreases for a restart of the whole service.
+ */
+export class SummedMetrics {
+  readonly #last = new Map<number, MetricsJson>();
+  #ended: MetricsJson = [];
+
+  sum(ofWorkers: ReadonlyMap<number, MetricsJson>): Promise<string> {
+    for (const [worker, metrics] of ofWorkers) this.#last.set(worker, metrics);
+    return AggregatorRegistry.aggregate([...this.#last.values(), this.#ended]).metrics();
+  }
+
+  left(worker: number): void {
+    const counts = (this.#last.get(worker) ?? []).filter(({ type }) => countingTypes.includes(String(type)));
+    this.#last.delete(worker);
+    this.#ended = AggregatorRegistry.aggregate([this.#ended, counts]).getMetricsAsArray() as MetricsJson;
+  }
+}
+
+/** Types of metrics that only increase. */
+const countingTypes = ['counter', 'histogram'];
 
 const tickMs = 50;
 const stallMs = 200;

@@ -16,7 +16,7 @@ import { systemRoutes } from './routes/system.ts';
 
 /** The HTTP server: it authenticates, checks the shape of requests, calls control, and sends every error in one form. */
 export function buildServer(options: ServerOptions): FastifyInstance {
-  const { log, metrics, keepAliveMs } = options;
+  const { log, metrics, workers, keepAliveMs } = options;
   const app = Fastify({
     logger: false,
     bodyLimit: limits.bodyBytes,
@@ -95,9 +95,9 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   const context: RouteContext = {
     ...options,
     app,
-    limiter: new RateLimit(options.rateLimit),
+    limiter: new RateLimit(options.rateLimit, workers),
     acknowledgedBytes: new AcknowledgedBytes(keepAliveMs / 20),
-    openReplies: new OpenReplies(metrics, options.closing),
+    openReplies: new OpenReplies(metrics, options.closing, workers),
   };
   // Below /v1 a caller without a key gets 401 for every path, so it can't find out which paths exist.
   const authenticateCaller = authenticate(context, { takesCookies: true });

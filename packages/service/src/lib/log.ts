@@ -3,8 +3,8 @@ import pino from 'pino';
 export type Log = pino.Logger;
 
 /** One line of JSON per event, on standard error: standard output is for people. */
-export const openLog = (level: string): Log =>
-  pino({ level, base: null, serializers: { err: errorOf } }, pino.destination(2));
+export const openLog = (level: string, fields: object | null = null): Log =>
+  pino({ level, base: fields, serializers: { err: errorOf } }, pino.destination(2));
 
 /** Only these fields of an error: a database error refers to its whole client. */
 function errorOf(error: unknown): Record<string, unknown> {

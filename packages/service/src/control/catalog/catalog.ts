@@ -180,7 +180,7 @@ export class Catalog {
       await record(client, caller, write, tenant, row, 'WRITE', document);
       return { payload: encodePayload({ ...document, ...secret.revealed }), generation: String(generation) };
     });
-    if (unstoredFields[write.kind]) this.#options.keys.forget();
+    if (unstoredFields[write.kind]) await this.#options.keys.forget();
     return reply;
   }
 
@@ -203,7 +203,7 @@ export class Catalog {
       await record(client, caller, change, tenant, row, 'DELETE', null);
       return { generation: String(generation) };
     });
-    this.#options.keys.forget();
+    await this.#options.keys.forget();
     return reply;
   }
 

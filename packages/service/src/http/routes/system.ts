@@ -9,7 +9,8 @@ const loopback = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1']);
 
 /** Health, metrics, the OpenAPI document and MCP. */
 export function systemRoutes(context: RouteContext): void {
-  const { app, control, metrics, closing, publicUrl } = context;
+  const { app, control, metrics, workers, closing, publicUrl } = context;
+  workers?.on('metrics', () => metrics.registry.getMetricsAsJSON());
 
   app.get('/healthz', async () => ({ status: 'ok' }));
 
@@ -36,7 +37,8 @@ export function systemRoutes(context: RouteContext): void {
           `/metrics needs an operator's key; this key has role ${caller.role}`,
         );
     }
-    return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
+    const text = await (workers ?? metrics.registry).metrics();
+    return reply.type(metrics.registry.contentType).send(text);
   });
 
   /**

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { limits as contractLimits } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
+import { servicePid } from '../../lib/worker-channel.ts';
 import { isRunning, parseStat } from './proc.ts';
 
 /**
@@ -234,8 +235,8 @@ const below = (root: string, path: string): string =>
   root !== '/' && path.startsWith(root) ? path.slice(root.length) : path;
 
 /**
- * In version 2 a group can enable controllers for its children only if it contains no processes. The runner moves itself
- * and the processes it started, such as the embedded PostgreSQL, to a sibling group. It moves no other process.
+ * In version 2 a group can enable controllers for its children only if it contains no processes. The runner moves the
+ * processes of its service, such as the embedded PostgreSQL, to a sibling group. It moves no other process.
  */
 function enable(folder: string, controller: Controller, files: GroupFiles): void {
   const file = join(folder, 'cgroup.subtree_control');
@@ -264,9 +265,9 @@ function moveRunner(folder: string, files: GroupFiles): void {
   moveAll();
 }
 
-/** The runner or one of its descendants. */
+/** A process of the service or runner: the one that was started, or one of its descendants. */
 function isOwn(pid: number, files: GroupFiles): boolean {
-  if (pid === process.pid) return true;
+  if (pid === servicePid()) return true;
   const parent = attempt(() => parseStat(files.read(`/proc/${pid}/stat`))?.parent) ?? 0;
   return parent > 1 && isOwn(parent, files);
 }
