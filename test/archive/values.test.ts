@@ -77,16 +77,22 @@ async function insertOddValues(): Promise<void> {
   await insertAgent(700, [900, 800]);
   for (let number = 1; number <= 250; number += 1) await insertAgent(number, [900, 800, 700]);
   await client.query(
-    `UPDATE agents SET description = $2, repos = ARRAY[$2, '', 'NULL', NULL, '{a,"b"}'],
-       created_at = '2026-01-31 09:00:00.123456+00', since = 'infinity', progress_at = '0044-03-15 12:00:00+00 BC',
-       sequence = 9007199254740993, input_tokens = 9223372036854775807, cached_tokens = -9223372036854775808,
-       cost = 0.1::float8 + 0.2::float8, memory = $3, result = '"a\\u0041\\/"', settings = 'null', deferral = false
-     WHERE id = $1`,
-    [id(900), odd, '{ "b" : 1.0,\n\t"a":1e2, "b": 12345678901234567890.5 }'],
+    `UPDATE agent_briefs SET description = $2, repos = ARRAY[$2, '', 'NULL', NULL, '{a,"b"}'] WHERE agent = $1`,
+    [id(900), odd],
   );
-  await client.query("UPDATE agents SET cost = 5e-324, settings = '[]', memory = '0' WHERE id = $1", [
-    id(800),
-  ]);
+  await client.query(
+    `UPDATE agents SET created_at = '2026-01-31 09:00:00.123456+00', since = 'infinity', progress_at = '0044-03-15 12:00:00+00 BC',
+       sequence = 9007199254740993, input_tokens = 9223372036854775807, cached_tokens = -9223372036854775808,
+       cost = 0.1::float8 + 0.2::float8, deferral = false
+     WHERE id = $1`,
+    [id(900)],
+  );
+  await client.query(
+    `UPDATE agent_states SET memory = $2, result = '"a\\u0041\\/"', settings = 'null' WHERE agent = $1`,
+    [id(900), '{ "b" : 1.0,\n\t"a":1e2, "b": 12345678901234567890.5 }'],
+  );
+  await client.query('UPDATE agents SET cost = 5e-324 WHERE id = $1', [id(800)]);
+  await client.query("UPDATE agent_states SET settings = '[]', memory = '0' WHERE agent = $1", [id(800)]);
   await client.query("UPDATE agents SET cost = 'NaN' WHERE id = $1", [id(700)]);
   await client.query("UPDATE agents SET cost = '-Infinity' WHERE id = $1", [id(1)]);
   await client.query(
@@ -95,7 +101,7 @@ async function insertOddValues(): Promise<void> {
   );
   await insertCheckpoint(id(800), Buffer.alloc(0), 1);
   await insertCheckpoint(id(700), Buffer.from([0, 255, 10, 13]), 1);
-  await client.query('INSERT INTO diffs VALUES (7, $1, $2, $3)', [id(900), odd, odd.repeat(4_000)]);
+  await client.query('INSERT INTO diffs VALUES (7, $1, $2, false, $3)', [id(900), odd, odd.repeat(4_000)]);
 }
 
 async function insertCheckpoint(agent: string, content: Buffer, parts: number): Promise<void> {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
 import { apiWithNewKey, writeResource } from '../support/catalog.ts';
+import { copyAgents } from '../support/database.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTenant } from '../support/tenants.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
@@ -38,15 +39,17 @@ describeInBrowser('filters, keys and order of the agent list', () => {
   /** Copies a spawned agent: `copy-0001` and so on, the newest first. */
   const copies = async (count: number) => {
     await agents.spawn('copied');
-    const made = await database.query<{ tenant: number }>(
-      `INSERT INTO agents SELECT (json_populate_record(t, json_build_object(
-         'id', gen_random_uuid(), 'path', 'copy-' || lpad(n::text, 5, '0'),
-         'since', t.since + n * interval '1 second'))).*
-       FROM agents t, generate_series(1, $1::int) n WHERE t.path = 'copied' AND t.tenant = $2
-       RETURNING tenant`,
+    const made = await copyAgents(
+      database,
+      {
+        from: 'agents a CROSS JOIN generate_series(1, $1::int) n',
+        where: `a.path = 'copied' AND a.tenant = $2`,
+        fields: `json_build_object('id', gen_random_uuid(), 'path', 'copy-' || lpad(n::text, 5, '0'),
+          'since', a.since + n * interval '1 second')`,
+      },
       [count, await tenantNumber()],
     );
-    expect(made.rowCount).toBe(count);
+    expect(made).toBe(count);
     await database.query('UPDATE agents SET root = id WHERE tenant = $1', [await tenantNumber()]);
   };
   const tenantNumber = async () => {

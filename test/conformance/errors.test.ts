@@ -101,7 +101,6 @@ describe('the code table', () => {
     const { rows } = await database.query('SELECT tenant, id FROM agents WHERE path = $1', [name]);
     const agentKey = [rows[0]?.tenant, rows[0]?.id];
     await database.query('DELETE FROM timeline WHERE tenant = $1 AND agent = $2 AND sequence < 4', agentKey);
-    await database.query('UPDATE agents SET first_sequence = 4 WHERE tenant = $1 AND id = $2', agentKey);
   }
 });
 

@@ -146,11 +146,19 @@ describe('while the service runs', () => {
       ['tasks without fields', (path) => storeChecklist(path, [{ id: 'x' }, null, {}])],
       [
         'a memory without fields',
-        (path) => database.query(`UPDATE agents SET memory = '{}' WHERE path = $1`, [path]),
+        (path) =>
+          database.query(
+            `UPDATE agent_states SET memory = '{}' WHERE agent = (SELECT id FROM agents WHERE path = $1)`,
+            [path],
+          ),
       ],
       [
         'a batch without fields',
-        (path) => database.query(`UPDATE agents SET memory = '{"batch": {"id": 1}}' WHERE path = $1`, [path]),
+        (path) =>
+          database.query(
+            `UPDATE agent_states SET memory = '{"batch": {"id": 1}}' WHERE agent = (SELECT id FROM agents WHERE path = $1)`,
+            [path],
+          ),
       ],
       [
         'counts that are too high',

@@ -2,7 +2,7 @@ import type { AgentEntry, AgentStatus } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { type Answer, agent, statusOf } from '../support/api.ts';
 import { createKey, encode, postResource, readDocument, uniqueName } from '../support/catalog.ts';
-import { useDatabase } from '../support/database.ts';
+import { copyAgents, useDatabase } from '../support/database.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
 import { useSharedServer } from '../support/shared-server.ts';
@@ -15,11 +15,14 @@ const database = await useDatabase(server.databaseUrl);
 
 /** Copies an agent in the database: thousands of requests would take longer than the rest of this file. */
 async function copyAgent(path: string, account: string, count: number): Promise<void> {
-  await database.query(
-    `INSERT INTO agents SELECT (json_populate_record(a, json_build_object('id', c.id, 'path', a.path || '-' || c.n,
-       'root', CASE WHEN a.parent IS NULL THEN c.id ELSE a.root END))).*
-     FROM agents a, (SELECT n, gen_random_uuid() AS id FROM generate_series(1, $3::int) n) c
-     WHERE a.path = $1 AND a.account = $2`,
+  await copyAgents(
+    database,
+    {
+      from: 'agents a CROSS JOIN (SELECT n, gen_random_uuid() AS id FROM generate_series(1, $3::int) n) c',
+      where: 'a.path = $1 AND a.account = $2',
+      fields: `json_build_object('id', c.id, 'path', a.path || '-' || c.n,
+        'root', CASE WHEN a.parent IS NULL THEN c.id ELSE a.root END)`,
+    },
     [path, account, count],
   );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { useDatabase } from '../support/database.ts';
+import { copyAgents, useDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, textsOf } from '../support/test-tenant.ts';
@@ -92,12 +92,14 @@ describe('reopen', () => {
     await t.end(await t.start('p/c'), 'COMPLETED', finish);
     await t.end(parent);
     // Inserted into the database directly, because 500 spawns take long.
-    await database.query(
-      `INSERT INTO agents
-       SELECT (json_populate_record(a, json_build_object(
-         'id', gen_random_uuid(), 'path', 'p/n' || n, 'phase', 'PHASE_WAITING_FOR_INPUT', 'reason', 'RESTING',
-         'ended_at', NULL))).*
-       FROM agents a, generate_series(1, 500) n WHERE a.workspace = $1 AND a.path = 'p/c'`,
+    await copyAgents(
+      database,
+      {
+        from: 'agents a CROSS JOIN generate_series(1, 500) n',
+        where: `a.workspace = $1 AND a.path = 'p/c'`,
+        fields: `json_build_object('id', gen_random_uuid(), 'path', 'p/n' || n,
+          'phase', 'PHASE_WAITING_FOR_INPUT', 'reason', 'RESTING', 'ended_at', NULL)`,
+      },
       [t.workspace],
     );
     expectError(await t.send('agent/reopen', 'p/c'), 'RESOURCE_EXHAUSTED');
@@ -112,15 +114,18 @@ describe('reopen', () => {
     await t.report(run, { session: 'session-1' });
     await t.end(run, 'COMPLETED', finish);
     await database.query(
-      "UPDATE agents SET ended_at = ended_at - interval '31 days', swept = true WHERE workspace = $1",
+      "UPDATE agents SET ended_at = ended_at - interval '31 days', history_deleted = true WHERE workspace = $1",
       [t.workspace],
     );
     await t.send('agent/reopen', 'a');
     expect((await t.timeline('a', 'WARNING')).map(({ text }) => text)).toEqual([
       expect.stringContaining('starts a new session'),
     ]);
-    const { rows } = await database.query('SELECT swept FROM agents WHERE workspace = $1', [t.workspace]);
-    expect(rows).toEqual([{ swept: false }]);
+    const { rows } = await database.query(
+      'SELECT history_deleted AS deleted FROM agents WHERE workspace = $1',
+      [t.workspace],
+    );
+    expect(rows).toEqual([{ deleted: false }]);
     await t.queue('a', 'more');
     expect((await t.claim('a')).session).toBe('');
   });

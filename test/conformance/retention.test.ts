@@ -27,7 +27,7 @@ test("timeline, checkpoint and diff are deleted 30 days after the agent's end; r
   );
   await execute('UPDATE agents SET checkpoint_at = now() WHERE tenant = $1');
   await execute(
-    "INSERT INTO diffs SELECT tenant, id, 'repo', 'diff of ' || path FROM agents WHERE tenant = $1",
+    "INSERT INTO diffs SELECT tenant, id, 'repo', false, 'diff of ' || path FROM agents WHERE tenant = $1",
   );
   for (const [path, days] of Object.entries({ old: 31, recent: 29 }))
     await execute(

@@ -201,7 +201,7 @@ export class Load {
       sorted(this.followUps.map(({ reply }) => reply.followUpId)),
     );
     const failed =
-      "SELECT path, result, memory FROM agents WHERE path LIKE $1 AND reason IN ('ERROR', 'BLOCKED')";
+      "SELECT path, result, memory FROM agents JOIN agent_states ON agent = id WHERE path LIKE $1 AND reason IN ('ERROR', 'BLOCKED')";
     expect(await store.rows(failed, [like]), 'agents that failed').toEqual([]);
     const undelivered = "SELECT id, state FROM follow_ups WHERE id LIKE $1 AND state <> 'DELIVERED'";
     expect(await store.rows(undelivered, [like]), 'messages that were not delivered').toEqual([]);

@@ -157,7 +157,7 @@ test.for([
         JSON.stringify(answers.map((x) => x.body)),
       ).toEqual([200, 200, 200, 200]);
       expect(new Set(answers.map((answer) => JSON.stringify(answer.body.agentId))).size).toBe(1);
-      expect(await store.count('SELECT FROM agents WHERE description = $1', [key])).toBe(1);
+      expect(await store.count('SELECT FROM agent_briefs WHERE description = $1', [key])).toBe(1);
     }
   },
 );

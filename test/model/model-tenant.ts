@@ -30,6 +30,8 @@ export class ModelService {
       defaultModel: 'rehearsal-a',
       leaseMs,
       workers: null,
+      timelineDays: 365,
+      timelineEntries: 100_000,
     });
   }
 
@@ -170,9 +172,12 @@ export class ModelTenant {
   /** The delay after a passing fault ends. */
   async endDelay(path: string): Promise<void> {
     await this.#database.query(
-      `UPDATE agents SET memory = jsonb_set(memory::jsonb, '{retryAt}', '"2020-01-01T00:00:00.000Z"')::json,
-         claimable_at = now() - interval '1 second'
-       WHERE tenant = $1 AND path = $2 AND current AND reason = 'RETRYING'`,
+      `WITH ended AS (
+         UPDATE agents SET claimable_at = now() - interval '1 second'
+         WHERE tenant = $1 AND path = $2 AND current AND reason = 'RETRYING' RETURNING id
+       )
+       UPDATE agent_states SET memory = jsonb_set(memory::jsonb, '{retryAt}', '"2020-01-01T00:00:00.000Z"')::json
+       FROM ended WHERE agent = ended.id`,
       [this.caller.tenant.id, path],
     );
   }
@@ -180,9 +185,13 @@ export class ModelTenant {
   /** The provider's limit ends. */
   async endLimit(path: string): Promise<void> {
     await this.#database.query(
-      `UPDATE agents SET memory = jsonb_set(memory::jsonb, '{limitUntil}', '"2020-01-01T00:00:00.000Z"')::json,
-         claimable_at = CASE WHEN claimable_at IS NULL THEN NULL ELSE now() - interval '1 second' END
-       WHERE tenant = $1 AND path = $2 AND current AND memory ->> 'limitUntil' IS NOT NULL`,
+      `WITH ended AS (
+         UPDATE agent_states SET memory = jsonb_set(memory::jsonb, '{limitUntil}', '"2020-01-01T00:00:00.000Z"')::json
+         FROM agents a WHERE a.tenant = $1 AND a.path = $2 AND a.current AND agent = a.id
+           AND memory ->> 'limitUntil' IS NOT NULL RETURNING a.id
+       )
+       UPDATE agents SET claimable_at = now() - interval '1 second' FROM ended
+       WHERE agents.id = ended.id AND claimable_at IS NOT NULL`,
       [this.caller.tenant.id, path],
     );
   }

@@ -3,10 +3,14 @@ import type pg from 'pg';
 import type { Agent } from '../../packages/service/src/domain/agent.ts';
 import { canRun } from '../../packages/service/src/domain/scheduling.ts';
 import type { Statement } from '../../packages/service/src/store/connection.ts';
-import { agentRow, runRow } from '../../packages/service/src/store/rows.ts';
+import { agentRow, changedStateFields, runRow } from '../../packages/service/src/store/rows.ts';
 import type { peekAgents } from '../../packages/service/src/store/statements/find-agents.ts';
 import type { loadBatch } from '../../packages/service/src/store/statements/follow-ups.ts';
-import type { loadAgents, loadChecklists } from '../../packages/service/src/store/statements/load-agents.ts';
+import type {
+  loadAgents,
+  loadChecklists,
+  readBrief,
+} from '../../packages/service/src/store/statements/load-agents.ts';
 import type {
   endLease,
   findCandidates,
@@ -48,6 +52,7 @@ interface Answers {
   readonly 'find-held': Answer<typeof findHeld>;
   readonly 'find-candidates': Answer<typeof findCandidates>;
   readonly 'load-agents': Answer<typeof loadAgents>;
+  readonly 'read-brief': Answer<typeof readBrief>;
   readonly 'load-batch': Answer<typeof loadBatch>;
   readonly 'load-checklists': Answer<typeof loadChecklists>;
   readonly 'peek-agents': Answer<typeof peekAgents>;
@@ -88,7 +93,7 @@ const answers: Answers = {
   },
 
   'renew-lease': ({ tables, clock }, json, leaseMs) => {
-    const row = JSON.parse(json) as RunnerRow;
+    const [row] = JSON.parse(json) as [RunnerRow];
     const known = tables.runners.get(row.id);
     if (!known || known.polls >= row.polls) return [];
     Object.assign(known, row, { leaseUntilMs: clock.nowMs + leaseMs });
@@ -101,7 +106,7 @@ const answers: Answers = {
   ],
 
   'register-runner': ({ tables, clock }, json, leaseMs) => {
-    const row = JSON.parse(json) as RunnerRow;
+    const [row] = JSON.parse(json) as [RunnerRow];
     if (tables.runners.has(row.id)) return [];
     tables.runners.set(row.id, { ...row, leaseUntilMs: clock.nowMs + leaseMs });
     return [{ id: row.id }];
@@ -158,8 +163,15 @@ const answers: Answers = {
     ids.flatMap((id) => {
       const rows = tables.agents.get(id);
       if (!rows) return [];
-      return [{ ...agentRow(rows.agent), run: rows.run && runRow(rows.agent, rows.run) }];
+      const { agent, run } = rows;
+      const state = changedStateFields(undefined, agent);
+      return [{ ...agentRow(agent), ...state, home_deferral: null, run: run && runRow(agent, run) }];
     }) as ReturnType<Answers['load-agents']>,
+
+  'read-brief': ({ tables }, _tenant, id) => {
+    const brief = tables.agents.get(id)?.brief;
+    return brief ? [{ description: brief.description, expected_output: brief.expectedOutput }] : [];
+  },
 
   'load-batch': ({ tables }, _tenant, id, batch) =>
     [...(tables.agents.get(id)?.followUps.values() ?? [])]

@@ -1,5 +1,12 @@
 import type { Task } from '@muster/sdk/contract';
-import type { Agent, Entry, FollowUp, Identity, Run } from '../../packages/service/src/domain/agent.ts';
+import type {
+  Agent,
+  Brief,
+  Entry,
+  FollowUp,
+  Identity,
+  Run,
+} from '../../packages/service/src/domain/agent.ts';
 import { type Change, identityKey } from '../../packages/service/src/domain/loaded-agents.ts';
 import { IdentityTakenError, type StoredReply } from '../../packages/service/src/store/agent-store.ts';
 import type { RunnerRow } from '../../packages/service/src/store/statements/runners.ts';
@@ -10,6 +17,7 @@ import { holds, TimelineAudit } from './timeline-audit.ts';
 /** One agent's rows. It has the shape of an `AgentHistory`, but changes in place: a simulation is long. */
 export class AgentRows {
   agent: Agent;
+  readonly brief: Brief | null;
   checklist: readonly Task[] = [];
   readonly followUps = new Map<string, FollowUp>();
   readonly runs: Run[] = [];
@@ -18,8 +26,9 @@ export class AgentRows {
   /** Every id that was ever admitted, those removed since included. */
   readonly everAdmitted = new Set<string>();
 
-  constructor(agent: Agent) {
+  constructor(agent: Agent, brief: Brief | null) {
     this.agent = agent;
+    this.brief = brief;
   }
 
   get run(): Run | null {
@@ -130,7 +139,7 @@ export class MemoryTables {
     let rows = this.agents.get(agent.id);
     holds((before === null) === (rows === undefined), 'LostUpdate', () => `${agent.path} was made twice`);
     if (!rows) {
-      rows = new AgentRows(agent);
+      rows = new AgentRows(agent, change.brief);
       this.agents.set(agent.id, rows);
       const path = agent.path.join('/');
       this.#byPath.set(path, [...(this.#byPath.get(path) ?? []), rows]);

@@ -139,7 +139,7 @@ export class SimClient {
       });
       return reply;
     });
-    const made = [...tables.agents.values()].filter(({ agent }) => agent.description === key);
+    const made = [...tables.agents.values()].filter(({ brief }) => brief?.description === key);
     holds(made.length <= 1, 'Replay', () => `the spawn ${key} made ${made.length} agents`);
   }
 

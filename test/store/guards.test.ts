@@ -27,7 +27,9 @@ function insertAgent(fields: Record<string, unknown> = {}): Promise<string> {
 
 const insertRun = (agent: string, number: number, state: string, tenant = 1) =>
   client.query(
-    `INSERT INTO runs VALUES ($1, $2, $3, 1, $4, '', '', gen_random_uuid(), now(), NULL, NULL, 0, '', '{}', 0, 0, 0, 0)`,
+    `INSERT INTO runs (tenant, agent, number, batch, state, outcome, stop, runner_id, runner, started_at, reports,
+       current_action, follow_up_ids, cost, input_tokens, cached_tokens, output_tokens)
+     VALUES ($1, $2, $3, 1, $4, '', '', gen_random_uuid(), '', now(), 0, '', '{}', 0, 0, 0, 0)`,
     [tenant, agent, number, state],
   );
 
@@ -66,7 +68,8 @@ test('a row of another tenant cannot be referenced', async () => {
   await expect(insertRun(agent, 1, 'ENDED', 2)).rejects.toMatchObject({ code: '23503' });
   for (const row of [
     'checkpoints (tenant, agent, id, run) VALUES (2, $1, $1, 1)',
-    "diffs VALUES (2, $1, '', '')",
+    "diffs VALUES (2, $1, '', false, '')",
+    "agent_briefs VALUES (2, $1, '', '', '{}', '')",
   ]) {
     await expect(client.query(`INSERT INTO ${row}`, [agent])).rejects.toMatchObject({ code: '23503' });
   }

@@ -2,12 +2,18 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import { type ListFilter, readList } from '../../packages/service/src/store/statements/list-agents.ts';
-import { agentRowId, freshDatabase, insertAgentRow, rowsRead, sqlLiteral } from '../support/database.ts';
+import {
+  agentRowId,
+  copyAgents,
+  freshDatabase,
+  insertAgentRow,
+  rowsRead,
+  sqlLiteral,
+} from '../support/database.ts';
 
 /**
  * How many rows a page of a list costs, out of a store in which nearly all agents ended long ago. Counted is what the
- * plan reads, not how long it takes. Plans are made once per connection: so they are looked at as they were made while
- * the table was empty, and again when it had been analyzed.
+ * plan reads, not how long it takes.
  */
 const agents = 10_000;
 const day = 24 * 3600 * 1000;
@@ -83,7 +89,7 @@ async function plans(): Promise<Record<string, ReturnType<typeof rowsRead>>> {
       filter,
       (_, values) => `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE "${name}" (${values})`,
     );
-    found[name] = rowsRead(rows[0]['QUERY PLAN'][0].Plan);
+    found[name] = rowsRead(rows[0]['QUERY PLAN'][0].Plan, /^agents$/);
   }
   return found;
 }
@@ -101,28 +107,30 @@ async function seed(): Promise<void> {
   await insertAgentRow(admin, 0, { tenant: 1, owner_provider: 'PROVIDER_CODEHOST_OAUTH', path: 'template' });
   await admin.query(`CREATE FUNCTION pg_temp.id(n int) RETURNS text LANGUAGE sql
     RETURN '00000000-0000-7000-8000-' || lpad(n::text, 12, '0')`);
-  await admin.query(
-    `INSERT INTO agents
-     SELECT r.* FROM agents t, generate_series(1, $1::int) n,
-       LATERAL (SELECT CASE WHEN n <= 3000 THEN 1 ELSE n - n % 5 END) AS above (root),
-       LATERAL json_populate_record(t, json_build_object(
-         'tenant', CASE WHEN n < 8000 THEN 1 ELSE 2 END, 'id', pg_temp.id(n), 'root', pg_temp.id(above.root),
-         'parent', CASE WHEN n > above.root THEN pg_temp.id(above.root) END,
-         'ancestors', CASE WHEN n > above.root THEN ARRAY[pg_temp.id(above.root)] ELSE '{}' END,
-         'path', 'agent-' || above.root || CASE WHEN n > above.root THEN '/child-' || n ELSE '' END,
-         'account', CASE WHEN above.root IN (5000, 5005) THEN 'few' ELSE 'many' END,
-         'phase', CASE WHEN n % 50 = 0 THEN 'PHASE_WAITING_FOR_INPUT' ELSE 'PHASE_COMPLETED' END,
-         'ended_at', CASE WHEN n % 50 > 0
-           THEN now() - CASE n % 40 WHEN 1 THEN interval '1 hour' ELSE interval '90 days' END END
-       )) r
-     WHERE t.path = 'template'`,
+  await copyAgents(
+    admin,
+    {
+      from: `agents a CROSS JOIN generate_series(1, $1::int) n
+        CROSS JOIN LATERAL (SELECT CASE WHEN n <= 3000 THEN 1 ELSE n - n % 5 END) AS above (root)`,
+      where: `a.path = 'template'`,
+      fields: `json_build_object(
+        'tenant', CASE WHEN n < 8000 THEN 1 ELSE 2 END, 'id', pg_temp.id(n), 'root', pg_temp.id(above.root),
+        'parent', CASE WHEN n > above.root THEN pg_temp.id(above.root) END,
+        'ancestors', CASE WHEN n > above.root THEN ARRAY[pg_temp.id(above.root)] ELSE '{}' END,
+        'path', 'agent-' || above.root || CASE WHEN n > above.root THEN '/child-' || n ELSE '' END,
+        'account', CASE WHEN above.root IN (5000, 5005) THEN 'few' ELSE 'many' END,
+        'phase', CASE WHEN n % 50 = 0 THEN 'PHASE_WAITING_FOR_INPUT' ELSE 'PHASE_COMPLETED' END,
+        'ended_at', CASE WHEN n % 50 > 0
+          THEN now() - CASE n % 40 WHEN 1 THEN interval '1 hour' ELSE interval '90 days' END END)`,
+    },
     [agents],
   );
   await admin.query(`WITH labelled AS (
-      UPDATE agents SET labels = CASE WHEN right(id::text, 3) = '000' THEN '{"team": "web", "rare": "yes"}'
-        ELSE '{"team": "web"}' END::jsonb RETURNING *
+      UPDATE agent_states SET labels = CASE WHEN right(agent::text, 3) = '000' THEN '{"team": "web", "rare": "yes"}'
+        ELSE '{"team": "web"}' END::jsonb RETURNING agent, labels
     )
-    INSERT INTO labels SELECT tenant, id, l.key, l.value, ended_at IS NULL FROM labelled, jsonb_each_text(labels) l`);
+    INSERT INTO labels SELECT a.tenant, a.id, l.key, l.value, a.is_live
+    FROM labelled JOIN agents a ON a.id = labelled.agent CROSS JOIN jsonb_each_text(labels) l`);
   await admin.end();
 }
 
@@ -130,13 +138,14 @@ beforeAll(async () => {
   database = await freshDatabase();
   pool = openDatabase({ connectionString: database.url, max: 1 }, () => {});
   client = await pool.connect();
-  // Nobody else may make new plans meanwhile.
-  await client.query('ALTER TABLE agents SET (autovacuum_enabled = false)');
+  await seed();
+  await client.query('ANALYZE');
   for (const [name, { filter }] of Object.entries(lists)) {
     await send(filter, (text) => `PREPARE "${name}" AS ${text}`);
-    await send(filter, (_, values) => `EXECUTE "${name}" (${values})`);
+    // PostgreSQL decides after five executions whether one plan is good enough for all values.
+    for (let time = 1; time <= 5; time += 1)
+      await send(filter, (_, values) => `EXECUTE "${name}" (${values})`);
   }
-  await seed();
 });
 afterAll(async () => {
   client?.release();
@@ -154,10 +163,8 @@ const excess = (read: Awaited<ReturnType<typeof plans>>) =>
   });
 
 test('a page of a list is read without a scan of the agents that ended long ago', async () => {
-  const cold = await plans();
-  expect(excess(cold), 'as planned for an empty table').toEqual([]);
-  expect(cold['live agents']?.found).toBeGreaterThanOrEqual(101);
-  expect(cold['what ended lately']?.found).toBeGreaterThanOrEqual(200);
-  await client.query('ANALYZE agents');
-  expect(excess(await plans()), 'as planned for the full table').toEqual([]);
+  const read = await plans();
+  expect(excess(read)).toEqual([]);
+  expect(read['live agents']?.found).toBeGreaterThanOrEqual(101);
+  expect(read['what ended lately']?.found).toBeGreaterThanOrEqual(200);
 });

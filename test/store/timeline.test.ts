@@ -1,116 +1,217 @@
 import { limits } from '@muster/sdk/contract';
-import type pg from 'pg';
+import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Maintenance } from '../../packages/service/src/control/maintenance.ts';
+import { type Log, openLog } from '../../packages/service/src/lib/log.ts';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
-import { deleteOldHistory, readTimeline } from '../../packages/service/src/store/statements/timeline.ts';
-import { agentRowId, freshDatabase, insertAgentRow, rowsRead, sqlLiteral } from '../support/database.ts';
+import { deleteEntries } from '../../packages/service/src/store/statements/maintenance.ts';
+import { readFirstSequence, readTimeline } from '../../packages/service/src/store/statements/timeline.ts';
+import {
+  createPartition,
+  partitionPlan,
+  readPartitions,
+} from '../../packages/service/src/store/timeline-partitions.ts';
+import { freshDatabase, insertAgentRow, rowsRead, sqlLiteral } from '../support/database.ts';
 
-/** How many rows of a long timeline a look at its milestones costs, by plans made while the table was empty. */
-const entries = 10_000;
-const everyMilestone = 500;
-const agent = agentRowId(1);
-
+/** The timeline as a table: what a page reads, what maintenance deletes, and its partitions. */
+const tenant = 1;
+const begun = '2001-01-01T00:00:00Z';
 let database: Awaited<ReturnType<typeof freshDatabase>>;
 let pool: pg.Pool;
-let client: pg.PoolClient;
-
-/** Sends the statement of the milestones in another form than the service does. */
-const send = (form: (text: string, values: string) => string) =>
-  new Promise<pg.QueryResult>((resolve, reject) => {
-    const query = async ({ text, values }: { text: string; values: unknown[] }) => {
-      client.query(form(text, values.map(sqlLiteral).join(', '))).then(resolve, reject);
-      return { rows: [] };
-    };
-    const types = ['PUSH', 'RUN_STARTED'] as const;
-    const connection = { query } as unknown as pg.PoolClient;
-    readTimeline(connection, 'before', 1, agent, entries + 1, 1000, types, limits.pageBytes).catch(reject);
-  });
-const found = async (): Promise<number> => {
-  const { rows } = await send((_, values) => `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE milestones (${values})`);
-  return rowsRead(rows[0]['QUERY PLAN'][0].Plan).found;
-};
+let client: pg.Client;
+let agents = 0;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  pool = openDatabase({ connectionString: database.url, max: 1 }, () => {});
-  client = await pool.connect();
-  await client.query('ALTER TABLE timeline SET (autovacuum_enabled = false)');
-  await send((text) => `PREPARE milestones AS ${text}`);
-  await send((_, values) => `EXECUTE milestones (${values})`);
-  await client.query(
-    `INSERT INTO timeline
-     SELECT 1, $1, n, now(), 1, CASE WHEN n % $3 = 0 THEN 'PUSH' ELSE 'MESSAGE' END, '', 'words', '{}'
-     FROM generate_series(1, $2::int) n`,
-    [agent, entries, everyMilestone],
-  );
+  pool = openDatabase({ connectionString: database.url }, () => {});
+  client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query("INSERT INTO tenants (id, provider, org) VALUES (1, 'PROVIDER_CODEHOST_APP', 'acme')");
 });
 afterAll(async () => {
-  client?.release();
+  await client?.end();
   await pool?.end();
   await database.drop();
 });
 
-test('pushes are read without a scan of all messages', async () => {
-  expect(await found(), 'as planned for an empty table').toBe(entries / everyMilestone);
-  await client.query('ANALYZE timeline');
-  expect(await found(), 'as planned for the full table').toBe(entries / everyMilestone);
-});
-
-test('old history is deleted in bounded steps, oldest first, until none is left', async () => {
-  await client.query('INSERT INTO tenants (id, provider, org) VALUES (1, $1, $2)', [
-    'PROVIDER_CODEHOST_APP',
-    'acme',
-  ]);
-  await insertAgentRow(client as unknown as pg.Client, 1, {
-    tenant: 1,
+/** An agent with entries, one per minute up to now, of which every hundredth is a push. */
+async function agentWith(entries: number, fields: Record<string, unknown> = {}): Promise<string> {
+  agents += 1;
+  const id = await insertAgentRow(client, agents, {
+    tenant,
     owner_provider: 'PROVIDER_CODEHOST_OAUTH',
-    phase: 'PHASE_COMPLETED',
-    reason: 'FINISHED',
-    ended_at: '2001-01-01T00:00:00Z',
     sequence: entries,
+    created_at: begun,
+    ...fields,
   });
-  const left = async () => {
-    const { rows } = await client.query(
-      `SELECT first_sequence::int AS first, swept, (SELECT count(*)::int FROM timeline) AS entries
-       FROM agents WHERE id = $1`,
-      [agent],
-    );
-    return rows[0];
+  await client.query(
+    `INSERT INTO timeline (tenant, agent, sequence, at, run, type, follow_up_id, text, data)
+     SELECT 1, $1, n, now() - ($2 - n) * interval '1 minute', 1, CASE WHEN n % 100 = 0 THEN 'PUSH' ELSE 'MESSAGE' END,
+       '', 'words', '{}' FROM generate_series(1, $2::int) n`,
+    [id, entries],
+  );
+  return id;
+}
+
+const entriesOf = async (id: string): Promise<number> => {
+  const { rows } = await client.query('SELECT count(*)::int AS n FROM timeline WHERE agent = $1', [id]);
+  return rows[0].n;
+};
+
+const ended = { phase: 'PHASE_COMPLETED', reason: 'FINISHED' };
+/** What fails is expected not to be logged. */
+const log = { ...openLog('silent'), warn: (fields: unknown) => expect(fields).toBeUndefined() } as Log;
+const maintenance = (fields: Partial<ConstructorParameters<typeof Maintenance>[0]> = {}) =>
+  new Maintenance({ database: pool, log, timelineDays: 365, timelineEntries: 1e9, ...fields });
+
+async function maintain(fields: Parameters<typeof maintenance>[0] = {}): Promise<void> {
+  const one = maintenance(fields);
+  await one.pass();
+  await one.close();
+}
+
+/** A message with this state; its text is not repeated in the entry that admitted it. */
+async function insertFollowUp(agent: string, id: string, state: string, sequence: number): Promise<void> {
+  await client.query(
+    `WITH entry AS (
+       UPDATE timeline SET type = 'FOLLOW_UP_QUEUED', text = NULL, follow_up_id = $2
+       WHERE agent = $1 AND sequence = $4 RETURNING at
+     )
+     INSERT INTO follow_ups (tenant, agent, id, state, position, sequence, description, tasks, queued_at, digest, change)
+     SELECT 1, $1, $2, $3, $4, $4, 'words of ' || $2, '[{"id": "t"}]', at, 'digest',
+       '{"model": "sonnet", "persona": {"name": "p", "instructions": "long", "tasks": []}}' FROM entry`,
+    [agent, id, state, sequence],
+  );
+}
+
+const followUp = async (id: string) => {
+  const { rows } = await client.query(
+    'SELECT state, description, tasks, change, digest FROM follow_ups WHERE id = $1',
+    [id],
+  );
+  return rows[0];
+};
+
+test('a page reads only its own entries, and pushes without a scan of all messages', async () => {
+  const agent = await agentWith(10_000);
+  for (let other = 0; other < 5; other += 1) await agentWith(1_000);
+  await client.query('ANALYZE');
+  const read = async (types: readonly ('PUSH' | 'RUN_STARTED')[] | null, limit: number): Promise<number> => {
+    let found = 0;
+    const query = async ({ text, values }: { text: string; values: unknown[] }) => {
+      const name = `q${Math.random().toString(36).slice(2)}`;
+      await client.query('SET plan_cache_mode = force_generic_plan');
+      await client.query(`PREPARE ${name} AS ${text}`);
+      const given = values.map((value) => (value === null ? 'NULL' : sqlLiteral(value))).join(', ');
+      const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE ${name} (${given})`);
+      found = rowsRead(rows[0]['QUERY PLAN'][0].Plan, /^timeline/).found;
+      return { rows: [] };
+    };
+    const connection = { query } as unknown as pg.PoolClient;
+    await readTimeline(connection, 'before', tenant, agent, 10_001, limit, types, limits.pageBytes, begun);
+    return found;
   };
-  const step = () => deleteOldHistory(client, 30, 20, 4_000, 0);
-  expect(await step()).toEqual([{ id: agent, swept: false }]);
-  expect(await left()).toEqual({ first: 4_001, swept: false, entries: 6_000 });
-  await step();
-  expect(await step()).toEqual([{ id: agent, swept: true }]);
-  expect(await left()).toEqual({ first: entries + 1, swept: true, entries: 0 });
-  expect(await step()).toEqual([]);
+  expect(await read(null, 50)).toBeLessThanOrEqual(51);
+  expect(await read(['PUSH', 'RUN_STARTED'], 1000)).toBe(100);
 });
 
-test('the checkpoints of old agents are deleted in bounded steps', async () => {
-  const mebibyte = 1024 * 1024;
-  const ids: string[] = [];
-  for (const number of [2, 3, 4, 5]) {
-    const id = await insertAgentRow(client as unknown as pg.Client, number, {
-      tenant: 1,
-      owner_provider: 'PROVIDER_CODEHOST_OAUTH',
-      phase: 'PHASE_COMPLETED',
-      reason: 'FINISHED',
-      ended_at: `2001-01-0${number}T00:00:00Z`,
-      checkpoint_at: '2001-01-01T00:00:00Z',
-    });
-    ids.push(id);
-    await client.query('INSERT INTO checkpoints VALUES (1, $1, $1, 1, true, 1, $2, now())', [id, mebibyte]);
-    await client.query("INSERT INTO checkpoint_parts VALUES (1, $1, $1, 0, 'work')", [id]);
-  }
-  const swept = async () => {
-    const rows = await deleteOldHistory(client, 30, 20, 4_000, mebibyte);
-    return rows.map(({ id, swept }) => swept && ids.indexOf(id)).sort();
-  };
-  expect(await swept()).toEqual([0, 1, false, false]);
-  const kept = 'SELECT id FROM agents a WHERE checkpoint_at IS NOT NULL ORDER BY id';
-  expect((await client.query(kept)).rows.map(({ id }) => id)).toEqual(ids.slice(2));
-  expect((await client.query('SELECT FROM checkpoint_parts')).rowCount).toBe(2);
-  expect(await swept()).toEqual([2, 3]);
-  expect((await client.query('SELECT FROM checkpoint_parts')).rowCount).toBe(0);
-  expect(await swept()).toEqual([]);
+test('the history of an agent that ended long ago is deleted, and known ids stay known', async () => {
+  const old = await agentWith(3_000, { ...ended, ended_at: '2001-02-01T00:00:00Z', checkpoint_at: begun });
+  const recent = await agentWith(10, { ...ended, ended_at: new Date().toISOString() });
+  await insertFollowUp(old, 'delivered', 'DELIVERED', 5);
+  for (const run of [1, 2])
+    await client.query(
+      `INSERT INTO runs (tenant, agent, number, batch, state, outcome, stop, runner_id, runner, started_at, reports,
+         current_action, follow_up_ids, cost, input_tokens, cached_tokens, output_tokens, response)
+       VALUES (1, $1, $2, 1, 'ENDED', 'COMPLETED', '', $1, '', now(), 0, '', '{}', 0, 0, 0, 0, 'said')`,
+      [old, run],
+    );
+  await client.query(
+    'INSERT INTO checkpoints (tenant, agent, id, run, parts, bytes, completed_at) VALUES (1, $1, $1, 1, 1, 4, now())',
+    [old],
+  );
+  await client.query("INSERT INTO checkpoint_parts VALUES (1, $1, $1, 0, 'work')", [old]);
+  await client.query("INSERT INTO diffs VALUES (1, $1, 'repo', false, 'diff')", [old]);
+
+  await maintain();
+  expect([await entriesOf(old), await entriesOf(recent)]).toEqual([0, 10]);
+  expect(await followUp('delivered')).toEqual({
+    state: 'DELIVERED',
+    description: '',
+    tasks: [],
+    change: { model: 'sonnet', persona: { name: 'p' } },
+    digest: 'digest',
+  });
+  const { rows } = await client.query(
+    `SELECT history_deleted, checkpoint_at, (SELECT count(*)::int FROM checkpoints) AS checkpoints,
+       (SELECT count(*)::int FROM checkpoint_parts) AS parts, (SELECT count(*)::int FROM diffs) AS diffs,
+       (SELECT count(response)::int FROM runs) AS responses
+     FROM agents WHERE id = $1`,
+    [old],
+  );
+  const gone = { checkpoint_at: null, checkpoints: 0, parts: 0, diffs: 0, responses: 0 };
+  expect(rows).toEqual([{ history_deleted: true, ...gone }]);
+});
+
+test('of a live agent the newest entries are kept, and the texts of undelivered messages', async () => {
+  const agent = await agentWith(5_000);
+  await insertFollowUp(agent, 'long-delivered', 'DELIVERED', 10);
+  await insertFollowUp(agent, 'undelivered', 'QUEUED', 11);
+  await maintain({ timelineEntries: 1_000 });
+  expect(await entriesOf(agent)).toBe(1_000);
+  expect(await readFirstSequence(pool, tenant, agent, begun)).toEqual([{ first: 4_001 }]);
+  expect((await followUp('long-delivered')).description).toBe('');
+  expect((await followUp('undelivered')).description).toBe('words of undelivered');
+});
+
+test('entries are deleted in batches, oldest first', async () => {
+  const agent = await agentWith(100);
+  expect(await deleteEntries(pool, tenant, agent, 60, 40)).toEqual([{ deleted: 40 }]);
+  expect(await readFirstSequence(pool, tenant, agent, begun)).toEqual([{ first: 41 }]);
+  expect(await deleteEntries(pool, tenant, agent, 60, 40)).toEqual([{ deleted: 20 }]);
+  expect(await deleteEntries(pool, tenant, agent, 60, 40)).toEqual([{ deleted: 0 }]);
+});
+
+test('a month whose entries are all too old is dropped; what was admitted in it and waits keeps its text', async () => {
+  await createPartition(pool, '2019_05');
+  const agent = await agentWith(10);
+  await client.query(
+    `UPDATE timeline SET at = '2019-05-02T00:00:00Z'::timestamptz + sequence * interval '1 minute'
+     WHERE agent = $1 AND sequence <= 6`,
+    [agent],
+  );
+  await insertFollowUp(agent, 'old-delivered', 'DELIVERED', 2);
+  await insertFollowUp(agent, 'old-queued', 'QUEUED', 3);
+  expect((await readPartitions(pool)).months).toContain('2019_05');
+  await maintain();
+  expect((await readPartitions(pool)).months).not.toContain('2019_05');
+  expect(await readFirstSequence(pool, tenant, agent, begun)).toEqual([{ first: 7 }]);
+  expect((await followUp('old-delivered')).description).toBe('');
+  expect((await followUp('old-queued')).description).toBe('words of old-queued');
+});
+
+test('partitions are created two months ahead and found too old by their last day', () => {
+  const now = new Date('2026-12-31T23:59:59Z');
+  expect(partitionPlan(['2026_12'], now)).toEqual({ missing: ['2027_01', '2027_02'], tooOld: [] });
+  const before = new Date('2026-02-01T00:00:00Z');
+  expect(partitionPlan(['2025_12', '2026_01', '2026_02'], now, { before }).tooOld).toEqual([
+    '2025_12',
+    '2026_01',
+  ]);
+  const from = new Date('2026-11-15T00:00:00Z');
+  expect(partitionPlan([], now, { from }).missing).toEqual(['2026_11', '2026_12', '2027_01', '2027_02']);
+});
+
+test('one node at a time does maintenance, and another continues when it stops', async () => {
+  const passes: string[] = [];
+  const node = (name: string) => maintenance({ onMaintenance: () => passes.push(name) });
+  await client.query("UPDATE maintenance SET lease_until = '-infinity'");
+  const [first, second] = [node('first'), node('second')];
+  await first.pass();
+  await second.pass();
+  expect(new Set(passes)).toEqual(new Set(['first']));
+  await first.close();
+  await second.pass();
+  expect(new Set(passes)).toEqual(new Set(['first', 'second']));
+  await second.close();
 });

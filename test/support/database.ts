@@ -8,6 +8,7 @@ import {
   startEmbeddedPostgres,
 } from '../../packages/service/src/store/embedded/embedded-postgres.ts';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
+import { agentColumns, insertInto, namesOf } from '../../packages/service/src/store/tables.ts';
 
 /** One PostgreSQL serves the whole test run; each server under test has its own database in it. */
 const urlVariable = 'MUSTER_TEST_DATABASE_URL';
@@ -88,10 +89,8 @@ const idleAgentRow = {
   current: true,
   pool: 'default',
   backend: 'BACKEND_A',
-  description: '',
-  expected_output: '',
-  repos: [],
-  created_at: 'now',
+  model: 'rehearsal-a',
+  created_at: '2001-01-01T00:00:00Z',
   phase: 'PHASE_WAITING_FOR_INPUT',
   reason: 'RESTING',
   since: 'now',
@@ -100,17 +99,11 @@ const idleAgentRow = {
   queued: 0,
   deferred: 0,
   progress_at: 'now',
-  settings: {},
-  memory: {},
-  result: {},
   cost: 0,
   input_tokens: 0,
   cached_tokens: 0,
   output_tokens: 0,
   session: '',
-  labels: {},
-  first_sequence: 1,
-  swept: false,
 };
 
 export const agentRowId = (number: number): string =>
@@ -132,10 +125,42 @@ export async function insertAgentRow(
     path: `agent-${number}`,
     ...fields,
   };
-  await client.query('INSERT INTO agents SELECT * FROM json_populate_record(NULL::agents, $1)', [
-    JSON.stringify(row),
-  ]);
+  await client.query(insertInto('agents', agentColumns), [JSON.stringify([row])]);
+  await insertAgentParts(client, 'id = $1', id);
   return id;
+}
+
+/** Copies the agents `a` of a FROM clause; `fields` is a JSON expression of what differs. Returns how many. */
+export async function copyAgents(
+  client: pg.Client | pg.PoolClient,
+  { from, where, fields }: { from: string; where: string; fields: string },
+  values: unknown[] = [],
+): Promise<number> {
+  const { rowCount } = await client.query(
+    `INSERT INTO agents (${namesOf(agentColumns)}) SELECT ${namesOf(agentColumns, 'r')}
+     FROM ${from} CROSS JOIN LATERAL json_populate_record(a, ${fields}) r WHERE ${where}`,
+    values,
+  );
+  await insertAgentParts(client);
+  return rowCount ?? 0;
+}
+
+/** The rows of `agent_states` and `agent_briefs` for agents that were inserted without them. */
+export async function insertAgentParts(
+  client: pg.Client | pg.PoolClient,
+  where = 'true',
+  ...values: unknown[]
+): Promise<void> {
+  await client.query(
+    `INSERT INTO agent_states (tenant, agent, settings, memory, result, response, labels)
+     SELECT tenant, id, '{}', '{}', '{}', '', '{}' FROM agents WHERE ${where} ON CONFLICT DO NOTHING`,
+    values,
+  );
+  await client.query(
+    `INSERT INTO agent_briefs (tenant, agent, description, expected_output, repos, searched)
+     SELECT tenant, id, '', '', '{}', path FROM agents WHERE ${where} ON CONFLICT DO NOTHING`,
+    values,
+  );
 }
 
 /** A node of `EXPLAIN (ANALYZE, FORMAT JSON)`. */
@@ -149,14 +174,16 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** How many table rows a plan read: `found` to find the page, `beside` in subplans for each row of the page. */
-export function rowsRead(node: PlanNode, isBeside = false): { found: number; beside: number } {
+/** How many rows of a table a plan read: `found` to find the page, `beside` in subplans for each row of the page. */
+export function rowsRead(node: PlanNode, table: RegExp, isBeside = false): { found: number; beside: number } {
   const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0);
-  const own = node['Relation Name'] ? Math.round((node['Actual Rows'] + removed) * node['Actual Loops']) : 0;
+  const own = table.test(node['Relation Name'] ?? '')
+    ? Math.round((node['Actual Rows'] + removed) * node['Actual Loops'])
+    : 0;
   const isSubplan = isBeside || node['Subplan Name'] !== undefined;
   const sum = isSubplan ? { found: 0, beside: own } : { found: own, beside: 0 };
   for (const plan of node.Plans ?? []) {
-    const { found, beside } = rowsRead(plan, isSubplan);
+    const { found, beside } = rowsRead(plan, table, isSubplan);
     sum.found += found;
     sum.beside += beside;
   }

@@ -52,7 +52,7 @@ async function transcriptOf(service: Service, name: string, entries: number): Pr
 
 /** Typical entries: a message, a tool call, and its result. */
 const seed = `
-INSERT INTO timeline
+INSERT INTO timeline (tenant, agent, sequence, at, run, type, follow_up_id, text, data)
 SELECT a.tenant, a.id, n, now(), 1, kind, '', words, data::json
 FROM agents a
 CROSS JOIN generate_series(a.sequence + 1, $2::int) n

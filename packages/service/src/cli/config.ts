@@ -47,6 +47,8 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     runner: choiceIn(env, 'MUSTER_RUNNER', ['on', 'off'], 'on') === 'off' ? null : runner,
     leaseMs: numberIn(env, 'MUSTER_LEASE_SECONDS', limits.leaseSeconds, 1, 3_600) * 1_000,
     keepAliveMs: numberIn(env, 'MUSTER_KEEP_ALIVE_SECONDS', limits.keepAliveSeconds, 1, 20) * 1_000,
+    timelineDays: numberIn(env, 'MUSTER_TIMELINE_DAYS', 365, limits.timelineDays + 1, 36_500),
+    timelineEntries: numberIn(env, 'MUSTER_TIMELINE_ENTRIES', 100_000, 1_000, 1e9),
     rateLimit: numberIn(env, 'MUSTER_RATE_LIMIT', 0, 0, 1e9),
     // Below the 30 seconds after which Kubernetes kills, so that a timeout is logged.
     shutdownMs: numberIn(env, 'MUSTER_SHUTDOWN_SECONDS', 25, 1, 3_600) * 1_000,

@@ -41,8 +41,12 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   const metrics = new Metrics(() => sent.statements);
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
-  const onBatch = (size: number) => metrics.batches.observe(size);
-  const control = openControl(config, store, log, { publicUrl, onBatch, workers });
+  const control = openControl(config, store, log, {
+    publicUrl,
+    workers,
+    onBatch: (size) => metrics.batches.observe(size),
+    onMaintenance: (task, seconds) => metrics.maintained(task, seconds),
+  });
   const { rateLimit, keepAliveMs } = config;
   const app = buildServer({
     ...{ control, log, metrics, workers, rateLimit, keepAliveMs, publicUrl },
@@ -115,7 +119,7 @@ export async function runWorker(config: Config, env: NodeJS.ProcessEnv, log: Log
   }
 }
 
-type ControlSettings = Pick<ControlOptions, 'publicUrl' | 'onBatch'> &
+type ControlSettings = Pick<ControlOptions, 'publicUrl' | 'onBatch' | 'onMaintenance'> &
   Partial<Pick<ControlOptions, 'workers'>>;
 
 export const openControl = (
@@ -129,6 +133,8 @@ export const openControl = (
     secret: serviceSecret(config.dataFolder, config.secret),
     defaultModel: config.defaultModel,
     leaseMs: config.leaseMs,
+    timelineDays: config.timelineDays,
+    timelineEntries: config.timelineEntries,
   });
 
 /** A server that listens on all interfaces is reached by the loopback address. */

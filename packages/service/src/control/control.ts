@@ -30,6 +30,7 @@ import { Checkpoints } from './checkpoints.ts';
 import { type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
 import { Keys } from './keys.ts';
 import { Lists } from './lists.ts';
+import { Maintenance } from './maintenance.ts';
 import { contentDigest, queueCommand, spawnCommand, tasksFrom, updateTaskCommand } from './make-commands.ts';
 import { Notifications } from './notifications.ts';
 import { OwnRuns } from './own-runs.ts';
@@ -54,9 +55,13 @@ export interface ControlOptions {
   readonly publicUrl: () => string;
   readonly defaultModel: string;
   readonly leaseMs: number;
+  /** How long entries are kept, and how many of a live agent. */
+  readonly timelineDays: number;
+  readonly timelineEntries: number;
   readonly onBatch?: (size: number) => void;
   /** Null when this process serves its port alone. */
   readonly workers: OtherWorkers | null;
+  readonly onMaintenance?: (task: string, seconds: number) => void;
 }
 
 /** Commands of callers that are complete without a look into the catalog. */
@@ -86,6 +91,7 @@ export class Control {
   readonly #transact: Transact;
   readonly #pageTokens: PageTokens;
   readonly #notifications: Notifications;
+  readonly #maintenance: Maintenance;
   readonly #options: ControlOptions;
   #hasStarted = false;
 
@@ -123,12 +129,14 @@ export class Control {
     this.browserSessions = new BrowserSessions(shared);
     this.signInCodes = new SignInCodes(database);
     this.timers = new Timers(shared);
+    this.#maintenance = new Maintenance(options);
     this.#notifications = new Notifications(database, options.connection, this.wakes, log);
   }
 
   async start(): Promise<void> {
     await this.#notifications.listen();
     this.timers.start();
+    this.#maintenance.start();
     this.#hasStarted = true;
   }
 
@@ -143,6 +151,7 @@ export class Control {
 
   async close(): Promise<void> {
     this.timers.close();
+    await this.#maintenance.close();
     await this.#transact.idle();
     await this.#notifications.close();
   }

@@ -27,7 +27,7 @@ import { loadReplies } from '../store/statements/replies.ts';
 import { readDiffs, readRun, readRuns } from '../store/statements/runs.ts';
 import { hasMore } from '../store/statements/shared-sql.ts';
 import { readStatus } from '../store/statements/status.ts';
-import { readTimeline } from '../store/statements/timeline.ts';
+import { readFirstSequence, readTimeline } from '../store/statements/timeline.ts';
 import { batchReads } from './batch-reads.ts';
 import { type PickedAgent, pickAgent } from './identify.ts';
 import { loadRunnerCapacity, type RunnerCapacity, type RunnerPolls } from './runner-capacity.ts';
@@ -235,14 +235,19 @@ export class Reads {
     limit: number,
     types: readonly EntryType[] = [],
   ): Promise<ReplyOf<'timeline'> | Refusal> {
-    const { tenant, id, first_sequence: first } = agent;
+    const { tenant, id, created_at: since } = agent;
     const isAfter = 'after' in range;
     const sequence = isAfter ? range.after : range.before;
-    if (isAfter && sequence > 0 && sequence < first - 1) return beforeFirst(first);
     const someTypes = types.length > 0 ? types : null;
     const side = isAfter ? 'after' : 'before';
-    const bounds = [sequence, limit, someTypes, limits.pageBytes] as const;
+    const bounds = [sequence, limit, someTypes, limits.pageBytes, since] as const;
     const rows = await readTimeline(this.#database, side, tenant, id, ...bounds);
+    // Only where the next entry is missing may some have been deleted.
+    if (isAfter && sequence > 0 && sequence < agent.sequence && rows[0]?.sequence !== sequence + 1) {
+      const [oldest] = await readFirstSequence(this.#database, tenant, id, since);
+      const first = oldest?.first ?? agent.sequence + 1;
+      if (sequence < first - 1) return beforeFirst(first);
+    }
     const entries = rows.map(timelineEntryOf);
     return { entries: isAfter ? entries : entries.reverse(), more: hasMore(rows) };
   }

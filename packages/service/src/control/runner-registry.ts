@@ -50,7 +50,7 @@ export class RunnerRegistry {
   async renew(caller: Principal, request: PollRequest): Promise<Refusal | null> {
     const { runnerId, name, poll } = request;
     const { token, tenant } = caller;
-    const runner = JSON.stringify(rowOf(caller, request));
+    const runner = JSON.stringify([rowOf(caller, request)]);
     const renewed = async () => (await renewLease(this.#database, runner, this.#leaseMs)).length > 0;
     if (!(await renewed())) {
       const refused = refusalOf(caller, request, await this.#registration(caller, request));

@@ -26,7 +26,7 @@ import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { stateOf, tasksOf } from '../store/rows.ts';
 import { endedAgents } from '../store/statements/find-agents.ts';
 import { loadBatch } from '../store/statements/follow-ups.ts';
-import { loadAgents, loadChecklists } from '../store/statements/load-agents.ts';
+import { loadAgents, loadChecklists, readBrief } from '../store/statements/load-agents.ts';
 import {
   type CandidateRow,
   findCandidates,
@@ -255,7 +255,8 @@ export class Runners {
     if (run?.state !== 'STARTING' || !batch) return null;
     // Documents that are read in the same turn share a query, and most agents use the defaults.
     const document = (kind: Kind, name: string) => catalog.document(agent.tenant, kind, name);
-    const [messages, workspace, poolDocument, usualEnvironment, usualProfile] = await Promise.all([
+    const [brief, messages, workspace, poolDocument, usualEnvironment, usualProfile] = await Promise.all([
+      readBrief(database, agent.tenant, agent.id).then(([row]) => row),
       batch.followUpIds.length > 0 ? loadBatch(database, agent.tenant, agent.id, batch.id) : [],
       document('workspace', agent.workspace),
       document('pool', agent.pool),
@@ -279,10 +280,10 @@ export class Runners {
       attempt: batch.tries,
       preface: batch.preface,
       messages: [
-        ...(batch.spawn ? [{ followUpId: '', text: agent.description }] : []),
+        ...(batch.spawn ? [{ followUpId: '', text: brief?.description ?? '' }] : []),
         ...messages.map((m) => ({ followUpId: m.id, text: m.description })),
       ],
-      expectedOutput: agent.expectedOutput,
+      expectedOutput: brief?.expected_output ?? '',
       persona: { name: settings.persona, instructions: settings.instructions },
       backend: agent.backend,
       model: settings.model,

@@ -36,9 +36,6 @@ export interface Agent extends Identity {
   readonly current: boolean;
   readonly pool: string;
   readonly backend: Backend;
-  readonly description: string;
-  readonly expectedOutput: string;
-  readonly repos: readonly string[];
   readonly labels: Labels;
   readonly createdAt: Instant;
 
@@ -72,6 +69,13 @@ export interface Agent extends Identity {
   readonly unpushed: Unpushed | null;
   /** When its session and its work were last saved. */
   readonly checkpointAt: Instant | null;
+}
+
+/** What an agent was spawned with. No decision depends on it, so it is not loaded for one. */
+export interface Brief {
+  readonly description: string;
+  readonly expectedOutput: string;
+  readonly repos: readonly string[];
 }
 
 export type Labels = Readonly<Record<string, string>>;
@@ -154,7 +158,9 @@ export interface AgentError {
 }
 
 export interface Result {
+  /** Of an agent that was loaded, only its beginning: what a parent sees of it. */
   readonly response: string;
+  /** Undefined where it was not loaded. */
   readonly structuredOutput: unknown;
   readonly error: AgentError | null;
   readonly branch: string;
@@ -221,6 +227,8 @@ export interface FollowUp {
 export interface NewFollowUp {
   readonly id: string;
   readonly description: string;
+  /** Of the entry that admits it. */
+  readonly sequence: number;
 }
 
 /** Stored with the run and never loaded for a command; absent fields stay unchanged. */

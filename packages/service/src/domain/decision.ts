@@ -58,6 +58,7 @@ const isChanged = (draft: Draft): boolean => {
 const changeOf = (draft: Draft): Change => ({
   before: draft.before,
   after: draft.state,
+  brief: draft.brief,
   entries: draft.entries,
   admitted: draft.admitted,
   diffs: draft.diffs,

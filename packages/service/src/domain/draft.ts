@@ -2,6 +2,7 @@ import type { EntryType, Phase, PhaseReason, RunOutcome, Task } from '@muster/sd
 import type {
   Agent,
   AgentState,
+  Brief,
   Entry,
   FollowUp,
   Instant,
@@ -27,6 +28,8 @@ interface EntryFields {
 export class Draft {
   readonly before: AgentState | null;
   readonly now: Instant;
+  /** Of an agent that this command spawns. */
+  readonly brief: Brief | null;
   readonly entries: Entry[] = [];
   readonly admitted: NewFollowUp[] = [];
   readonly diffs: NewDiff[] = [];
@@ -36,9 +39,10 @@ export class Draft {
   followUps: Map<string, FollowUp>;
   checklist: readonly Task[];
 
-  private constructor(before: AgentState | null, start: AgentState, now: Instant) {
+  private constructor(before: AgentState | null, start: AgentState, now: Instant, brief: Brief | null) {
     this.before = before;
     this.now = now;
+    this.brief = brief;
     this.agent = start.agent;
     this.run = start.run;
     this.followUps = new Map(start.followUps);
@@ -46,11 +50,11 @@ export class Draft {
   }
 
   static of(state: AgentState, now: Instant): Draft {
-    return new Draft(state, state, now);
+    return new Draft(state, state, now, null);
   }
 
-  static create(agent: Agent, checklist: readonly Task[], now: Instant): Draft {
-    return new Draft(null, { agent, run: null, followUps: new Map(), checklist }, now);
+  static create(agent: Agent, brief: Brief, checklist: readonly Task[], now: Instant): Draft {
+    return new Draft(null, { agent, run: null, followUps: new Map(), checklist }, now, brief);
   }
 
   get state(): AgentState {
@@ -143,7 +147,7 @@ export class Draft {
       data: { from: '', to: state, ...(followUp.deliverAt && { deliverAt: followUp.deliverAt }) },
     });
     this.followUps.set(followUp.id, { ...followUp, state, position: state === 'QUEUED' ? sequence : 0 });
-    this.admitted.push({ id: followUp.id, description });
+    this.admitted.push({ id: followUp.id, description, sequence });
     this.#count(state, 1);
   }
 

@@ -5,6 +5,7 @@ import type { Draft } from './draft.ts';
 export interface Change {
   readonly before: AgentState | null;
   readonly after: AgentState;
+  readonly brief: Draft['brief'];
   readonly entries: Draft['entries'];
   readonly admitted: Draft['admitted'];
   readonly diffs: Draft['diffs'];

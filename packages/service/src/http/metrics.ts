@@ -18,6 +18,19 @@ export class Metrics {
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
     registers: [this.registry],
   });
+  readonly #maintenance = new Histogram({
+    name: 'muster_maintenance_seconds',
+    help: 'Duration of each task of maintenance, on the node that does it.',
+    labelNames: ['task'],
+    buckets: [0.01, 0.1, 1, 10, 60, 600, 3600],
+    registers: [this.registry],
+  });
+  readonly #maintenanceDone = new Gauge({
+    name: 'muster_maintenance_last_success_timestamp_seconds',
+    help: 'When this node last finished each task of maintenance; a time long ago means that old data piles up.',
+    labelNames: ['task'],
+    registers: [this.registry],
+  });
   readonly longReplies = new Gauge({
     name: 'muster_long_replies_open',
     help: 'Open waits, streams and polls of runners.',
@@ -30,6 +43,11 @@ export class Metrics {
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
     registers: [this.registry],
   });
+
+  maintained(task: string, seconds: number): void {
+    this.#maintenance.observe({ task }, seconds);
+    this.#maintenanceDone.setToCurrentTime({ task });
+  }
 
   /** `queriesSent`: how many queries this node has sent to the database so far. */
   constructor(queriesSent: () => number) {

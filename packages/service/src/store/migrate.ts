@@ -11,6 +11,7 @@ import {
   planMigrations,
   tooOld,
 } from './migration-plan.ts';
+import { createPartitions } from './timeline-partitions.ts';
 
 const folder = fileURLToPath(packageFile('migrations/'));
 
@@ -29,9 +30,10 @@ export async function migrate(
     // Read again after each one: another node may have applied it, or others that this build does not know.
     for (;;) {
       const [next] = await pendingIn(client, known);
-      if (!next || next.number > upTo) return;
+      if (!next || next.number > upTo) break;
       if (await session.apply(next)) applied.push(next.name);
     }
+    await createPartitions(client);
   });
   return applied;
 }

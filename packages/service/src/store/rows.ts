@@ -2,6 +2,7 @@ import type { Task } from '@muster/sdk/contract';
 import {
   type Agent,
   type AgentState,
+  type Brief,
   type ChildView,
   type FollowUp,
   freshMemory,
@@ -33,18 +34,29 @@ interface UsageColumns {
   output_tokens: number;
 }
 
-export interface AgentRow extends RowOf<Agent, 'path' | 'memory' | 'usage'>, UsageColumns {
+export interface AgentRow
+  extends RowOf<Agent, 'path' | 'settings' | 'memory' | 'result' | 'labels' | 'usage'>,
+    UsageColumns {
   path: string;
-  memory: StoredMemory;
-  /** What the newest poll of its home runner said; null when that runner is gone. Computed where it is needed. */
-  home_deferral?: boolean | null;
-  first_sequence: number;
-  swept: boolean;
+  model: string;
 }
+
+/** The row of `agent_states`. */
+export interface AgentStateRow extends Pick<Agent, 'settings' | 'labels'> {
+  memory: StoredMemory;
+  result: StoredResult;
+  response: string;
+  structured_output: unknown;
+}
+
+export type AgentBriefRow = RowOf<Brief, never>;
+
+/** The rest of a result is in columns of its own. */
+type StoredResult = Omit<Result, 'response' | 'structuredOutput'>;
 
 export interface RunRow extends RowOf<Run, 'usage'>, UsageColumns {}
 
-/** What a run said and produced; null in what a run does not have, and in runs from before this was stored. */
+/** What a run said and produced; null in what a run does not have. */
 export interface RunResultRow {
   response: string | null;
   structured_output: unknown;
@@ -102,7 +114,14 @@ const usageOf = (row: UsageColumns): Usage => ({
   outputTokens: row.output_tokens,
 });
 
-const agentOf = (row: AgentRow): Agent => ({
+/** An agent as it is loaded for a command. */
+export interface LoadedAgentRow extends Omit<AgentRow, 'model'>, Omit<AgentStateRow, 'structured_output'> {
+  /** What the newest poll of its home runner said; null when that runner is gone. */
+  home_deferral: boolean | null;
+  run: RunRow | null;
+}
+
+const agentOf = (row: LoadedAgentRow): Agent => ({
   tenant: row.tenant,
   id: row.id,
   root: row.root,
@@ -115,9 +134,6 @@ const agentOf = (row: AgentRow): Agent => ({
   current: row.current,
   pool: row.pool,
   backend: row.backend,
-  description: row.description,
-  expectedOutput: row.expected_output,
-  repos: row.repos,
   createdAt: row.created_at,
   phase: row.phase,
   reason: row.reason,
@@ -132,7 +148,7 @@ const agentOf = (row: AgentRow): Agent => ({
   endedAt: row.ended_at,
   settings: row.settings,
   memory: memoryOf(row.memory ?? {}),
-  result: row.result,
+  result: resultOf(row),
   usage: usageOf(row),
   home: row.home,
   deferral: row.home_deferral ?? row.deferral,
@@ -144,9 +160,24 @@ const agentOf = (row: AgentRow): Agent => ({
   labels: row.labels,
 });
 
+const resultOf = ({ result, response }: LoadedAgentRow): Result => ({
+  ...result,
+  error: result?.error ?? null,
+  branch: result?.branch ?? '',
+  response,
+  structuredOutput: undefined,
+});
+
 function storedMemory({ unseenChildren, ...memory }: Memory): StoredMemory {
   return { ...memory, news: unseenChildren };
 }
+
+const storedResult = ({ error, branch, diffs, workingTrees }: Result): StoredResult => ({
+  error,
+  branch,
+  ...(diffs && { diffs }),
+  ...(workingTrees && { workingTrees }),
+});
 
 /** The part of the row that nearly every command changes. */
 export const hotFields = (agent: Agent) => ({
@@ -179,9 +210,7 @@ export const agentRow = (agent: Agent): AgentRow => ({
   current: agent.current,
   pool: agent.pool,
   backend: agent.backend,
-  description: agent.description,
-  expected_output: agent.expectedOutput,
-  repos: agent.repos as string[],
+  model: agent.settings.model,
   created_at: agent.createdAt,
   phase: agent.phase,
   reason: agent.reason,
@@ -194,9 +223,6 @@ export const agentRow = (agent: Agent): AgentRow => ({
   next_deliver_at: agent.nextDeliverAt,
   progress_at: agent.progressAt,
   ended_at: agent.endedAt,
-  settings: agent.settings,
-  memory: storedMemory(agent.memory),
-  result: agent.result,
   cost: agent.usage.cost,
   input_tokens: agent.usage.inputTokens,
   cached_tokens: agent.usage.cachedInputTokens,
@@ -208,13 +234,26 @@ export const agentRow = (agent: Agent): AgentRow => ({
   session: agent.session,
   unpushed: agent.unpushed,
   checkpoint_at: agent.checkpointAt,
-  first_sequence: 1,
-  swept: false,
-  labels: agent.labels,
 });
 
+/** What differs of the row of `agent_states`; a column that is left out stays as it is. */
+export function changedStateFields(before: Agent | undefined, after: Agent) {
+  const { result } = after;
+  const hasOutput = before?.result.structuredOutput !== result.structuredOutput;
+  return {
+    tenant: after.tenant,
+    agent: after.id,
+    ...(before?.settings !== after.settings && { settings: after.settings }),
+    ...(before?.memory !== after.memory && { memory: storedMemory(after.memory) }),
+    ...(before?.result !== result && { result: storedResult(result) }),
+    ...(before?.result.response !== result.response && { response: result.response }),
+    ...(hasOutput && { structured_output: result.structuredOutput, has_output: true }),
+    ...(before?.labels !== after.labels && { labels: after.labels }),
+  };
+}
+
 /** Without follow-ups and checklist, which are loaded apart. */
-export const stateOf = (row: AgentRow & { run: RunRow | null }): AgentState => ({
+export const stateOf = (row: LoadedAgentRow): AgentState => ({
   agent: agentOf(row),
   run: row.run && runOf(row.run),
   followUps: new Map(),

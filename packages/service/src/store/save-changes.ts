@@ -1,119 +1,120 @@
-import type { Entry, NewDiff, NewFollowUp, Run, RunResult } from '../domain/agent.ts';
+import type { Brief, Entry, NewDiff, NewFollowUp, Run, RunResult } from '../domain/agent.ts';
 import type { Change } from '../domain/loaded-agents.ts';
 import { type Connection, statement } from './connection.ts';
-import { agentRow, hotFields, runRow } from './rows.ts';
+import { agentRow, changedStateFields, hotFields, runRow } from './rows.ts';
+import {
+  agentBriefColumns,
+  agentColumns,
+  agentStateColumns,
+  assigned,
+  changingAgentColumns,
+  changingFollowUpColumns,
+  changingRunColumns,
+  checklistColumns,
+  diffColumns,
+  followUpColumns,
+  followUpKeyColumns,
+  hotAgentColumns,
+  insertInto,
+  labelColumns,
+  replyColumns,
+  rowsOf,
+  runColumns,
+  runResultColumns,
+  timelineColumns,
+  updateOf,
+} from './tables.ts';
 
-/**
- * Writes of a whole batch, one statement per table. The rows are sent as one JSON text: `json_populate_recordset` turns
- * it into rows of the table, so no statement repeats a list of columns that a migration would outdate. Rows to change
- * are found by their key first and then by their `ctid`: `connection.ts` explains the plans.
- */
+/** Writes of a whole batch, one statement per table. The rows are sent as one JSON text. */
 type Write = [rows: string];
 
-/** The given rows of a table, each with the `ctid` of the stored row that has the same key. */
-const located = (table: string, key: readonly string[]): string =>
-  `(SELECT n.*, k.place FROM json_populate_recordset(NULL::${table}, $1::json) n
-    CROSS JOIN LATERAL (
-      SELECT k.ctid AS place FROM ${table} k WHERE ${key.map((c) => `k.${c} = n.${c}`).join(' AND ')} OFFSET 0
-    ) k) n`;
+const write = (name: string, text: string) => statement<Write, never>(name, text);
 
-const insertAgents = statement<Write, never>(
-  'insert-agents',
-  'INSERT INTO agents SELECT * FROM json_populate_recordset(NULL::agents, $1::json)',
-);
+const insertAgents = write('insert-agents', insertInto('agents', agentColumns));
+const insertAgentStates = write('insert-agent-states', insertInto('agent_states', agentStateColumns));
+const insertAgentBriefs = write('insert-agent-briefs', insertInto('agent_briefs', agentBriefColumns));
 
-const hotColumns = `phase = n.phase, reason = n.reason, since = n.since, claimable_at = n.claimable_at,
-     run_count = n.run_count, sequence = n.sequence, queued = n.queued, deferred = n.deferred,
-     next_deliver_at = n.next_deliver_at, progress_at = n.progress_at, ended_at = n.ended_at`;
+const updateAgents = write('update-agents', updateOf('agents', hotAgentColumns, ['tenant', 'id']));
 
-const updateAgents = statement<Write, never>(
-  'update-agents',
-  `UPDATE agents a SET ${hotColumns} FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
-);
-
-/** The same, and what a run changes. */
-const updateWholeAgents = statement<Write, never>(
+/** The same, and what a run changes. The history of an agent that lives again is kept again. */
+const updateWholeAgents = write(
   'update-whole-agents',
-  `UPDATE agents a
-   SET ${hotColumns},
-     current = n.current, settings = n.settings, memory = n.memory, result = n.result, cost = n.cost,
-     input_tokens = n.input_tokens, cached_tokens = n.cached_tokens, output_tokens = n.output_tokens, home = n.home,
-     deferral = n.deferral, rehearsed = n.rehearsed, sandboxed = n.sandboxed, session = n.session,
-     labels = n.labels, unpushed = n.unpushed, checkpoint_at = n.checkpoint_at,
-     swept = a.swept AND n.ended_at IS NOT NULL
-   FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
+  `UPDATE agents t
+   SET ${assigned(changingAgentColumns, 'n', ['tenant', 'id'])},
+     history_deleted = t.history_deleted AND n.ended_at IS NOT NULL
+   FROM ${rowsOf(changingAgentColumns)} WHERE t.tenant = n.tenant AND t.id = n.id`,
 );
 
-const insertRuns = statement<Write, never>(
-  'insert-runs',
-  'INSERT INTO runs SELECT * FROM json_populate_recordset(NULL::runs, $1::json)',
+/** A column that is left out stays as it is; PostgreSQL does not write a large one again then. */
+const updateAgentStates = write(
+  'update-agent-states',
+  `UPDATE agent_states t
+   SET settings = coalesce(n.settings, t.settings), memory = coalesce(n.memory, t.memory),
+     result = coalesce(n.result, t.result), response = coalesce(n.response, t.response),
+     labels = coalesce(n.labels, t.labels),
+     structured_output = CASE WHEN n.has_output THEN n.structured_output ELSE t.structured_output END
+   FROM ${rowsOf({ ...agentStateColumns, has_output: 'boolean' })} WHERE t.tenant = n.tenant AND t.agent = n.agent`,
 );
 
-const updateRuns = statement<Write, never>(
-  'update-runs',
-  `UPDATE runs r
-   SET state = n.state, outcome = n.outcome, stop = n.stop, ended_at = n.ended_at, gone_at = n.gone_at,
-     reports = n.reports, current_action = n.current_action, cost = n.cost, input_tokens = n.input_tokens,
-     cached_tokens = n.cached_tokens, output_tokens = n.output_tokens
-   FROM ${located('runs', ['tenant', 'agent', 'number'])} WHERE r.ctid = n.place`,
-);
+const insertRuns = write('insert-runs', insertInto('runs', runColumns));
+const updateRuns = write('update-runs', updateOf('runs', changingRunColumns, ['tenant', 'agent', 'number']));
 
 /** Fields that are left out stay unchanged. */
-const updateRunResults = statement<Write, never>(
+const updateRunResults = write(
   'update-run-results',
-  `UPDATE runs r
-   SET response = coalesce(n.response, r.response),
-     structured_output = coalesce(n.structured_output, r.structured_output), error = coalesce(n.error, r.error)
-   FROM ${located('runs', ['tenant', 'agent', 'number'])} WHERE r.ctid = n.place`,
+  `UPDATE runs t
+   SET response = coalesce(n.response, t.response),
+     structured_output = coalesce(n.structured_output, t.structured_output), error = coalesce(n.error, t.error)
+   FROM ${rowsOf(runResultColumns)} WHERE t.tenant = n.tenant AND t.agent = n.agent AND t.number = n.number`,
 );
 
-/** The id of a message that was removed or cleared may be used again. */
-const upsertFollowUps = statement<Write, never>(
+const followUpKey = ['tenant', 'agent', 'id'];
+
+/** The id of a message that was removed or cleared may be used again: the entry of the former one keeps its text. */
+const keepTexts = write(
+  'keep-texts',
+  `UPDATE timeline t SET text = f.description
+   FROM ${rowsOf(followUpKeyColumns)}
+   JOIN follow_ups f ON f.tenant = n.tenant AND f.agent = n.agent AND f.id = n.id
+   WHERE t.tenant = f.tenant AND t.agent = f.agent AND t.sequence = f.sequence AND t.at = f.queued_at
+     AND t.text IS NULL`,
+);
+
+const upsertFollowUps = write(
   'upsert-follow-ups',
-  `INSERT INTO follow_ups SELECT * FROM json_populate_recordset(NULL::follow_ups, $1::json)
-   ON CONFLICT (tenant, agent, id) DO UPDATE
-   SET state = excluded.state, position = excluded.position, description = excluded.description,
-     change = excluded.change, tasks = excluded.tasks, deliver_at = excluded.deliver_at,
-     queued_at = excluded.queued_at, batch = excluded.batch, digest = excluded.digest`,
+  `${insertInto('follow_ups', followUpColumns)}
+   ON CONFLICT (tenant, agent, id) DO UPDATE SET ${assigned(followUpColumns, 'excluded', followUpKey)}`,
 );
 
-const updateFollowUps = statement<Write, never>(
+const updateFollowUps = write(
   'update-follow-ups',
-  `UPDATE follow_ups f SET state = n.state, position = n.position, batch = n.batch
-   FROM ${located('follow_ups', ['tenant', 'agent', 'id'])} WHERE f.ctid = n.place`,
+  updateOf('follow_ups', changingFollowUpColumns, followUpKey),
 );
 
-const upsertChecklists = statement<Write, never>(
+const upsertChecklists = write(
   'upsert-checklists',
-  `INSERT INTO checklists SELECT * FROM json_populate_recordset(NULL::checklists, $1::json)
+  `${insertInto('checklists', checklistColumns)}
    ON CONFLICT (tenant, agent) DO UPDATE SET tasks = excluded.tasks`,
 );
 
-const deleteLabels = statement<Write, never>(
+const deleteLabels = write(
   'delete-labels',
-  `DELETE FROM labels l USING json_populate_recordset(NULL::labels, $1::json) n
-   WHERE l.tenant = n.tenant AND l.agent = n.agent`,
+  `DELETE FROM labels t USING ${rowsOf({ tenant: 'int', agent: 'uuid' })}
+   WHERE t.tenant = n.tenant AND t.agent = n.agent`,
 );
 
-const insertLabels = statement<Write, never>(
-  'insert-labels',
-  'INSERT INTO labels SELECT * FROM json_populate_recordset(NULL::labels, $1::json)',
-);
+const insertLabels = write('insert-labels', insertInto('labels', labelColumns));
+const insertTimeline = write('insert-timeline', insertInto('timeline', timelineColumns));
 
-const insertTimeline = statement<Write, never>(
-  'insert-timeline',
-  'INSERT INTO timeline SELECT * FROM json_populate_recordset(NULL::timeline, $1::json)',
-);
-
-const upsertDiffs = statement<Write, never>(
+const upsertDiffs = write(
   'upsert-diffs',
-  `INSERT INTO diffs SELECT * FROM json_populate_recordset(NULL::diffs, $1::json)
+  `${insertInto('diffs', diffColumns)}
    ON CONFLICT (tenant, agent, repo, working_tree) DO UPDATE SET text = excluded.text`,
 );
 
-export const insertReplies = statement<Write, never>(
+export const insertReplies = write(
   'insert-replies',
-  `INSERT INTO replies SELECT * FROM json_populate_recordset(NULL::replies, $1::json)
+  `${insertInto('replies', replyColumns)}
    ON CONFLICT (tenant, key_id, key)
    DO UPDATE SET digest = excluded.digest, reply = excluded.reply, created_at = excluded.created_at`,
 );
@@ -122,6 +123,7 @@ export const insertReplies = statement<Write, never>(
 interface CombinedChange {
   readonly before: Change['before'];
   after: Change['after'];
+  readonly brief: Brief | null;
   readonly entries: Entry[];
   /** Every run that changed: a batch may end one and start the next. */
   readonly runs: Map<number, Run>;
@@ -140,6 +142,7 @@ function combine(changes: readonly Change[]): CombinedChange[] {
       one = {
         before: change.before,
         after: change.after,
+        brief: change.brief,
         entries: [],
         runs: new Map(),
         runResults: new Map(),
@@ -166,35 +169,39 @@ function combine(changes: readonly Change[]): CombinedChange[] {
 export async function saveChanges(connection: Connection, changes: readonly Change[]): Promise<void> {
   const combined = combine(changes);
   const sent: Promise<unknown>[] = [];
-  const write = (statement: typeof insertAgents, rows: readonly unknown[]): void => {
+  const send = (statement: typeof insertAgents, rows: readonly unknown[]): void => {
     if (rows.length > 0) sent.push(statement(connection, JSON.stringify(rows)));
   };
   const existing = combined.filter((f) => f.before !== null);
   const created = combined.filter((f) => f.before === null);
 
-  write(
+  send(
     updateAgents,
     existing.filter((f) => !isWhole(f)).map((f) => hotFields(f.after.agent)),
   );
-  write(
+  send(
     updateWholeAgents,
     existing.filter(isWhole).map((f) => agentRow(f.after.agent)),
   );
-  write(
+  send(updateAgentStates, existing.filter(hasNewState).map(stateFields));
+  send(
     insertAgents,
     created.map((f) => agentRow(f.after.agent)),
   );
-  write(updateRuns, combined.flatMap(changedRun));
-  write(insertRuns, combined.flatMap(newRun));
-  write(updateRunResults, combined.flatMap(runResultRows));
-  write(upsertFollowUps, combined.flatMap(newFollowUps));
-  write(updateFollowUps, combined.flatMap(movedFollowUps));
-  write(upsertChecklists, combined.flatMap(checklistRow));
+  send(insertAgentStates, created.map(stateFields));
+  send(insertAgentBriefs, created.flatMap(briefRow));
+  send(updateRuns, combined.flatMap(changedRun));
+  send(insertRuns, combined.flatMap(newRun));
+  send(updateRunResults, combined.flatMap(runResultRows));
+  send(keepTexts, existing.flatMap(reusedFollowUps));
+  send(upsertFollowUps, combined.flatMap(newFollowUps));
+  send(updateFollowUps, combined.flatMap(movedFollowUps));
+  send(upsertChecklists, combined.flatMap(checklistRow));
   const relabelled = combined.filter(isRelabelled);
-  write(deleteLabels, relabelled.filter((f) => f.before !== null).map(keyOf));
-  write(insertLabels, relabelled.flatMap(labelRows));
-  write(insertTimeline, combined.flatMap(timelineRows));
-  write(upsertDiffs, combined.flatMap(diffRows));
+  send(deleteLabels, relabelled.filter((f) => f.before !== null).map(keyOf));
+  send(insertLabels, relabelled.flatMap(labelRows));
+  send(insertTimeline, combined.flatMap(timelineRows));
+  send(upsertDiffs, combined.flatMap(diffRows));
   await Promise.all(sent);
 }
 
@@ -204,21 +211,46 @@ function isWhole({ before, after }: CombinedChange): boolean {
   const b = after.agent;
   return (
     !a ||
-    a.settings !== b.settings ||
-    a.memory !== b.memory ||
-    a.result !== b.result ||
+    a.settings.model !== b.settings.model ||
     a.usage !== b.usage ||
     a.current !== b.current ||
+    (a.endedAt === null) !== (b.endedAt === null) ||
     a.home !== b.home ||
     a.deferral !== b.deferral ||
     a.rehearsed !== b.rehearsed ||
     a.sandboxed !== b.sandboxed ||
     a.session !== b.session ||
     a.unpushed !== b.unpushed ||
-    a.checkpointAt !== b.checkpointAt ||
-    a.labels !== b.labels
+    a.checkpointAt !== b.checkpointAt
   );
 }
+
+function hasNewState({ before, after }: CombinedChange): boolean {
+  const a = before?.agent;
+  const b = after.agent;
+  return (
+    a?.settings !== b.settings || a.memory !== b.memory || a.result !== b.result || a.labels !== b.labels
+  );
+}
+
+const stateFields = ({ before, after }: CombinedChange) => changedStateFields(before?.agent, after.agent);
+
+/** How much of a description a list is searched by; without half of a character at its end. */
+const searchedOf = (description: string): string =>
+  description.slice(0, 8192).replace(/[\ud800-\udbff]$/, '');
+
+const briefRow = (f: CombinedChange) =>
+  f.brief
+    ? [
+        {
+          ...keyOf(f),
+          description: f.brief.description,
+          expected_output: f.brief.expectedOutput,
+          repos: f.brief.repos,
+          searched: `${f.after.agent.path.join('/')} ${searchedOf(f.brief.description)}`,
+        },
+      ]
+    : [];
 
 /** A row of `labels` also says whether the agent is live. */
 function isRelabelled({ before, after }: CombinedChange): boolean {
@@ -255,7 +287,7 @@ const keyOf = ({ after }: CombinedChange) => ({ tenant: after.agent.tenant, agen
 
 /** Written out, because objects put together by spreading cost more than all other rows of a batch. */
 const newFollowUps = (f: CombinedChange) =>
-  [...f.admitted.values()].flatMap(({ id, description }) => {
+  [...f.admitted.values()].flatMap(({ id, description, sequence }) => {
     const followUp = f.after.followUps.get(id);
     if (!followUp) return [];
     const { state, position, change, tasks, deliverAt, queuedAt, batch, digest } = followUp;
@@ -266,6 +298,7 @@ const newFollowUps = (f: CombinedChange) =>
         id,
         state,
         position,
+        sequence,
         description,
         change,
         tasks,
@@ -276,6 +309,9 @@ const newFollowUps = (f: CombinedChange) =>
       },
     ];
   });
+
+const reusedFollowUps = (f: CombinedChange) =>
+  [...f.admitted.keys()].filter((id) => f.before?.followUps.has(id)).map((id) => ({ ...keyOf(f), id }));
 
 const movedFollowUps = (f: CombinedChange) =>
   [...f.after.followUps.values()]
@@ -307,6 +343,10 @@ const timelineRows = (f: CombinedChange) =>
     run: entry.runId,
     type: entry.type,
     follow_up_id: entry.followUpId,
-    text: entry.text,
+    text: isStoredApart(f, entry) ? null : entry.text,
     data: entry.data,
   }));
+
+/** A description is stored once: with its agent or its follow-up. */
+const isStoredApart = ({ brief, admitted }: CombinedChange, { type, followUpId, sequence }: Entry): boolean =>
+  (type === 'AGENT_SPAWNED' && brief !== null) || admitted.get(followUpId)?.sequence === sequence;

@@ -264,7 +264,7 @@ async function record(
     justification: change.justification,
     document,
   };
-  await insertHistory(client, JSON.stringify(row));
+  await insertHistory(client, JSON.stringify([row]));
 }
 
 /** So many documents are in memory at a time beyond those that a page shows. */

@@ -58,7 +58,7 @@ export async function saveSecret(
     expires_at: (document.expiresAt as string | null | undefined) ?? null,
     ...(kind === 'token' ? tokenKey(document) : await shareKey(context, document)),
   };
-  await upsertKey(connection, JSON.stringify(row));
+  await upsertKey(connection, JSON.stringify([row]));
   return {
     document: { ...document, keyId },
     revealed: fresh ? reveal(kind, context.publicUrl(), fresh) : {},

@@ -79,9 +79,11 @@ export function spawnAgent(
     drafts.push(former);
   }
 
-  const draft = Draft.create(newAgent(command, settings, identity, parent, loaded.now), tasks, loaded.now);
+  const { description, expectedOutput, repos } = command;
+  const agent = newAgent(command, settings, identity, parent, loaded.now);
+  const draft = Draft.create(agent, { description, expectedOutput, repos }, tasks, loaded.now);
   draft.log('AGENT_SPAWNED', {
-    text: command.description,
+    text: description,
     data: { model: settings.model, persona: settings.persona, backend: settings.backend },
   });
   if (command.warning) draft.log('WARNING', { text: command.warning });
@@ -163,9 +165,6 @@ function newAgent(
     current: true,
     pool: command.pool,
     backend,
-    description: command.description,
-    expectedOutput: command.expectedOutput,
-    repos: command.repos,
     labels: command.labels,
     createdAt: now,
     phase: 'PHASE_UNSPECIFIED',

@@ -37,7 +37,7 @@ export interface Trailer {
 export const archiveFormat = 'muster-archive';
 export const archiveVersion = 1;
 
-/** More than the longest row: a session in an older archive, as hexadecimal digits. */
+/** More than the longest row. */
 const maxLineBytes = 256 * 1024 * 1024;
 
 /** The archive can't be exported or imported; the message says why. */
@@ -123,6 +123,8 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'resource_history', order: 'tenant, kind, name, generation', rowsPerFetch },
   { name: 'runners', order: 'tenant, id', rowsPerFetch },
   { name: 'agents', order: 'cardinality(ancestors), tenant, id', rowsPerFetch },
+  { name: 'agent_states', order: 'tenant, agent', rowsPerFetch },
+  { name: 'agent_briefs', order: 'tenant, agent', rowsPerFetch },
   { name: 'labels', order: 'tenant, agent, key', rowsPerFetch },
   { name: 'runs', order: 'tenant, agent, number', rowsPerFetch },
   { name: 'follow_ups', order: 'tenant, agent, id', rowsPerFetch },
@@ -133,35 +135,6 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'checkpoints', order: 'tenant, agent, id', rowsPerFetch },
   { name: 'checkpoint_parts', order: 'tenant, agent, checkpoint, part', rowsPerFetch: 10 },
   { name: 'diffs', order: 'tenant, agent, repo, working_tree', rowsPerFetch },
-];
-
-/** A table that older archives have. */
-export interface FormerTable {
-  readonly name: string;
-  /** The table in whose place it comes. */
-  readonly place: string;
-  readonly columns: string;
-  /** What its migration made of its rows. */
-  readonly becomes: readonly string[];
-}
-
-export const formerTables: readonly FormerTable[] = [
-  {
-    name: 'sessions',
-    place: 'checkpoints',
-    columns: 'tenant int, agent uuid, run int, archive bytea, saved_at timestamptz',
-    becomes: [
-      `INSERT INTO checkpoints (tenant, agent, id, run, final, parts, bytes, completed_at)
-       SELECT tenant, agent, gen_random_uuid(), run, true, (octet_length(archive) + 1048575) / 1048576,
-         octet_length(archive), saved_at
-       FROM sessions WHERE octet_length(archive) > 0`,
-      `INSERT INTO checkpoint_parts (tenant, agent, checkpoint, part, content)
-       SELECT c.tenant, c.agent, c.id, p.part, substring(s.archive FROM p.part * 1048576 + 1 FOR 1048576)
-       FROM checkpoints c JOIN sessions s USING (tenant, agent), generate_series(0, c.parts - 1) AS p (part)`,
-      `UPDATE agents a SET checkpoint_at = c.completed_at
-       FROM checkpoints c WHERE c.tenant = a.tenant AND c.agent = a.id`,
-    ],
-  },
 ];
 
 export const allTables = archivedTables.map(({ name }) => name).join(', ');
@@ -175,7 +148,8 @@ export interface ColumnRow {
 export const readColumns = statement<[table: string], ColumnRow>(
   'archive-columns',
   `SELECT attname AS name, quote_ident(attname) AS quoted, format_type(atttypid, atttypmod) AS type
-   FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
+   FROM pg_attribute
+   WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum`,
 );
 
 /**

@@ -1,12 +1,11 @@
 import type pg from 'pg';
 import type { DatabaseConfig } from '../connection.ts';
 import { migrate, newestMigration } from '../migrate.ts';
+import { createPartitions } from '../timeline-partitions.ts';
 import {
   ArchiveError,
   archivedTables,
   cutOff,
-  type FormerTable,
-  formerTables,
   type Header,
   headerIn,
   linesIn,
@@ -21,10 +20,13 @@ import {
 /** Rows are sent in chunks of this length; a single row may be longer. */
 const chunkLength = 1024 * 1024;
 
+/** Entries of these months get partitions; older ones share the default partition. */
+const importedMonths = 12;
+const monthMs = 31 * 24 * 3600 * 1000;
+
 /**
  * Fills an empty store with an archive in one transaction, which commits only after the end of the archive and if every
- * count is right. An archive of an older Muster has fewer columns, so a migration that adds one gives it a default, and
- * one that drops a table is repeated here (`formerTables`).
+ * count is right. An archive of an older Muster has fewer columns, so a migration that adds one gives it a default.
  *
  * Leases are imported unchanged: until one ends, its runner may still work; then its runs are lost and tried again.
  */
@@ -40,12 +42,14 @@ export async function importStore(
     lock: 'ACCESS EXCLUSIVE',
   });
   try {
+    await createPartitions(client, new Date(Date.now() - importedMonths * monthMs));
     await refuseUsed(client);
     const loaded = await load(client, linesIn(bytes), onProgress);
     for (const { name, identity } of archivedTables) {
       if (identity) await continueCounting(client, name, identity);
     }
     await client.query('COMMIT');
+    await client.query('ANALYZE');
     return loaded;
   } finally {
     // Ending the session also rolls back what a failure left open.
@@ -76,7 +80,7 @@ async function load(
   const rows: RowCounts = {};
   const finishTable = async (): Promise<void> => {
     if (!table) return;
-    await table.finish();
+    await table.flush();
     rows[table.name] = table.rows;
     onProgress(rows);
   };
@@ -115,15 +119,13 @@ class LoadingTable {
   rows = 0;
   readonly #client: pg.Client;
   readonly #insert: string;
-  readonly #former: FormerTable | undefined;
   #waiting: string[] = [];
   #waitingLength = 0;
 
-  constructor(client: pg.Client, name: string, insert: string, former: FormerTable | undefined) {
+  constructor(client: pg.Client, name: string, insert: string) {
     this.#client = client;
     this.name = name;
     this.#insert = insert;
-    this.#former = former;
   }
 
   static async open(
@@ -135,8 +137,6 @@ class LoadingTable {
     if (place(table) <= place(last)) {
       throw new ArchiveError(`The archive is damaged: the table ${table} comes after ${last}.`);
     }
-    const former = formerNamed(table);
-    if (former) await client.query(`CREATE TEMPORARY TABLE ${table} (${former.columns}) ON COMMIT DROP`);
     const known = new Map((await readColumns(client, table)).map((column) => [column.name, column]));
     const filled = columns.map((name) => {
       const column = known.get(name);
@@ -149,7 +149,6 @@ class LoadingTable {
       `INSERT INTO ${table} (${filled.map(({ quoted }) => quoted).join(', ')})
        SELECT ${filled.map(({ type }, at) => `(r.line ->> ${at})::${type}`).join(', ')}
        FROM jsonb_array_elements($1::jsonb) AS r (line)`,
-      former,
     );
   }
 
@@ -172,11 +171,6 @@ class LoadingTable {
     this.rows += rows.length;
   }
 
-  async finish(): Promise<void> {
-    await this.flush();
-    for (const text of this.#former?.becomes ?? []) await this.#write({ text });
-  }
-
   async #write(query: pg.QueryConfig): Promise<void> {
     try {
       await this.#client.query(query);
@@ -188,10 +182,7 @@ class LoadingTable {
   }
 }
 
-const formerNamed = (name: string | undefined): FormerTable | undefined =>
-  formerTables.find((table) => table.name === name);
-const place = (name: string | undefined): number =>
-  archivedTables.findIndex((table) => table.name === (formerNamed(name)?.place ?? name));
+const place = (name: string | undefined): number => archivedTables.findIndex((table) => table.name === name);
 
 /** PostgreSQL could not read a value, or a constraint refused a row. */
 const isAboutData = (error: unknown): error is Error =>

@@ -6,8 +6,9 @@ type Held = [tenant: number, agent: string, run: number, runnerId: string];
 type SavePart = [...Held, checkpoint: string, part: number, content: Buffer];
 type Complete = [...Held, checkpoint: string, parts: number, final: boolean];
 
-const held = `SELECT * FROM runs
+const heldWhere = `FROM runs
   WHERE tenant = $1 AND agent = $2 AND number = $3 AND runner_id = $4 AND state <> 'ENDED'`;
+const held = `SELECT tenant, agent, number ${heldWhere}`;
 
 /** A later run's are newer, whatever a server's clock said. */
 const newestFirst = 'run DESC, completed_at DESC, id';
@@ -107,4 +108,4 @@ export const readCheckpointPart = statement<
 );
 
 /** No row: the run is not live, or not this runner's. */
-export const isHeld = statement<Held, { number: number }>('is-held', held.replace('*', 'number'));
+export const isHeld = statement<Held, { number: number }>('is-held', `SELECT number ${heldWhere}`);

@@ -13,7 +13,7 @@ const foundColumns = [
   'phase',
   'run_count',
   'sequence',
-  'first_sequence',
+  'created_at',
 ] as const satisfies readonly (keyof AgentRow)[];
 
 export type FoundRow = Pick<AgentRow, (typeof foundColumns)[number]> & { n: number };
@@ -32,10 +32,10 @@ export const peekAgents = statement<[tenants: number[], ids: string[]], PeekedRo
   'peek-agents',
   `SELECT a.tenant, a.id, a.phase, a.sequence, a.since, a.run_count
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
-   CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a`,
+   JOIN agents a ON a.tenant = q.tenant AND a.id = q.id`,
 );
 
-/** Owners of agents with this path, for an error message only; not indexed. */
+/** An owner of an agent with this path, for an error message. */
 export const findOwner = statement<
   [tenant: number, path: string],
   { owner_provider: string; account: string }
@@ -62,33 +62,29 @@ export const readSettledBelow = statement<
   'read-settled-below',
   `SELECT q.n::int, a.phase, live.working::int,
      CASE WHEN live.working = 0 OR NOT q.all THEN coalesce(live.waiting, (
-       SELECT e.id FROM (
-         SELECT e.* FROM agents e
-         WHERE e.root = q.root AND e.parent IS NOT NULL AND ${hasPathBelow('e', 'q.path')} OFFSET 0
-       ) e WHERE e.tenant = q.tenant AND e.current AND e.ended_at IS NOT NULL AND ${isBelow('e', 'q.id')}
+       SELECT e.id FROM agents e
+       WHERE e.root = q.root AND e.parent IS NOT NULL AND NOT e.is_live AND ${hasPathBelow('e', 'q.path')}
+         AND e.tenant = q.tenant AND e.current AND ${isBelow('e', 'q.id')}
        ORDER BY e.since DESC LIMIT 1
      )) END AS settled
    FROM unnest($1::int[], $2::uuid[], $3::text[], $4::uuid[], $5::boolean[])
      WITH ORDINALITY AS q (tenant, root, path, id, "all", n)
-   CROSS JOIN LATERAL (SELECT a.phase FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a
+   JOIN agents a ON a.tenant = q.tenant AND a.id = q.id
    CROSS JOIN LATERAL (
      SELECT count(*) FILTER (WHERE d.phase IN ('PHASE_PENDING', 'PHASE_RUNNING')) AS working,
        (array_agg(d.id ORDER BY d.since DESC) FILTER (WHERE d.phase = 'PHASE_WAITING_FOR_INPUT'))[1] AS waiting
-     FROM (
-       SELECT d.* FROM agents d WHERE d.root = q.root AND d.parent IS NOT NULL AND d.ended_at IS NULL OFFSET 0
-     ) d WHERE d.tenant = q.tenant AND ${isBelow('d', 'q.id')}
+     FROM agents d
+     WHERE d.root = q.root AND d.parent IS NOT NULL AND d.is_live AND d.tenant = q.tenant AND ${isBelow('d', 'q.id')}
    ) live`,
 );
 
 /** Children that settled during the live run of their parent and that it has not looked at. */
 export const readUnseenChildren = statement<[tenant: number, parent: string], { path: string }>(
   'read-unseen-children',
-  `SELECT k.path FROM agents a
-   CROSS JOIN LATERAL json_array_elements_text(a.memory -> 'news') AS child (id)
-   CROSS JOIN LATERAL (
-     SELECT * FROM agents k WHERE k.tenant = a.tenant AND k.id = child.id::uuid OFFSET 0
-   ) k
-   WHERE a.tenant = $1 AND a.id = $2`,
+  `SELECT k.path FROM agent_states s
+   CROSS JOIN LATERAL json_array_elements_text(s.memory -> 'news') AS child (id)
+   JOIN agents k ON k.tenant = s.tenant AND k.id = child.id::uuid
+   WHERE s.tenant = $1 AND s.agent = $2`,
 );
 
 /**

@@ -32,17 +32,18 @@ export const readQueue = statement<
 >(
   'read-queue',
   `WITH queue AS (
-     SELECT f.*, row_number() OVER (ORDER BY ${deliveryOrder}) AS place FROM follow_ups f
-     WHERE f.tenant = $1 AND f.agent = $2 AND f.state IN ('QUEUED', 'DEFERRED')
+     SELECT ${shownColumns}, f.description, f.change ->> 'outputSchema' AS output_schema,
+       octet_length(f.description) + coalesce(octet_length(f.change ->> 'outputSchema'), 0) AS bytes,
+       row_number() OVER (ORDER BY ${deliveryOrder}) AS place
+     FROM follow_ups f WHERE f.tenant = $1 AND f.agent = $2 AND f.state IN ('QUEUED', 'DEFERRED')
    ), rest AS (
-     SELECT f.*, octet_length(f.description) + coalesce(octet_length(f.change ->> 'outputSchema'), 0) AS bytes,
-       sum(octet_length(f.description) + coalesce(octet_length(f.change ->> 'outputSchema'), 0))
-         OVER (ORDER BY f.place) AS total,
-       f.place < max(f.place) OVER () AS more
-     FROM queue f WHERE f.place > coalesce((SELECT q.place FROM queue q WHERE q.id = $3), 0)
+     SELECT place, sum(bytes) OVER (ORDER BY place) - bytes AS bytes_before,
+       place < max(place) OVER () AS more
+     FROM queue WHERE place > coalesce((SELECT q.place FROM queue q WHERE q.id = $3), 0)
    )
-   SELECT ${shownColumns}, f.description, f.change ->> 'outputSchema' AS output_schema, f.more
-   FROM rest f WHERE f.total - f.bytes < $5 ORDER BY f.place LIMIT $4`,
+   SELECT q.id, q.state, q.deliver_at, q.queued_at, q.persona, q.model, q.effort, q.tier, q.fast_mode, q.description,
+     q.output_schema, r.more
+   FROM rest r JOIN queue q ON q.place = r.place WHERE r.bytes_before < $5 ORDER BY r.place LIMIT $4`,
 );
 
 export interface FollowUpDetailRow extends ShownFollowUpRow {
@@ -58,10 +59,11 @@ export interface FollowUpDetailRow extends ShownFollowUpRow {
 export const readFollowUp = statement<[tenant: number, agent: string, id: string], FollowUpDetailRow>(
   'read-follow-up',
   `SELECT ${shownColumns}, f.description, f.change ->> 'outputSchema' AS output_schema, f.tasks, f.batch, a.phase, a.reason,
-     (a.memory #>> '{batch,id}')::int AS current_batch,
+     (s.memory #>> '{batch,id}')::int AS current_batch,
      (SELECT max(r.number) FROM runs r
       WHERE r.tenant = f.tenant AND r.agent = f.agent AND r.number >= f.batch AND r.batch = f.batch) AS run
    FROM follow_ups f JOIN agents a ON a.tenant = f.tenant AND a.id = f.agent
+   JOIN agent_states s ON s.tenant = f.tenant AND s.agent = f.agent
    WHERE f.tenant = $1 AND f.agent = $2 AND f.id = $3`,
 );
 
@@ -79,15 +81,11 @@ export interface ProgressRow {
 /** How far messages have come; no row for a message that does not exist. */
 export const readProgress = statement<[tenants: number[], agents: string[], ids: string[]], ProgressRow>(
   'read-progress',
-  `SELECT q.n::int, a.phase, a.reason, a.current_batch, f.state, f.batch
+  `SELECT q.n::int, a.phase, a.reason, (s.memory #>> '{batch,id}')::int AS current_batch, f.state, f.batch
    FROM unnest($1::int[], $2::uuid[], $3::text[]) WITH ORDINALITY AS q (tenant, agent, id, n)
-   CROSS JOIN LATERAL (
-     SELECT a.phase, a.reason, (a.memory #>> '{batch,id}')::int AS current_batch FROM agents a
-     WHERE a.tenant = q.tenant AND a.id = q.agent OFFSET 0
-   ) a
-   CROSS JOIN LATERAL (
-     SELECT f.state, f.batch FROM follow_ups f WHERE f.tenant = q.tenant AND f.agent = q.agent AND f.id = q.id OFFSET 0
-   ) f`,
+   JOIN agents a ON a.tenant = q.tenant AND a.id = q.agent
+   JOIN agent_states s ON s.tenant = q.tenant AND s.agent = q.agent
+   JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.id = q.id`,
 );
 
 type LoadedRow = FollowUpRow & { agent: string };
@@ -99,9 +97,7 @@ export const loadFollowUps = statement<[tenants: number[], agents: string[], ids
   'load-follow-ups',
   `SELECT ${loadedColumns}
    FROM unnest($1::int[], $2::uuid[], $3::text[]) AS q (tenant, agent, id)
-   CROSS JOIN LATERAL (
-     SELECT * FROM follow_ups f WHERE f.tenant = q.tenant AND f.agent = q.agent AND f.id = q.id OFFSET 0
-   ) f`,
+   JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.id = q.id`,
 );
 
 /** Every undelivered follow-up of these agents. */
@@ -109,10 +105,7 @@ export const loadQueues = statement<[tenants: number[], agents: string[]], Loade
   'load-queues',
   `SELECT ${loadedColumns}
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, agent)
-   CROSS JOIN LATERAL (
-     SELECT * FROM follow_ups f
-     WHERE f.tenant = q.tenant AND f.agent = q.agent AND f.state IN ('QUEUED', 'DEFERRED') OFFSET 0
-   ) f`,
+   JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.state IN ('QUEUED', 'DEFERRED')`,
 );
 
 /** The words of the messages of one batch, in order. */

@@ -1,6 +1,7 @@
 import type { Provider, Role } from '@muster/sdk/contract';
 import type { Identity } from '../../domain/agent.ts';
 import { statement } from '../connection.ts';
+import { insertInto } from '../tables.ts';
 
 /** Whether anybody could sign in. */
 export const hasKeys = statement<[], { any: boolean }>('has-keys', 'SELECT EXISTS (SELECT FROM keys) AS any');
@@ -30,7 +31,7 @@ export const readKeys = statement<[keyIds: string[]], KeyRow>(
   `SELECT k.tenant, t.provider, t.org, k.key_id, k.hash, k.role, k.owner_provider, k.account, k.pool, k.agent,
      k.name, k.created, k.expires_at, extract(epoch FROM k.expires_at - now()) * 1000 AS expires_in_ms
    FROM unnest($1::text[]) AS q (key_id)
-   CROSS JOIN LATERAL (SELECT * FROM keys k WHERE k.key_id = q.key_id OFFSET 0) k
+   JOIN keys k ON k.key_id = q.key_id
    JOIN tenants t ON t.id = k.tenant`,
 );
 
@@ -39,10 +40,25 @@ export type NewKey = Omit<KeyRow, 'provider' | 'org' | 'hash' | 'expires_in_ms'>
   kind: string;
 };
 
+const keyColumns = {
+  tenant: 'int',
+  key_id: 'text',
+  hash: 'bytea',
+  role: 'text',
+  owner_provider: 'text',
+  account: 'text',
+  pool: 'text',
+  agent: 'json',
+  expires_at: 'timestamptz',
+  kind: 'text',
+  name: 'text',
+  created: 'bigint',
+} as const satisfies Record<keyof NewKey, string>;
+
 /** A resource has one key; writing it again replaces the key. */
-export const upsertKey = statement<[row: string], never>(
+export const upsertKey = statement<[rows: string], never>(
   'upsert-key',
-  `INSERT INTO keys SELECT * FROM json_populate_record(NULL::keys, $1::json)
+  `${insertInto('keys', keyColumns)}
    ON CONFLICT (tenant, key_id) DO UPDATE
    SET role = excluded.role, owner_provider = excluded.owner_provider, account = excluded.account,
      pool = excluded.pool, agent = excluded.agent, expires_at = excluded.expires_at`,

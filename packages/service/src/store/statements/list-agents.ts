@@ -1,8 +1,15 @@
 import { limits } from '@muster/sdk/contract';
 import type { Labels } from '../../domain/agent.ts';
 import { type Connection, query, statement } from '../connection.ts';
-import type { AgentRow } from '../rows.ts';
-import { agentColumns, boundedPage, childrenCost, hasPathBelow, isBelow, needsInput } from './shared-sql.ts';
+import type { AgentBriefRow, AgentRow, AgentStateRow } from '../rows.ts';
+import {
+  boundedPage,
+  childrenCost,
+  hasPathBelow,
+  isBelow,
+  needsInput,
+  shownAgentColumns,
+} from './shared-sql.ts';
 
 export interface ListFilter extends Omit<ListRange, 'walkedLabel'> {
   readonly workspace: string;
@@ -11,18 +18,20 @@ export interface ListFilter extends Omit<ListRange, 'walkedLabel'> {
   readonly limit: number;
 }
 
-/** The row itself, but for what a list cuts or leaves out. */
+/** What a list shows of the row itself. */
 const columns = [
-  ...agentColumns,
+  ...shownAgentColumns,
   'sequence',
   'queued',
   'deferred',
 ] as const satisfies readonly (keyof AgentRow)[];
 
-export interface ListRow extends Pick<AgentRow, (typeof columns)[number]> {
+export interface ListRow
+  extends Pick<AgentRow, (typeof columns)[number]>,
+    Pick<AgentStateRow, 'labels'>,
+    Pick<AgentBriefRow, 'repos'> {
   /** Its beginning. */
   description: string;
-  model: string;
   persona: string;
   /** What it asked, or what has to be fixed, while it waits for that. */
   needs_input: string | null;
@@ -34,11 +43,13 @@ export interface ListRow extends Pick<AgentRow, (typeof columns)[number]> {
   children_cost: number | null;
 }
 
-const shown = `${columns.map((column) => `a.${column}`).join(', ')},
-  left(a.description, ${limits.listedDescriptionLength}) AS description,
-  a.settings ->> 'model' AS model, a.settings ->> 'persona' AS persona,
+const namesIn = (table: string, names: readonly string[]): string =>
+  names.map((name) => `${table}.${name}`).join(', ');
+
+const shown = `${namesIn('a', columns)}, s.labels, b.repos,
+  left(b.description, ${limits.listedDescriptionLength}) AS description, s.settings ->> 'persona' AS persona,
   ${needsInput} AS needs_input,
-  CASE WHEN a.reason IN ('ERROR', 'BLOCKED', 'RETRYING') THEN coalesce(a.result -> 'error' ->> 'message', '') ELSE '' END AS error,
+  CASE WHEN a.reason IN ('ERROR', 'BLOCKED', 'RETRYING') THEN coalesce(s.result -> 'error' ->> 'message', '') ELSE '' END AS error,
   (SELECT count(*)::int FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current) AS child_count,
   ${childrenCost} AS children_cost`;
 
@@ -75,7 +86,7 @@ const countLabels = statement<
      SELECT count(*) AS agents FROM (
        SELECT FROM unnest($4::boolean[]) i (is_live) CROSS JOIN LATERAL (
          SELECT FROM labels l
-         WHERE l.tenant = $1 AND l.key = w.key AND l.value = w.value AND l.is_live = i.is_live LIMIT $5 OFFSET 0
+         WHERE l.tenant = $1 AND l.key = w.key AND l.value = w.value AND l.is_live = i.is_live LIMIT $5
        ) l
      ) l
    ) l ORDER BY l.agents, w.place`,
@@ -107,7 +118,7 @@ export const fitsNow = (
   (phases.length === 0 || phases.includes(phase)) &&
   (endedAt === null || (includeTerminal && (endedSince === null || endedAt >= endedSince)));
 
-function statementOf(filter: ListFilter & ListRange): { name: string; text: string; values: unknown[] } {
+function statementOf(filter: ListFilter & ListRange): { name?: string; text: string; values: unknown[] } {
   const values: unknown[] = [];
   const places = new Map<string, string>();
   const bind: Bind = (name, value) => {
@@ -118,13 +129,21 @@ function statementOf(filter: ListFilter & ListRange): { name: string; text: stri
   const limit = bind('limit', filter.limit);
   const conditions = conditionsOf(filter, bind);
   const parts = listParts(filter, bind);
-  const texts = parts.map((part) => partText(part, [...conditions.values()], `${limit} + 1`));
+  // In the text, because the planner has to know that it is little.
+  const most = filter.limit <= 100 ? 101 : limits.pageSize + 1;
+  const tables = tablesOf(filter);
+  const texts = parts.map((part) => partText(part, tables, [...conditions.values()], most));
+  const name = `read-list-${[most, ...parts.map((part) => part.name), ...conditions.keys()].join('-')}`;
   return {
-    name: `read-list-${[...parts.map(({ name }) => name), ...conditions.keys()].join('-')}`,
+    // Where a search looks depends on what is searched for, so that one is planned each time.
+    ...(filter.text === '' && { name }),
     text: boundedPage({
       rows: `SELECT ${shown} FROM (
-          SELECT * FROM (${texts.join(' UNION ALL ')}) a ORDER BY a.id DESC LIMIT ${limit} + 1
-        ) a`,
+          SELECT ${namesIn('a', [...columns, 'root'])} FROM (${texts.join(' UNION ALL ')}) a
+          ORDER BY a.id DESC LIMIT least(${limit} + 1, ${most})
+        ) a
+        JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id
+        JOIN agent_briefs b ON b.tenant = a.tenant AND b.agent = a.id`,
       bytes,
       order: 'id DESC',
       limit,
@@ -133,6 +152,14 @@ function statementOf(filter: ListFilter & ListRange): { name: string; text: stri
     values,
   };
 }
+
+/** What the conditions need beside the agents themselves. */
+const tablesOf = ({ text, labels }: ListFilter): string =>
+  [
+    'agents a',
+    ...(Object.keys(labels).length > 0 ? ['agent_states s ON s.tenant = a.tenant AND s.agent = a.id'] : []),
+    ...(text !== '' ? ['agent_briefs b ON b.tenant = a.tenant AND b.agent = a.id'] : []),
+  ].join(' JOIN ');
 
 /** What holds of every agent of the list, under short names. */
 function conditionsOf(
@@ -144,10 +171,10 @@ function conditionsOf(
   if (workspace !== '') conditions.set('w', `a.workspace = ${bind('workspace', workspace)}`);
   if (phases.length > 0) conditions.set('h', `a.phase = ANY (${bind('phases', phases)}::text[])`);
   if (Object.keys(labels).length > 0)
-    conditions.set('l', `a.labels @> ${bind('labels', JSON.stringify(labels))}::jsonb`);
+    conditions.set('l', `s.labels @> ${bind('labels', JSON.stringify(labels))}::jsonb`);
   if (text !== '') {
     const pattern = bind('pattern', `%${text.replace(/[\\%_]/g, '\\$&')}%`);
-    conditions.set('x', `(a.path ILIKE ${pattern} OR a.description ILIKE ${pattern})`);
+    conditions.set('x', `b.searched ILIKE ${pattern}`);
   }
   if (before !== null) conditions.set('b', `a.id < ${bind('before', before)}`);
   return conditions;
@@ -183,137 +210,125 @@ export type Bind = (name: string, value: unknown) => string;
  */
 export interface Part {
   readonly name: string;
-  /** What the index knows. */
   readonly where: readonly string[];
   /** Found through another table, which has its own part of the list's order. */
-  readonly from?: string;
+  readonly through?: string;
   /** The list's order, as the index has it. */
   readonly order?: string;
-  /** What is looked for in what was gathered. */
-  readonly rest?: readonly string[];
 }
 
 type Life = 'live' | 'ended' | 'any';
 
 function partText(
-  { where, order, rest = [], from = 'agents a' }: Part,
+  { where, order, through = '' }: Part,
+  tables: string,
   conditions: readonly string[],
-  limit: string,
+  most: number,
 ): string {
-  if (order) {
-    const all = [...where, ...rest, ...conditions].join(' AND ');
-    return `(SELECT a.* FROM ${from} WHERE ${all} ORDER BY ${order} LIMIT ${limit})`;
-  }
-  // OFFSET 0 keeps the planner from other indexes, which fit what is looked for.
-  return `SELECT a.* FROM (SELECT a.* FROM agents a WHERE ${where.join(' AND ')} OFFSET 0) a
-    WHERE ${[...rest, ...conditions].join(' AND ')}`;
+  const found = `SELECT ${namesIn('a', [...columns, 'root'])} FROM ${tables}${through}
+    WHERE ${[...where, ...conditions].join(' AND ')}`;
+  return order ? `(${found} ORDER BY ${order} LIMIT ${most})` : `(${found})`;
 }
 
-/** The parts of a list: live agents, and beside them those that ended lately; roots, and beside them nested ones. */
+/** The parts of a list: live agents, and beside them those that ended; roots, and beside them nested ones. */
 function listParts(range: ListRange, bind: Bind): Part[] {
   const { parent, includeTerminal, endedSince, ids } = range;
   if (ids) return [namedPart(range, ids, bind)];
-  const ended: readonly Life[] = endedSince === null ? ['any'] : ['live', 'ended'];
-  const lives: readonly Life[] = includeTerminal ? ended : ['live'];
+  const lives: readonly Life[] = includeTerminal ? ['live', 'ended'] : ['live'];
+  if (parent && range.allDepths && includeTerminal && endedSince === null)
+    return [treePart(range, parent, 'any', bind)];
   return lives.flatMap((life) => {
-    if (parent) return [partBelow(range, parent, life, bind)];
-    if (range.walkedLabel !== '') return labelledParts(range, life, bind);
-    return life === 'ended' ? [endedPart(range, bind)] : walkedParts(range, life, bind);
+    if (!parent && range.walkedLabel !== '') return [labelledPart(range, life === 'live', bind)];
+    if (life === 'ended' && endedSince !== null) return [endedPart(range, endedSince, bind)];
+    if (parent && range.allDepths) return [treePart(range, parent, life, bind)];
+    return walkedParts(range, life, bind);
   });
 }
 
 function ownerIs({ provider, account }: NonNullable<ListRange['owner']>, bind: Bind): string {
-  // The expression keeps the index for one account away, which a provider alone would not narrow in the list's order.
-  if (account === null) return `a.owner_provider || '' = ${bind('provider', provider)}`;
-  return `a.owner_provider = ${bind('provider', provider)} AND a.account = ${bind('account', account)}`;
+  const isProvider = `a.owner_provider = ${bind('provider', provider)}`;
+  return account === null ? isProvider : `${isProvider} AND a.account = ${bind('account', account)}`;
 }
-
-/** Whether the indexes for the lists of one account serve. */
-const isOneAccount = (owner: ListRange['owner']): owner is { provider: string; account: string } =>
-  owner !== null && owner.account !== null;
 
 const newestFirst = 'a.id DESC';
 
 const tenantIs = ({ tenant }: ListRange, bind: Bind): string => `a.tenant = ${bind('tenant', tenant)}`;
 
-/** Indexes for lists alone are over this expression. */
-const ownTenantIs = ({ tenant }: ListRange, bind: Bind): string => `a.tenant + 0 = ${bind('tenant', tenant)}`;
+const lifeIs = (life: Life): string =>
+  ({ live: 'a.is_live', ended: 'NOT a.is_live', any: 'a.is_live IN (true, false)' })[life];
 
-/** Roots, or all agents, that indexes have in the list's order. */
-function walkedParts(range: ListRange, life: 'live' | 'any', bind: Bind): Part[] {
-  const place = bind('tenant', range.tenant);
-  const part = (depth: 'root' | 'nested', tenant: string): Part => {
-    const where = [depth === 'root' ? 'a.parent IS NULL' : 'a.parent IS NOT NULL'];
-    if (life === 'live') where.push('a.ended_at IS NULL');
-    const name = `${depth}.${life}`;
-    if (isOneAccount(range.owner))
-      return { name, where: [...where, ownTenantIs(range, bind)], order: newestFirst };
-    // One tenant, said as a range and sorted: that does not fit the index over the ids of all tenants.
-    where.push(`${tenant} BETWEEN ${place} AND ${place}`);
-    return { name, where, order: `${tenant}, ${newestFirst}` };
-  };
-  const roots = part('root', 'a.tenant');
-  return range.allDepths ? [roots, part('nested', 'a.tenant + 0')] : [roots];
+/** Roots, all agents, or the children of one, which indexes have in the list's order. */
+function walkedParts(range: ListRange, life: Life, bind: Bind): Part[] {
+  const part = (depth: string, depthCondition: string): Part => ({
+    name: `${depth}.${life}`,
+    where: [tenantIs(range, bind), depthCondition, lifeIs(life)],
+    order: newestFirst,
+  });
+  if (range.parent)
+    return [part('child', `a.parent IS NOT NULL AND a.parent = ${bind('parent', range.parent.id)}`)];
+  const roots = part('root', 'a.is_root');
+  return range.allDepths ? [roots, part('nested', 'NOT a.is_root')] : [roots];
 }
 
 /** Agents that have one of the labels, in the list's order. The other labels are compared. */
-function labelledParts(range: ListRange, life: Life, bind: Bind): Part[] {
+function labelledPart(range: ListRange, isLive: boolean, bind: Bind): Part {
   const where = [
     `l.tenant = ${bind('tenant', range.tenant)}`,
     `l.key = ${bind('labelKey', range.walkedLabel)}`,
     `l.value = ${bind('labelValue', range.labels[range.walkedLabel])}`,
+    `l.is_live = ${isLive}`,
+    depthIs(range, bind),
   ];
   if (range.before !== null) where.push(`l.agent < ${bind('before', range.before)}`);
-  const rest = [depthIs(range, bind)];
-  if (life === 'ended') rest.push(`a.ended_at >= ${bind('endedSince', range.endedSince)}`);
-  const depth = range.allDepths ? 'all' : 'root';
-  const part = (isLive: boolean): Part => ({
-    name: `${depth}.${life}.labelled.${isLive}`,
-    from: `labels l CROSS JOIN LATERAL (
-      SELECT * FROM agents a WHERE a.tenant = l.tenant AND a.id = l.agent OFFSET 0
-    ) a`,
-    where: [...where, `l.is_live = ${isLive}`],
+  const isSince = !isLive && range.endedSince !== null;
+  if (isSince) where.push(`a.ended_at >= ${bind('endedSince', range.endedSince)}`);
+  return {
+    name: `${range.allDepths ? 'all' : 'root'}.labelled.${isLive}${isSince ? '.since' : ''}`,
+    through: ' JOIN labels l ON l.tenant = a.tenant AND l.agent = a.id',
+    where,
     order: 'l.agent DESC',
-    rest,
-  });
-  return { live: [part(true)], ended: [part(false)], any: [part(true), part(false)] }[life];
+  };
 }
 
 /** What ended lately. */
-function endedPart(range: ListRange, bind: Bind): Part {
-  const { owner, allDepths } = range;
-  const tenant = isOneAccount(owner)
-    ? [ownTenantIs(range, bind), ownerIs(owner, bind)]
-    : [tenantIs(range, bind)];
-  const where = [...tenant, 'a.current', `a.ended_at >= ${bind('endedSince', range.endedSince)}`];
-  const name = `${allDepths ? 'all' : 'root'}.ended`;
-  return { name, where, rest: [depthIs(range, bind)] };
+function endedPart(range: ListRange, endedSince: string, bind: Bind): Part {
+  const { allDepths, parent } = range;
+  return {
+    name: `${allDepths ? 'all' : 'level'}${parent ? '.below' : ''}.ended`,
+    where: [
+      tenantIs(range, bind),
+      `a.ended_at >= ${bind('endedSince', endedSince)}`,
+      'NOT a.is_live',
+      depthIs(range, bind),
+    ],
+  };
 }
 
-/** Children, or everything below. */
-function partBelow(range: ListRange, parent: NonNullable<ListRange['parent']>, life: Life, bind: Bind): Part {
-  const { allDepths, endedSince } = range;
-  const name = `${allDepths ? 'below' : 'child'}.${life}`;
-  const rest = [tenantIs(range, bind), depthIs(range, bind)];
-  if (life === 'any' && !allDepths) return { name, where: rest, order: newestFirst };
-  const tree = [`a.root = ${bind('root', parent.root)}`, 'a.parent IS NOT NULL'];
-  const lives = {
-    live: () => 'a.ended_at IS NULL',
-    ended: () => `a.ended_at >= ${bind('endedSince', endedSince)}`,
-    any: () => hasPathBelow('a', `${bind('path', parent.path)}::text`),
+/** Everything below an agent. */
+function treePart(range: ListRange, parent: NonNullable<ListRange['parent']>, life: Life, bind: Bind): Part {
+  return {
+    name: `below.${life}`,
+    where: [
+      `a.root = ${bind('root', parent.root)}`,
+      'a.parent IS NOT NULL',
+      lifeIs(life),
+      hasPathBelow('a', `${bind('path', parent.path)}::text`),
+      tenantIs(range, bind),
+      depthIs(range, bind),
+    ],
   };
-  return { name, where: [...tree, lives[life]()], rest };
 }
 
 /** Those of these agents that are in the range, whether they have ended or not. */
 function namedPart(range: ListRange, ids: readonly string[], bind: Bind): Part {
-  const name = `${range.allDepths ? 'all' : 'level'}${range.parent ? '.below' : ''}.named`;
-  const where = [tenantIs(range, bind), `a.id = ANY (${bind('ids', ids)}::uuid[])`];
-  return { name, where, rest: [depthIs(range, bind)] };
+  return {
+    name: `${range.allDepths ? 'all' : 'level'}${range.parent ? '.below' : ''}.named`,
+    where: [tenantIs(range, bind), `a.id = ANY (${bind('ids', ids)}::uuid[])`, depthIs(range, bind)],
+  };
 }
 
 function depthIs({ parent, allDepths }: ListRange, bind: Bind): string {
-  if (!parent) return allDepths ? 'true' : 'a.parent IS NULL';
+  if (!parent) return allDepths ? 'true' : 'a.is_root';
   const id = bind('parent', parent.id);
   return allDepths ? isBelow('a', id) : `a.parent = ${id}`;
 }

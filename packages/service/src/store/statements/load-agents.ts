@@ -1,8 +1,9 @@
 import type { Task } from '@muster/sdk/contract';
 import type { Wanted } from '../agent-store.ts';
 import { statement } from '../connection.ts';
-import type { AgentRow, ChildRow, RunRow } from '../rows.ts';
+import type { AgentBriefRow, AgentRow, ChildRow, LoadedAgentRow } from '../rows.ts';
 import { runColumns } from './runs.ts';
+import { childResponseLength, isBelow } from './shared-sql.ts';
 
 /** The parameters $1 to $6 of a statement that looks for agents by identity or by id. */
 export type WantedParameters = [
@@ -32,8 +33,8 @@ export const wantedAgents = (columns: string): string =>
      WITH ORDINALITY AS q (tenant, provider, account, path, workspace, id, n)
    CROSS JOIN LATERAL (
      SELECT ${columns} FROM agents a
-     WHERE q.id IS NULL AND a.tenant = q.tenant AND a.owner_provider = q.provider AND a.account = q.account
-       AND a.path = q.path AND (q.workspace = '' OR a.workspace = q.workspace) AND a.current
+     WHERE q.id IS NULL AND a.tenant = q.tenant AND a.path = q.path AND a.owner_provider = q.provider
+       AND a.account = q.account AND (q.workspace = '' OR a.workspace = q.workspace) AND a.current
      UNION ALL
      SELECT ${columns} FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id
    ) a`;
@@ -79,12 +80,48 @@ export const lockTree = statement<
   'lock-tree',
   `WITH wanted AS MATERIALIZED (
      SELECT a.tenant, a.id FROM agents a
-     WHERE a.tenant = $1 AND a.root = $2 AND a.parent IS NOT NULL AND $3 = ANY (a.ancestors) AND a.ended_at IS NULL
+     WHERE a.tenant = $1 AND a.root = $2 AND a.parent IS NOT NULL AND a.is_live AND ${isBelow('a', '$3')}
    ), ${lockWanted}
    SELECT w.tenant, w.id, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked FROM wanted w`,
 );
 
-export type LoadedAgentRow = AgentRow & { run: RunRow | null };
+const loadedColumns = [
+  'tenant',
+  'id',
+  'root',
+  'parent',
+  'ancestors',
+  'owner_provider',
+  'account',
+  'workspace',
+  'path',
+  'current',
+  'pool',
+  'backend',
+  'created_at',
+  'phase',
+  'reason',
+  'since',
+  'claimable_at',
+  'run_count',
+  'sequence',
+  'queued',
+  'deferred',
+  'next_deliver_at',
+  'progress_at',
+  'ended_at',
+  'cost',
+  'input_tokens',
+  'cached_tokens',
+  'output_tokens',
+  'home',
+  'deferral',
+  'rehearsed',
+  'sandboxed',
+  'session',
+  'unpushed',
+  'checkpoint_at',
+] as const satisfies readonly (keyof AgentRow)[];
 
 /**
  * Agents with their newest run, read after their rows are locked so that both are of one moment. The run is not looked
@@ -92,18 +129,19 @@ export type LoadedAgentRow = AgentRow & { run: RunRow | null };
  */
 export const loadAgents = statement<[tenants: number[], ids: string[]], LoadedAgentRow>(
   'load-agents',
-  `SELECT a.*, (
-     SELECT row_to_json(r) FROM (
+  `SELECT ${loadedColumns.map((column) => `a.${column}`).join(', ')},
+     s.settings, s.memory, s.result, left(s.response, ${childResponseLength}) AS response, s.labels,
+     (SELECT row_to_json(r) FROM (
        SELECT ${runColumns.join(', ')} FROM runs r
        WHERE r.tenant = a.tenant AND r.agent = a.id ORDER BY r.number DESC LIMIT 1
-     ) r
-   ) AS run,
+     ) r) AS run,
      CASE WHEN a.home IS NOT NULL THEN (
        SELECT 'deferral' = ANY (h.capabilities) FROM runners h
        WHERE h.name = a.home AND h.tenant IN (0, a.tenant) AND h.pool = a.pool ORDER BY h.lease_until DESC LIMIT 1
      ) END AS home_deferral
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
-   CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a`,
+   JOIN agents a ON a.tenant = q.tenant AND a.id = q.id
+   JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id`,
 );
 
 export const loadChecklists = statement<
@@ -113,18 +151,17 @@ export const loadChecklists = statement<
   'load-checklists',
   `SELECT c.agent, c.tasks
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, agent)
-   CROSS JOIN LATERAL (SELECT * FROM checklists c WHERE c.tenant = q.tenant AND c.agent = q.agent OFFSET 0) c`,
+   JOIN checklists c ON c.tenant = q.tenant AND c.agent = q.agent`,
 );
 
 /** What parents see of their children: the newest of each name. */
 export const loadChildren = statement<[tenants: number[], parents: string[]], ChildRow>(
   'load-children',
-  `SELECT a.id, a.parent, a.path, a.phase, a.reason, a.since, a.memory ->> 'question' AS question,
-     left(a.result ->> 'response', 2000) AS response, coalesce(a.result -> 'error' ->> 'message', '') AS error
+  `SELECT a.id, a.parent, a.path, a.phase, a.reason, a.since, s.memory ->> 'question' AS question,
+     left(s.response, ${childResponseLength}) AS response, coalesce(s.result -> 'error' ->> 'message', '') AS error
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, parent)
-   CROSS JOIN LATERAL (
-     SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.parent = q.parent AND a.current OFFSET 0
-   ) a
+   JOIN agents a ON a.tenant = q.tenant AND a.parent = q.parent AND a.current
+   JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id
    ORDER BY a.id`,
 );
 
@@ -136,8 +173,13 @@ export const countLiveDescendants = statement<
   'count-live-descendants',
   `SELECT q.id, (
      SELECT count(*)::int FROM agents a
-     WHERE a.tenant = q.tenant AND a.root = q.root AND a.parent IS NOT NULL AND a.ended_at IS NULL
-       AND q.id = ANY (a.ancestors)
+     WHERE a.tenant = q.tenant AND a.root = q.root AND a.parent IS NOT NULL AND a.is_live AND ${isBelow('a', 'q.id')}
    ) AS live
    FROM unnest($1::int[], $2::uuid[], $3::uuid[]) AS q (tenant, root, id)`,
 );
+
+/** What an agent was asked. */
+export const readBrief = statement<
+  [tenant: number, agent: string],
+  Pick<AgentBriefRow, 'description' | 'expected_output'>
+>('read-brief', 'SELECT description, expected_output FROM agent_briefs WHERE tenant = $1 AND agent = $2');

@@ -23,18 +23,6 @@ export const loadReplies = statement<
   'load-replies',
   `SELECT r.tenant, r.key_id, r.key, r.digest, r.reply
    FROM unnest($1::int[], $2::text[], $3::text[]) AS q (tenant, key_id, key)
-   CROSS JOIN LATERAL (
-     SELECT * FROM replies r WHERE r.tenant = q.tenant AND r.key_id = q.key_id AND r.key = q.key OFFSET 0
-   ) r
+   JOIN replies r ON r.tenant = q.tenant AND r.key_id = q.key_id AND r.key = q.key
    WHERE r.created_at > now() - make_interval(hours => $4)`,
-);
-
-/** Deletes some of the replies that are too old to count; none when it returns nothing. */
-export const deleteOldReplies = statement<[maxAgeHours: number, most: number], { key: string }>(
-  'delete-old-replies',
-  `DELETE FROM replies r USING (
-     SELECT tenant, key_id, key FROM replies WHERE created_at <= now() - make_interval(hours => $1)
-     ORDER BY created_at LIMIT $2
-   ) old WHERE r.tenant = old.tenant AND r.key_id = old.key_id AND r.key = old.key
-   RETURNING r.key`,
 );

@@ -1,4 +1,5 @@
 import { statement } from '../connection.ts';
+import { insertInto } from '../tables.ts';
 
 export type Document = Record<string, unknown>;
 
@@ -37,9 +38,7 @@ export const readResources = statement<
   'read-resources',
   `SELECT q.n::int, r.document
    FROM unnest($1::int[], $2::text[], $3::text[]) WITH ORDINALITY AS q (tenant, kind, name, n)
-   CROSS JOIN LATERAL (
-     SELECT * FROM resources r WHERE r.tenant = q.tenant AND r.kind = q.kind AND r.name = q.name OFFSET 0
-   ) r`,
+   JOIN resources r ON r.tenant = q.tenant AND r.kind = q.kind AND r.name = q.name`,
 );
 
 export const writeResource = statement<
@@ -71,9 +70,23 @@ export interface HistoryRow {
   document: Document | null;
 }
 
-export const insertHistory = statement<[row: string], never>(
+const historyColumns = {
+  tenant: 'int',
+  kind: 'text',
+  name: 'text',
+  generation: 'bigint',
+  at: 'timestamptz',
+  by: 'text',
+  key_id: 'text',
+  action: 'text',
+  update_mask: 'text',
+  justification: 'text',
+  document: 'json',
+} as const;
+
+export const insertHistory = statement<[rows: string], never>(
   'insert-history',
-  'INSERT INTO resource_history SELECT * FROM json_populate_record(NULL::resource_history, $1::json)',
+  insertInto('resource_history', historyColumns),
 );
 
 export const readHistory = statement<[...Ref, before: number, limit: number], HistoryRow>(

@@ -2,6 +2,7 @@ import type { Backend, RunState } from '@muster/sdk/contract';
 import type { Candidate } from '../../domain/scheduling.ts';
 import type { AgentKey } from '../agent-store.ts';
 import { statement } from '../connection.ts';
+import { namesOf, rowsOf } from '../tables.ts';
 
 export interface RunnerRow {
   tenant: number;
@@ -20,6 +21,24 @@ export interface RunnerRow {
   token: string;
 }
 
+const runnerColumns = {
+  tenant: 'int',
+  id: 'uuid',
+  name: 'text',
+  pool: 'text',
+  build: 'text',
+  capabilities: 'text[]',
+  backends: 'text[]',
+  rehearses: 'boolean',
+  free_real: 'int',
+  free_rehearsed: 'int',
+  polls: 'bigint',
+  leaving: 'boolean',
+  token: 'text',
+} as const satisfies Record<keyof RunnerRow, string>;
+
+const leaseEnd = 'now() + make_interval(secs => $2 / 1000.0)';
+
 /** A live runner of another token that has this name. The service's own runner gives way to no one. */
 const rival = (r: string): string =>
   `SELECT FROM runners o
@@ -34,10 +53,10 @@ export const renewLease = statement<[runner: string, leaseMs: number], { id: str
   'renew-lease',
   `UPDATE runners r
    SET free_real = n.free_real, free_rehearsed = n.free_rehearsed, polls = n.polls, leaving = n.leaving,
-     lease_until = now() + make_interval(secs => $2 / 1000.0), capabilities = n.capabilities,
-     backends = n.backends, rehearses = n.rehearses, build = n.build, token = n.token
-   FROM json_populate_record(NULL::runners, $1::json) n
-   WHERE r.id = n.id AND r.tenant = n.tenant AND coalesce(r.token, n.token) = n.token AND r.pool = n.pool
+     lease_until = ${leaseEnd}, capabilities = n.capabilities,
+     backends = n.backends, rehearses = n.rehearses, build = n.build
+   FROM ${rowsOf(runnerColumns)}
+   WHERE r.id = n.id AND r.tenant = n.tenant AND r.token = n.token AND r.pool = n.pool
      AND r.name = n.name AND r.polls < n.polls
      AND (r.lease_until > now() OR NOT EXISTS (${rival('n')}))
    RETURNING r.id`,
@@ -46,17 +65,15 @@ export const renewLease = statement<[runner: string, leaseMs: number], { id: str
 /** Registers a runner. No row: the id is taken, or the name by a live runner of another token. */
 export const registerRunner = statement<[runner: string, leaseMs: number], { id: string }>(
   'register-runner',
-  `INSERT INTO runners
-   SELECT n.tenant, n.id, n.name, n.pool, n.build, n.capabilities, n.backends, n.rehearses, n.free_real,
-     n.free_rehearsed, n.polls, now() + make_interval(secs => $2 / 1000.0), n.leaving, n.token
-   FROM json_populate_record(NULL::runners, $1::json) n
+  `INSERT INTO runners (${namesOf(runnerColumns)}, lease_until)
+   SELECT ${namesOf(runnerColumns, 'n')}, ${leaseEnd} FROM ${rowsOf(runnerColumns)}
    WHERE NOT EXISTS (${rival('n')})
    ON CONFLICT (id) DO NOTHING
    RETURNING id`,
 );
 
-/** What a registered runner is bound to; no token in rows from before it was recorded. */
-export type BindingRow = Pick<RunnerRow, 'tenant' | 'pool'> & { token: string | null };
+/** What a registered runner is bound to. */
+export type BindingRow = Pick<RunnerRow, 'tenant' | 'pool' | 'token'>;
 
 export interface RegistrationRow {
   /** Null while no runner has this id. */
@@ -74,7 +91,9 @@ export const readRegistration = statement<
   RegistrationRow
 >(
   'read-registration',
-  `SELECT (SELECT row_to_json(r) FROM runners r WHERE r.id = $1) AS registered,
+  `SELECT (
+       SELECT row_to_json(r) FROM (SELECT tenant, pool, token, name, polls FROM runners WHERE id = $1) r
+     ) AS registered,
      EXISTS (${rival('n')}) AS is_name_taken,
      (SELECT count(*)::int FROM runners o
       WHERE o.lease_until > now() AND o.tenant = n.tenant AND o.token = n.token) AS of_token,
@@ -104,7 +123,7 @@ export const endLease = statement<[id: string], never>(
 export const replaceRunners = statement<[tenant: number, token: string, name: string, id: string], never>(
   'replace-runners',
   `UPDATE runners SET lease_until = now(), leaving = true
-   WHERE tenant = $1 AND coalesce(token, $2) = $2 AND name = $3 AND id <> $4 AND lease_until > now()`,
+   WHERE tenant = $1 AND token = $2 AND name = $3 AND id <> $4 AND lease_until > now()`,
 );
 
 export const takeSlots = statement<[id: string, real: number, rehearsed: number], never>(
@@ -134,7 +153,7 @@ export const findCandidates = statement<
   CandidateRow
 >(
   'find-candidates',
-  `SELECT a.tenant, a.id, a.settings ->> 'model' LIKE 'rehearsal-_' AS rehearsal,
+  `SELECT a.tenant, a.id, a.model LIKE 'rehearsal-_' AS rehearsal,
      (SELECT (p.document ->> 'maxRuns')::int FROM resources p
       WHERE p.tenant = a.tenant AND p.kind = 'pool' AND p.name = a.pool) AS max_runs,
      (SELECT count(*)::int FROM runs h
@@ -146,11 +165,11 @@ export const findCandidates = statement<
        WHERE h.runner_id = $5 AND h.gone_at IS NULL AND h.state <> 'ENDED' GROUP BY h.tenant
        HAVING count(*) >= (SELECT (p.document ->> 'maxRuns')::int FROM resources p
                            WHERE p.tenant = h.tenant AND p.kind = 'pool' AND p.name = $2)))
-     AND CASE WHEN a.settings ->> 'model' LIKE 'rehearsal-_' THEN $7 ELSE $6 AND a.backend = ANY ($3::text[]) END
+     AND CASE WHEN a.model LIKE 'rehearsal-_' THEN $7 ELSE $6 AND a.backend = ANY ($3::text[]) END
      AND (a.home IS NULL OR a.home = $4 OR NOT EXISTS (
        SELECT FROM runners r
        WHERE r.name = a.home AND r.tenant IN (0, a.tenant) AND r.lease_until > now() AND NOT r.leaving
-         AND r.pool = a.pool AND (a.settings ->> 'model' LIKE 'rehearsal-_' OR a.backend = ANY (r.backends))))
+         AND r.pool = a.pool AND (a.model LIKE 'rehearsal-_' OR a.backend = ANY (r.backends))))
    ORDER BY a.claimable_at LIMIT $8`,
 );
 
@@ -182,7 +201,7 @@ export const findUnstored = statement<[tenant: number, agents: string[], numbers
   'find-unstored',
   `SELECT a.tenant, a.id AS agent, q.number, a.run_count = q.number AS is_newest
    FROM unnest($2::uuid[], $3::int[]) AS q (agent, number)
-   CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.id = q.agent AND ($1 = 0 OR a.tenant = $1) OFFSET 0) a
+   JOIN agents a ON a.id = q.agent AND ($1 = 0 OR a.tenant = $1)
    WHERE NOT EXISTS (SELECT FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = q.number)`,
 );
 
@@ -220,10 +239,7 @@ export const readPoolLimits = statement<
   'read-pool-limits',
   `SELECT p.tenant, p.name, (p.document ->> 'maxRuns')::int AS max_runs
    FROM unnest($1::int[], $2::text[]) AS q (tenant, name)
-   CROSS JOIN LATERAL (
-     SELECT * FROM resources p
-     WHERE p.tenant = q.tenant AND p.kind = 'pool' AND p.name = q.name AND p.document IS NOT NULL OFFSET 0
-   ) p`,
+   JOIN resources p ON p.tenant = q.tenant AND p.kind = 'pool' AND p.name = q.name AND p.document IS NOT NULL`,
 );
 
 /** Late polls of a runner that left find it for this long. */

@@ -1,5 +1,5 @@
 import { statement } from '../connection.ts';
-import type { AgentRow, RunResultRow, RunRow } from '../rows.ts';
+import type { AgentStateRow, RunResultRow, RunRow } from '../rows.ts';
 import { boundedPage } from './shared-sql.ts';
 
 /** A run without what it said and produced, which may be large and which no command needs. */
@@ -49,15 +49,15 @@ export const readRun = statement<[tenant: number, agent: string, number: number]
   `SELECT ${columns}, response, structured_output, error FROM runs WHERE tenant = $1 AND agent = $2 AND number = $3`,
 );
 
-export interface DiffsRow extends Pick<AgentRow, 'result'> {
+export interface DiffsRow extends Pick<AgentStateRow, 'result'> {
   diffs: { repo: string; text: string; working_tree: boolean }[];
 }
 
 /** What the branch of an agent changed, in the order of its repositories' names. */
 export const readDiffs = statement<[tenant: number, agent: string], DiffsRow>(
   'read-diffs',
-  `SELECT a.result, coalesce(
+  `SELECT s.result, coalesce(
      (SELECT json_agg(json_build_object('repo', d.repo, 'text', d.text, 'working_tree', d.working_tree) ORDER BY d.repo)
-      FROM diffs d WHERE d.tenant = a.tenant AND d.agent = a.id), '[]') AS diffs
-   FROM agents a WHERE a.tenant = $1 AND a.id = $2`,
+      FROM diffs d WHERE d.tenant = s.tenant AND d.agent = s.agent), '[]') AS diffs
+   FROM agent_states s WHERE s.tenant = $1 AND s.agent = $2`,
 );

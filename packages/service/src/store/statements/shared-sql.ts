@@ -1,7 +1,10 @@
 import type { AgentRow } from '../rows.ts';
 
+/** How much of its response an agent's parent sees. */
+export const childResponseLength = 2000;
+
 /** What every view of an agent shows of its row. */
-export const agentColumns = [
+export const shownAgentColumns = [
   'tenant',
   'id',
   'owner_provider',
@@ -10,7 +13,7 @@ export const agentColumns = [
   'path',
   'pool',
   'backend',
-  'repos',
+  'model',
   'created_at',
   'phase',
   'reason',
@@ -29,12 +32,11 @@ export const agentColumns = [
   'sandboxed',
   'unpushed',
   'checkpoint_at',
-  'labels',
 ] as const satisfies readonly (keyof AgentRow)[];
 
 /** What it asked, or what has to be fixed; null while it waits for neither. */
-export const needsInput = `CASE a.reason WHEN 'QUESTION' THEN a.memory ->> 'question'
-    WHEN 'BLOCKED' THEN a.memory ->> 'blocked' END`;
+export const needsInput = `CASE a.reason WHEN 'QUESTION' THEN s.memory ->> 'question'
+    WHEN 'BLOCKED' THEN s.memory ->> 'blocked' END`;
 
 /**
  * That the path of an agent is below another path of the same tree. These paths are one range of the index over the
@@ -46,12 +48,11 @@ export const hasPathBelow = (agent: string, above: string): string =>
 /** By id: an earlier agent of the same name may have left agents under the same path. */
 export const isBelow = (agent: string, above: string): string => `${above} = ANY (${agent}.ancestors)`;
 
-/** What all agents below `a` cost. OFFSET 0 keeps the planner from indexes that know the tenant alone. */
+/** What all agents below `a` cost. */
 export const childrenCost = `(
-     SELECT sum(d.cost) FROM (
-       SELECT d.tenant, d.ancestors, d.cost FROM agents d
-       WHERE d.root = a.root AND d.parent IS NOT NULL AND ${hasPathBelow('d', 'a.path')} OFFSET 0
-     ) d WHERE d.tenant = a.tenant AND ${isBelow('d', 'a.id')}
+     SELECT sum(d.cost) FROM agents d
+     WHERE d.root = a.root AND d.parent IS NOT NULL AND d.is_live IN (true, false) AND ${hasPathBelow('d', 'a.path')}
+       AND d.tenant = a.tenant AND ${isBelow('d', 'a.id')}
    )`;
 
 /**

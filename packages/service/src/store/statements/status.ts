@@ -1,18 +1,9 @@
 import { limits, type Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
-import type { AgentRow, RunRow } from '../rows.ts';
+import type { AgentBriefRow, AgentRow, AgentStateRow, RunRow } from '../rows.ts';
 import { deliveryOrder, type ShownFollowUpRow, shownColumns } from './follow-ups.ts';
 import { type WantedParameters, wantedAgents } from './load-agents.ts';
-import { agentColumns, childrenCost, needsInput } from './shared-sql.ts';
-
-/** What a status shows of the row itself. */
-const columns = [
-  ...agentColumns,
-  'description',
-  'expected_output',
-  'settings',
-  'result',
-] as const satisfies readonly (keyof AgentRow)[];
+import { childrenCost, needsInput, shownAgentColumns } from './shared-sql.ts';
 
 const runColumns = [
   'number',
@@ -25,7 +16,10 @@ const runColumns = [
   'current_action',
 ] as const satisfies readonly (keyof RunRow)[];
 
-export interface StatusRow extends Pick<AgentRow, (typeof columns)[number]> {
+export interface StatusRow
+  extends Pick<AgentRow, (typeof shownAgentColumns)[number]>,
+    Omit<AgentStateRow, 'memory'>,
+    AgentBriefRow {
   n: number;
   /** What it asked, or what has to be fixed, while it waits for that. */
   needs_input: string | null;
@@ -42,7 +36,8 @@ export interface StatusRow extends Pick<AgentRow, (typeof columns)[number]> {
  */
 export const readStatus = statement<WantedParameters, StatusRow>(
   'read-status',
-  `SELECT q.n::int, ${columns.map((column) => `a.${column}`).join(', ')},
+  `SELECT q.n::int, ${shownAgentColumns.map((column) => `a.${column}`).join(', ')},
+     s.settings, s.result, s.response, s.structured_output, s.labels, b.description, b.expected_output, b.repos,
      ${needsInput} AS needs_input,
      CASE WHEN a.run_count > 0 THEN (
        SELECT row_to_json(r) FROM (
@@ -66,5 +61,7 @@ export const readStatus = statement<WantedParameters, StatusRow>(
        SELECT k.path FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current ORDER BY k.id LIMIT 1000
      ) k) AS child_paths,
      ${childrenCost} AS children_cost
-   FROM ${wantedAgents('a.*')}`,
+   FROM ${wantedAgents([...shownAgentColumns, 'root', 'queued', 'deferred'].map((column) => `a.${column}`).join(', '))}
+   JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id
+   JOIN agent_briefs b ON b.tenant = a.tenant AND b.agent = a.id`,
 );

@@ -42,7 +42,7 @@ export const tick = statement<
    UNION ALL
    SELECT 'watched', a.tenant, a.id::text, a.sequence, a.phase
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
-   CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a
+   JOIN agents a ON a.tenant = q.tenant AND a.id = q.id
    UNION ALL
    SELECT 'work', q.tenant, NULL, NULL, q.pool
    FROM unnest($3::text[], $4::int[]) AS q (pool, tenant)

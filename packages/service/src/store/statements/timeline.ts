@@ -12,7 +12,12 @@ export interface TimelineRow {
   data: Record<string, unknown>;
 }
 
-const columns = 'sequence, at, run, type, follow_up_id, text, data';
+/** A description is stored once: with its agent or its follow-up. */
+const text = `coalesce(t.text, CASE t.type
+    WHEN 'AGENT_SPAWNED' THEN (SELECT b.description FROM agent_briefs b WHERE b.tenant = t.tenant AND b.agent = t.agent)
+    ELSE (SELECT f.description FROM follow_ups f
+          WHERE f.tenant = t.tenant AND f.agent = t.agent AND f.id = t.follow_up_id) END, '')`;
+
 type Range = [
   tenant: number,
   agent: string,
@@ -20,13 +25,16 @@ type Range = [
   limit: number,
   types: readonly EntryType[] | null,
   mostBytes: number,
+  /** When the agent was spawned: partitions from before are not looked into. */
+  since: string,
 ];
 
 const readPage = (name: string, conditions: string, order: string) =>
   statement<Range, TimelineRow & { found: number }>(
     name,
     boundedPage({
-      rows: `SELECT ${columns} FROM timeline WHERE ${conditions} ORDER BY ${order} LIMIT $4 + 1`,
+      rows: `SELECT t.sequence, t.at, t.run, t.type, t.follow_up_id, ${text} AS text, t.data
+        FROM timeline t WHERE ${conditions} ORDER BY ${order} LIMIT $4 + 1`,
       bytes: 'octet_length(text) + octet_length(data::text)',
       order,
       limit: '$4',
@@ -34,23 +42,21 @@ const readPage = (name: string, conditions: string, order: string) =>
     }),
   );
 
+const ofAgent = 'tenant = $1 AND agent = $2 AND at >= $7';
+
 const readPages = (name: string, conditions: string) => ({
-  after: readPage(`${name}-after`, `${conditions} AND sequence > $3`, 'sequence'),
-  before: readPage(`${name}-before`, `${conditions} AND sequence < $3`, 'sequence DESC'),
+  after: readPage(`${name}-after`, `${ofAgent} AND ${conditions} AND sequence > $3`, 'sequence'),
+  before: readPage(`${name}-before`, `${ofAgent} AND ${conditions} AND sequence < $3`, 'sequence DESC'),
 });
 
 /** Without types: of all. */
-const readEntries = readPages(
-  'read-timeline',
-  'tenant = $1 AND agent = $2 AND ($5::text[] IS NULL OR type = ANY ($5))',
-);
+const readEntries = readPages('read-timeline', '($5::text[] IS NULL OR type = ANY ($5))');
 
 /** Few among many, and asked for by pages that show nothing else: these have an index. */
 const milestones: readonly EntryType[] = ['RUN_STARTED', 'PUSH'];
 const readMilestones = readPages(
   'read-milestones',
-  `tenant + 0 = $1 AND agent = $2 AND type = ANY ($5::text[])
-   AND type IN (${milestones.map((type) => `'${type}'`).join(', ')})`,
+  `type = ANY ($5::text[]) AND type IN (${milestones.map((type) => `'${type}'`).join(', ')})`,
 );
 
 /** The entries after one, oldest first; or those just before one, newest first. */
@@ -59,47 +65,11 @@ export function readTimeline(connection: Connection, side: 'after' | 'before', .
   return (areMilestones ? readMilestones : readEntries)[side](connection, ...range);
 }
 
-/**
- * Deletes the history of agents that ended long ago: of so many agents, at most so many entries together, oldest
- * first, and no more checkpoints once so many bytes of them are gone, so that the statement is always short. Returns the agents it worked on; an agent is done with its last entry.
- */
-export const deleteOldHistory = statement<
-  [days: number, agents: number, entries: number, checkpointBytes: number],
-  { id: string; swept: boolean }
+/** The oldest entry that is still kept; none if all were deleted. */
+export const readFirstSequence = statement<
+  [tenant: number, agent: string, since: string],
+  { first: number | null }
 >(
-  'delete-old-history',
-  `WITH old AS (
-     SELECT tenant, id, sequence, ended_at FROM agents
-     WHERE ended_at < now() - make_interval(days => $1) AND ended_at IS NOT NULL AND NOT swept
-     ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED
-   ), chosen AS (
-     SELECT t.* FROM old CROSS JOIN LATERAL (
-       SELECT t.tenant, t.agent, t.sequence FROM timeline t
-       WHERE t.tenant = old.tenant AND t.agent = old.id ORDER BY t.sequence LIMIT $3 OFFSET 0
-     ) t LIMIT $3
-   ), entries AS (
-     DELETE FROM timeline t USING chosen s
-     WHERE t.tenant = s.tenant AND t.agent = s.agent AND t.sequence = s.sequence
-   ), sizes AS (
-     SELECT old.id, sum(c.bytes) OVER (ORDER BY old.ended_at, old.id) - c.bytes AS bytes_before
-     FROM old CROSS JOIN LATERAL (
-       SELECT coalesce(sum(c.bytes), 0) AS bytes FROM checkpoints c WHERE c.tenant = old.tenant AND c.agent = old.id
-     ) c
-   ), done AS (
-     SELECT old.tenant, old.id, coalesce(s.last, 0) AS last, sizes.bytes_before <= $4 AND NOT EXISTS (
-       SELECT FROM timeline t
-       WHERE t.tenant = old.tenant AND t.agent = old.id AND t.sequence > coalesce(s.last, 0)
-     ) AS swept, old.sequence
-     FROM old JOIN sizes ON sizes.id = old.id
-     LEFT JOIN (SELECT agent, max(sequence) AS last FROM chosen GROUP BY agent) s ON s.agent = old.id
-   ), archives AS (
-     DELETE FROM checkpoints c USING done WHERE c.tenant = done.tenant AND c.agent = done.id AND done.swept
-   ), texts AS (
-     DELETE FROM diffs d USING done WHERE d.tenant = done.tenant AND d.agent = done.id AND done.swept
-   )
-   UPDATE agents a SET swept = done.swept,
-     checkpoint_at = CASE WHEN NOT done.swept THEN a.checkpoint_at END,
-     first_sequence = CASE WHEN done.swept THEN done.sequence + 1 ELSE greatest(a.first_sequence, done.last + 1) END
-   FROM done WHERE a.tenant = done.tenant AND a.id = done.id
-   RETURNING a.id, a.swept`,
+  'read-first-sequence',
+  'SELECT min(sequence) AS first FROM timeline WHERE tenant = $1 AND agent = $2 AND at >= $3',
 );

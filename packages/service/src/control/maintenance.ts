@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { limits } from '@muster/sdk/contract';
+import type pg from 'pg';
+import type { Log } from '../lib/log.ts';
+import type { AgentKey } from '../store/agent-store.ts';
+import { deleteOldSessions } from '../store/statements/browser-sessions.ts';
+import {
+  clearRunResults,
+  clearTextsIn,
+  deleteCheckpoint,
+  deleteEntries,
+  deleteFromDefault,
+  deleteOldReplies,
+  type EntryKey,
+  findGrownTables,
+  findLongTimelines,
+  findOldAgents,
+  finishHistories,
+  finishHistory,
+  readTimeAgo,
+  releaseMaintenance,
+  takeMaintenance,
+} from '../store/statements/maintenance.ts';
+import { deleteOldRunners } from '../store/statements/runners.ts';
+import { deleteOldSignInCodes } from '../store/statements/sign-in-codes.ts';
+import {
+  createPartition,
+  dropPartition,
+  type Month,
+  partitionOf,
+  partitionPlan,
+  readPartitions,
+} from '../store/timeline-partitions.ts';
+
+const leaseMs = 60_000;
+const passMs = 10 * 60 * 1_000;
+const agentsPerLook = 20;
+/** What a batch should take: much shorter than what a caller would notice. */
+const batchMs = { short: 50, long: 200 };
+const rows = { first: 500, least: 10, most: 5_000 };
+
+export interface MaintenanceOptions {
+  readonly database: pg.Pool;
+  readonly log: Log;
+  /** How long entries are kept, of live agents too. */
+  readonly timelineDays: number;
+  /** How many entries of a live agent are kept. */
+  readonly timelineEntries: number;
+  /** Called when a task is done. */
+  readonly onMaintenance?: ((task: string, seconds: number) => void) | undefined;
+}
+
+/** How many rows the next batch takes: twice as many after a short one, a quarter after a long one. */
+export function nextBatchRows(size: number, tookMs: number): number {
+  if (tookMs > batchMs.long) return Math.max(rows.least, Math.floor(size / 4));
+  return tookMs < batchMs.short ? Math.min(rows.most, size * 2) : size;
+}
+
+/**
+ * Deletes what is too old, creates and drops the partitions of the timeline, and keeps the statistics of fast-growing
+ * tables up to date. One node does it at a time, the one that has the lease. It works in small batches with pauses at
+ * least as long as the batches, so that it never holds a lock or a connection for long, and what it has not finished
+ * another node continues.
+ */
+export class Maintenance {
+  readonly #options: MaintenanceOptions;
+  readonly #holder = randomUUID();
+  readonly #stopping = new AbortController();
+  #ended: Promise<void> = Promise.resolve();
+  #rows = rows.first;
+  #leaseUntilMs = 0;
+
+  constructor(options: MaintenanceOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#ended = Promise.all([this.#deleteRegularly(), this.#analyzeRegularly()]).then(() => {});
+  }
+
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    await this.#ended;
+    await releaseMaintenance(this.#options.database, this.#holder).catch(() => {});
+  }
+
+  async #deleteRegularly(): Promise<void> {
+    while (!this.#isClosed) {
+      if (await this.#holdsLease()) await this.pass();
+      await this.#pause(passMs * (1 + Math.random() / 10));
+    }
+  }
+
+  /** Every second while tables grow, then ever more seldom. */
+  async #analyzeRegularly(): Promise<void> {
+    const { database, log } = this.#options;
+    for (let waitMs = 1_000; !this.#isClosed; waitMs = Math.min(2 * waitMs, 60_000)) {
+      await this.#pause(waitMs);
+      if (this.#isClosed || !(await this.#holdsLease())) continue;
+      try {
+        const grown = await findGrownTables(database);
+        if (grown.length > 0) waitMs = 500;
+        for (const { name } of grown) await database.query(`ANALYZE ${name}`);
+      } catch (error) {
+        log.warn({ err: error }, 'table statistics not updated');
+      }
+    }
+  }
+
+  /** Does everything there is to do now. A task that fails is tried again in the next pass. */
+  async pass(): Promise<void> {
+    const tasks: Record<string, () => Promise<void>> = {
+      partitions: () => this.#partitions(),
+      replies: () =>
+        this.#inBatches((most) =>
+          deleteOldReplies(this.#options.database, limits.idempotencyHours, most).then(count),
+        ),
+      runners: () => deleteOldRunners(this.#options.database).then(() => {}),
+      sessions: () => deleteOldSessions(this.#options.database).then(() => {}),
+      'sign-in codes': () => deleteOldSignInCodes(this.#options.database).then(() => {}),
+      history: () => this.#histories(),
+      timelines: () => this.#longTimelines(),
+    };
+    for (const [task, work] of Object.entries(tasks)) {
+      if (this.#isClosed || !(await this.#holdsLease())) return;
+      const startMs = performance.now();
+      try {
+        await work();
+        this.#options.onMaintenance?.(task, (performance.now() - startMs) / 1_000);
+      } catch (error) {
+        this.#options.log.warn({ err: error, task }, 'maintenance failed');
+      }
+    }
+  }
+
+  async #partitions(): Promise<void> {
+    const { database, log, timelineDays } = this.#options;
+    const before = new Date(await this.#timeAgo(timelineDays));
+    const { months, now } = await readPartitions(database);
+    const { missing, tooOld } = partitionPlan(months, now, { before });
+    for (const month of missing) await createPartition(database, month);
+    for (const month of tooOld) {
+      log.info({ month, timelineDays }, 'timeline partition dropped: every entry in it is too old');
+      await this.#dropPartition(month);
+    }
+    await this.#inBatches((most) => deleteFromDefault(database, before.toISOString(), most).then(count));
+  }
+
+  async #dropPartition(month: Month): Promise<void> {
+    const clearTexts = clearTextsIn(partitionOf(month));
+    let last: EntryKey = { tenant: -1, agent: '00000000-0000-0000-0000-000000000000', sequence: 0 };
+    await this.#inBatches(async (most) => {
+      const { tenant, agent, sequence } = last;
+      const [next] = await clearTexts(this.#options.database, tenant, agent, sequence, most);
+      if (next) last = next;
+      return next ? most : 0;
+    });
+    if (!this.#isClosed) await dropPartition(this.#options.database, month);
+  }
+
+  async #histories(): Promise<void> {
+    const { database } = this.#options;
+    const until = await this.#timeAgo(limits.timelineDays);
+    const [lease] = await takeMaintenance(database, this.#holder, leaseMs);
+    const from = lease?.history_until ?? until;
+    for (;;) {
+      const old = await findOldAgents(database, from, until, agentsPerLook);
+      if (old.length === 0 || this.#isClosed) break;
+      for (const key of old) await this.#history(key, until);
+      if (this.#isClosed || !(await this.#holdsLease())) return;
+    }
+    if (!this.#isClosed) await finishHistories(database, until);
+  }
+
+  async #history({ tenant, id }: AgentKey, endedBefore: string): Promise<void> {
+    const { database } = this.#options;
+    const every = Number.MAX_SAFE_INTEGER;
+    await this.#inBatches((most) => deleteEntries(database, tenant, id, every, most).then(count));
+    await this.#inBatches((most) => clearRunResults(database, tenant, id, most).then(count));
+    await this.#inBatches(async () =>
+      count(await deleteCheckpoint(database, tenant, id)) > 0 ? rows.most : 0,
+    );
+    if (!this.#isClosed) await finishHistory(database, tenant, id, endedBefore);
+  }
+
+  async #longTimelines(): Promise<void> {
+    const { database, timelineEntries } = this.#options;
+    for (const { tenant, id, last } of await findLongTimelines(database, timelineEntries))
+      await this.#inBatches((most) => deleteEntries(database, tenant, id, last, most).then(count));
+  }
+
+  /** Until a batch finds less than it may take. */
+  async #inBatches(batch: (most: number) => Promise<number>): Promise<void> {
+    for (;;) {
+      if (this.#isClosed || !(await this.#holdsLease())) return;
+      const most = this.#rows;
+      const startMs = performance.now();
+      const found = await batch(most);
+      const tookMs = performance.now() - startMs;
+      this.#rows = nextBatchRows(most, tookMs);
+      if (found < most) return;
+      await this.#pause(tookMs * (1 + Math.random()));
+    }
+  }
+
+  async #timeAgo(days: number): Promise<string> {
+    const [row] = await readTimeAgo(this.#options.database, days);
+    if (!row) throw new Error('the database did not say what time it is');
+    return row.then;
+  }
+
+  /** Asked again only when a third of the lease is over. */
+  async #holdsLease(): Promise<boolean> {
+    if (Date.now() < this.#leaseUntilMs - (leaseMs * 2) / 3) return true;
+    const askedMs = Date.now();
+    const taken = await takeMaintenance(this.#options.database, this.#holder, leaseMs).catch(() => []);
+    if (taken.length > 0) this.#leaseUntilMs = askedMs + leaseMs;
+    return taken.length > 0;
+  }
+
+  get #isClosed(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
+  #pause(ms: number): Promise<void> {
+    return pause(ms, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => {});
+  }
+}
+
+const count = ([row]: readonly { deleted: number }[]): number => row?.deleted ?? 0;

@@ -1,0 +1,179 @@
+/**
+ * The columns that statements write, with their types. Every statement names its columns, so that a build keeps working
+ * when a later one has added some.
+ */
+export type Columns = Readonly<Record<string, string>>;
+
+export const namesOf = (columns: Columns, alias = ''): string =>
+  Object.keys(columns)
+    .map((name) => (alias ? `${alias}.${name}` : name))
+    .join(', ');
+
+/** The first parameter, a JSON text with a list of objects, as rows `n` with these columns. */
+export const rowsOf = (columns: Columns): string =>
+  `json_to_recordset($1::json) AS n (${Object.entries(columns)
+    .map(([name, type]) => `${name} ${type}`)
+    .join(', ')})`;
+
+export const insertInto = (table: string, columns: Columns): string =>
+  `INSERT INTO ${table} (${namesOf(columns)}) SELECT ${namesOf(columns, 'n')} FROM ${rowsOf(columns)}`;
+
+/** Assigns the columns of `n` to those of the same name, except to the key. */
+export const assigned = (columns: Columns, from: string, key: readonly string[]): string =>
+  Object.keys(columns)
+    .filter((name) => !key.includes(name))
+    .map((name) => `${name} = ${from}.${name}`)
+    .join(', ');
+
+/** Changes the rows with the same key. */
+export const updateOf = (table: string, columns: Columns, key: readonly string[]): string =>
+  `UPDATE ${table} t SET ${assigned(columns, 'n', key)} FROM ${rowsOf(columns)}
+   WHERE ${key.map((name) => `t.${name} = n.${name}`).join(' AND ')}`;
+
+const agentKey = { tenant: 'int', agent: 'uuid' };
+
+/** What nearly every command changes. */
+export const hotAgentColumns = {
+  tenant: 'int',
+  id: 'uuid',
+  phase: 'text',
+  reason: 'text',
+  since: 'timestamptz',
+  claimable_at: 'timestamptz',
+  run_count: 'int',
+  sequence: 'bigint',
+  queued: 'int',
+  deferred: 'int',
+  next_deliver_at: 'timestamptz',
+  progress_at: 'timestamptz',
+  ended_at: 'timestamptz',
+} as const;
+
+/** What any command changes. */
+export const changingAgentColumns = {
+  ...hotAgentColumns,
+  current: 'boolean',
+  model: 'text',
+  cost: 'float8',
+  input_tokens: 'bigint',
+  cached_tokens: 'bigint',
+  output_tokens: 'bigint',
+  home: 'text',
+  deferral: 'boolean',
+  rehearsed: 'boolean',
+  sandboxed: 'boolean',
+  session: 'text',
+  unpushed: 'jsonb',
+  checkpoint_at: 'timestamptz',
+} as const;
+
+export const agentColumns = {
+  ...changingAgentColumns,
+  root: 'uuid',
+  parent: 'uuid',
+  ancestors: 'uuid[]',
+  owner_provider: 'text',
+  account: 'text',
+  workspace: 'text',
+  path: 'text',
+  pool: 'text',
+  backend: 'text',
+  created_at: 'timestamptz',
+} as const;
+
+export const agentStateColumns = {
+  ...agentKey,
+  settings: 'json',
+  memory: 'json',
+  result: 'json',
+  response: 'text',
+  structured_output: 'json',
+  labels: 'jsonb',
+} as const;
+
+export const agentBriefColumns = {
+  ...agentKey,
+  description: 'text',
+  expected_output: 'text',
+  repos: 'text[]',
+  searched: 'text',
+} as const;
+
+export const changingRunColumns = {
+  ...agentKey,
+  number: 'int',
+  state: 'text',
+  outcome: 'text',
+  stop: 'text',
+  ended_at: 'timestamptz',
+  gone_at: 'timestamptz',
+  reports: 'int',
+  current_action: 'text',
+  cost: 'float8',
+  input_tokens: 'bigint',
+  cached_tokens: 'bigint',
+  output_tokens: 'bigint',
+} as const;
+
+export const runColumns = {
+  ...changingRunColumns,
+  batch: 'int',
+  runner_id: 'uuid',
+  runner: 'text',
+  started_at: 'timestamptz',
+  follow_up_ids: 'text[]',
+} as const;
+
+export const runResultColumns = {
+  ...agentKey,
+  number: 'int',
+  response: 'text',
+  structured_output: 'json',
+  error: 'json',
+} as const;
+
+export const followUpKeyColumns = { ...agentKey, id: 'text' } as const;
+
+export const changingFollowUpColumns = {
+  ...followUpKeyColumns,
+  state: 'text',
+  position: 'bigint',
+  batch: 'int',
+} as const;
+
+export const followUpColumns = {
+  ...changingFollowUpColumns,
+  sequence: 'bigint',
+  description: 'text',
+  change: 'json',
+  tasks: 'json',
+  deliver_at: 'timestamptz',
+  queued_at: 'timestamptz',
+  digest: 'text',
+} as const;
+
+export const checklistColumns = { ...agentKey, tasks: 'json' } as const;
+
+export const labelColumns = { ...agentKey, key: 'text', value: 'text', is_live: 'boolean' } as const;
+
+export const timelineColumns = {
+  ...agentKey,
+  sequence: 'bigint',
+  at: 'timestamptz',
+  run: 'int',
+  type: 'text',
+  follow_up_id: 'text',
+  text: 'text',
+  data: 'json',
+} as const;
+
+export const diffColumns = { ...agentKey, repo: 'text', working_tree: 'boolean', text: 'text' } as const;
+
+export const replyColumns = {
+  tenant: 'int',
+  key_id: 'text',
+  key: 'text',
+  digest: 'text',
+  reply: 'json',
+  created_at: 'timestamptz',
+} as const;
