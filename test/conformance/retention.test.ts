@@ -1,21 +1,26 @@
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { parseKey } from '../../packages/service/src/lib/token.ts';
 import { agent, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { useDatabase } from '../support/database.ts';
+import { freshDatabase, useDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { startServer } from '../support/server.ts';
-import { useSharedServer } from '../support/shared-server.ts';
 
-const shared = await useSharedServer({ runner: false });
-const database = await useDatabase(shared.databaseUrl);
+// Its own database: the node that deletes is the one that starts last.
+const store = await freshDatabase();
+afterAll(store.drop);
+const database = await useDatabase(store.url);
+const options = { runner: false, databaseUrl: store.url };
 
 test("timeline, checkpoint and diff are deleted 30 days after the agent's end; resuming before it is OUT_OF_RANGE", async () => {
+  const first = await startServer(options);
+  const before = apiOf({ url: first.url, key: first.key });
   for (const name of ['old', 'recent']) {
-    await shared.api.post('/v1/agent/spawn', { agentId: agent(name), description: '!say done' });
-    await shared.api.post('/v1/agent/kill', { agentId: agent(name) });
+    await before.post('/v1/agent/spawn', { agentId: agent(name), description: '!say done' });
+    await before.post('/v1/agent/kill', { agentId: agent(name) });
   }
-  const keyId = parseKey(shared.key)?.keyId;
+  await first.close();
+  const keyId = parseKey(first.key)?.keyId;
   const { rows: keys } = await database.query('SELECT tenant FROM keys WHERE key_id = $1', [keyId]);
   const tenant = [keys[0]?.tenant];
   const execute = (sql: string) => database.query(sql, tenant);
@@ -34,9 +39,10 @@ test("timeline, checkpoint and diff are deleted 30 days after the agent's end; r
       `UPDATE agents SET ended_at = now() - interval '${days} days' WHERE tenant = $1 AND path = '${path}'`,
     );
 
-  // A service deletes what is too old when it starts.
-  const second = await startServer({ runner: false, databaseUrl: shared.databaseUrl });
-  const after = apiOf({ url: second.url, key: shared.key });
+  // As if nobody had looked yet: a service deletes what is too old when it starts.
+  await database.query("UPDATE maintenance SET lease_until = '-infinity', history_until = '-infinity'");
+  const second = await startServer(options);
+  const after = apiOf({ url: second.url, key: first.key });
   const read = (name: string, afterSequence = 1) =>
     after.post<{ code?: number; details?: { metadata?: Record<string, string> }[]; entries?: unknown[] }>(
       '/v1/agent/timeline',

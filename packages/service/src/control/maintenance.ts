@@ -87,8 +87,9 @@ export class Maintenance {
 
   async #deleteRegularly(): Promise<void> {
     while (!this.#isClosed) {
-      if (await this.#holdsLease()) await this.pass();
-      await this.#pause(passMs * (1 + Math.random() / 10));
+      const isHolder = await this.#holdsLease();
+      if (isHolder) await this.pass();
+      await this.#pause((isHolder ? passMs : leaseMs) * (1 + Math.random() / 10));
     }
   }
 

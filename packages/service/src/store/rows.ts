@@ -146,7 +146,7 @@ const agentOf = (row: LoadedAgentRow): Agent => ({
   nextDeliverAt: row.next_deliver_at,
   progressAt: row.progress_at,
   endedAt: row.ended_at,
-  settings: row.settings,
+  settings: row.settings ?? {},
   memory: memoryOf(row.memory ?? {}),
   result: resultOf(row),
   usage: usageOf(row),

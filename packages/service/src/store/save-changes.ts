@@ -36,11 +36,14 @@ const insertAgentBriefs = write('insert-agent-briefs', insertInto('agent_briefs'
 
 const updateAgents = write('update-agents', updateOf('agents', hotAgentColumns, ['tenant', 'id']));
 
-/** The same, and what a run changes. The history of an agent that lives again is kept again. */
+/**
+ * The same, and what a run changes. The history of an agent that lives again is kept again. Stored settings that are
+ * broken have no model; that must not refuse a kill.
+ */
 const updateWholeAgents = write(
   'update-whole-agents',
   `UPDATE agents t
-   SET ${assigned(changingAgentColumns, 'n', ['tenant', 'id'])},
+   SET ${assigned(changingAgentColumns, 'n', ['tenant', 'id', 'model'])}, model = coalesce(n.model, t.model),
      history_deleted = t.history_deleted AND n.ended_at IS NOT NULL
    FROM ${rowsOf(changingAgentColumns)} WHERE t.tenant = n.tenant AND t.id = n.id`,
 );
