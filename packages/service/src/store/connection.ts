@@ -62,7 +62,9 @@ export async function query<Row>(
   if (connection instanceof pg.Pool && pooled.has(connection))
     return queryInTransaction<Row>(connection, text, values);
   sendTogether(connection);
-  const result = await connection.query(name && !pooled.has(connection) ? { name, text, values } : { text, values });
+  const result = await connection.query(
+    name && !pooled.has(connection) ? { name, text, values } : { text, values },
+  );
   return result.rows as Row[];
 }
 
