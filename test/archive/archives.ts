@@ -105,10 +105,12 @@ export function pack(file: string, lines: readonly string[]): string {
 export const dump = (url: string): Promise<string[]> =>
   lookInto(url, async (store) => {
     const tables = await store.rows<{ name: string }>(
-      "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'",
+      `SELECT relname AS name FROM pg_class
+       WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+         AND relname NOT IN ('migrations', 'maintenance')`,
     );
     const lines: string[] = [];
-    for (const { name } of tables.filter((table) => table.name !== 'migrations')) {
+    for (const { name } of tables) {
       const rows = await store.rows<{ row: string }>(
         `SELECT left(whole, 2000) || ' ' || md5(whole) AS row
          FROM (SELECT t::text AS whole FROM ${name} t OFFSET 0) AS texts`,

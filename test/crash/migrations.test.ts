@@ -31,7 +31,7 @@ const tablesOf = (url: string): Promise<string[]> =>
   lookInto(url, async (store) =>
     (
       await store.rows<{ name: string }>(
-        "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY 1",
+        "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition ORDER BY 1",
       )
     ).map(({ name }) => name),
   );

@@ -176,10 +176,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'the tenant is missing in one WHERE',
     file: `${service}/store/statements/list-agents.ts`,
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
-    find: '`${tenant} BETWEEN ${place} AND ${place}`',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
-    replace: '`${tenant} > 0 * ${place}`',
+    find: 'where: [tenantIs(range, bind), depthCondition, lifeIs(life)],',
+    replace: 'where: [depthCondition, lifeIs(life)],',
     suites: ['test/tenancy/tenant-isolation.test.ts'],
   },
   {
@@ -193,7 +191,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'a list by labels compares only the first label',
     file: `${service}/store/statements/list-agents.ts`,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
-    find: "conditions.set('l', `a.labels @> ${bind('labels', JSON.stringify(labels))}::jsonb`)",
+    find: "conditions.set('l', `s.labels @> ${bind('labels', JSON.stringify(labels))}::jsonb`)",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     replace: "conditions.set('l', `${bind('labels', JSON.stringify(labels))}::jsonb IS NOT NULL`)",
     suites: ['test/conformance/labels.test.ts'],

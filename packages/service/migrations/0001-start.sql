@@ -25,7 +25,7 @@ CREATE TABLE keys (
   role           text        NOT NULL,
   owner_provider text        NOT NULL,
   account        text        NOT NULL,
-  pool           text        NOT NULL,
+  pool           text        NOT NULL DEFAULT '',
   -- What a share link shows.
   agent          json,
   expires_at     timestamptz,

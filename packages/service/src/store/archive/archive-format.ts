@@ -130,7 +130,7 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'follow_ups', order: 'tenant, agent, id', rowsPerFetch },
   // A checklist of many long tasks is as large as a part of a checkpoint.
   { name: 'checklists', order: 'tenant, agent', rowsPerFetch: 10 },
-  { name: 'timeline', order: 'tenant, agent, sequence', rowsPerFetch },
+  { name: 'timeline', order: 'tenant, agent, sequence, at', rowsPerFetch },
   { name: 'replies', order: 'tenant, key_id, key', rowsPerFetch },
   { name: 'checkpoints', order: 'tenant, agent, id', rowsPerFetch },
   { name: 'checkpoint_parts', order: 'tenant, agent, checkpoint, part', rowsPerFetch: 10 },
@@ -175,7 +175,8 @@ export async function openTransaction(
   const client = await openClient(connection, name);
   try {
     await client.query(
-      `BEGIN ISOLATION LEVEL ${isolation}; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0`,
+      `BEGIN ISOLATION LEVEL ${isolation}; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
+       SET LOCAL idle_in_transaction_session_timeout = 0`,
     );
     await client.query(`LOCK TABLE ${allTables} IN ${lock} MODE`);
     await setLocal(client);
