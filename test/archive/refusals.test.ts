@@ -32,8 +32,8 @@ beforeAll(async () => {
   await migrate({ connectionString: url });
   await lookInto(url, async (store) => {
     await store.rows("INSERT INTO tenants (id, provider, org) VALUES (7, 'PROVIDER_CODEHOST_APP', 'seven')");
-    await store.rows(`INSERT INTO keys (tenant, key_id, hash, role, owner_provider, account, kind, name)
-      VALUES (7, 'k', '\\x00', 'admin', '', 'ada', '', '')`);
+    await store.rows(`INSERT INTO keys (tenant, key_id, hash, role, owner_provider, account, kind, name, created)
+      VALUES (7, 'k', '\\x00', 'admin', '', 'ada', '', '', 1)`);
     await store.rows(`INSERT INTO resources (tenant, kind, name, generation, document)
       VALUES (7, 'persona', 'careful', 1, '{"model": "gpt-5.5"}')`);
     await store.rows(`INSERT INTO resource_history

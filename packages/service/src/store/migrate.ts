@@ -33,7 +33,7 @@ export async function migrate(
       if (!next || next.number > upTo) break;
       if (await session.apply(next)) applied.push(next.name);
     }
-    await createPartitions(client);
+    if (upTo > 0) await createPartitions(client);
   });
   return applied;
 }
