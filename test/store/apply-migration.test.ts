@@ -178,6 +178,35 @@ testInPlace('an index that a failed attempt left invalid is built again', async 
   expect(await place.isRecorded(5)).toBe(true);
 });
 
+testInPlace('an index of a partitioned table is built concurrently in each partition', async (place) => {
+  await place.client.query('CREATE TABLE events (at int NOT NULL, name text) PARTITION BY RANGE (at)');
+  for (const [from, to] of [
+    [0, 10],
+    [10, 20],
+  ])
+    await place.client.query(
+      `CREATE TABLE events_${from} PARTITION OF events FOR VALUES FROM (${from}) TO (${to})`,
+    );
+  const create = () =>
+    place.apply(
+      '0007-events.sql',
+      '-- kind: concurrent\nCREATE UNIQUE INDEX CONCURRENTLY events_by_name ON events (at, name);',
+    );
+  await place.client.query("INSERT INTO events VALUES (1, 'a'), (11, 'same'), (11, 'same')");
+  await expect(create()).rejects.toThrow('could not create unique index');
+  await place.client.query("DELETE FROM events WHERE name = 'same'");
+  expect(await create()).toBe(true);
+  await place.client.query('CREATE TABLE events_20 PARTITION OF events FOR VALUES FROM (20) TO (30)');
+  const { rows } = await place.client.query(
+    "SELECT tablename AS name, count(*)::int AS indexes FROM pg_indexes WHERE tablename LIKE 'events%' GROUP BY 1 ORDER BY 1",
+  );
+  expect(rows).toEqual(
+    ['events', 'events_0', 'events_10', 'events_20'].map((name) => ({ name, indexes: 1 })),
+  );
+  const invalid = 'SELECT indexrelid::regclass FROM pg_index WHERE NOT indisvalid';
+  expect((await place.client.query(invalid)).rows).toEqual([]);
+});
+
 testInPlace('an index is dropped concurrently, also if it is gone', async (place) => {
   await place.client.query('CREATE INDEX items_by_name ON items (name)');
   const drop = () =>

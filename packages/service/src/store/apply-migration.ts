@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
-import type { DatabaseConfig } from './connection.ts';
-import { concurrentIndex, type Migration } from './migration-plan.ts';
+import type pg from 'pg';
+import { type DatabaseConfig, openClient } from './connection.ts';
+import { type Migration, type NewIndex, newIndexOf } from './migration-plan.ts';
 
 /** Arbitrary, but the same on every node. */
 const migrationLock = 7_301_984;
@@ -57,6 +57,14 @@ const holdersOfMigrationLock = `
   FROM pg_locks l JOIN pg_stat_activity h ON h.pid = l.pid AND h.datid = l.database
   WHERE l.locktype = 'advisory' AND l.classid = 0 AND l.objid = $1 AND l.granted
     AND h.datname = current_database()`;
+
+/** The partitions of a table that have no part of an index yet. */
+const partitionsWithout = `
+  SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+  WHERE i.inhparent = to_regclass($1) AND NOT EXISTS (
+    SELECT FROM pg_inherits p JOIN pg_index x ON x.indexrelid = p.inhrelid
+    WHERE p.inhparent = to_regclass($2) AND x.indrelid = c.oid)
+  ORDER BY 1`;
 
 const describeHolder = ([first]: readonly LockHolder[]): string =>
   first ? `${first.lock}, held by ${first.session}` : 'a lock of a session that has ended';
@@ -161,19 +169,46 @@ export class MigrationSession {
     if (!(await this.#tryLock('pg_try_advisory_lock'))) return 'another node is migrating';
     try {
       if (await this.#isApplied(migration)) return 'applied by another node';
-      const { index, isCreated } = concurrentIndex(migration);
-      const { rows } = await client.query<{ indisvalid: boolean }>(
-        'SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)',
-        [index],
-      );
-      // An attempt that failed leaves an invalid index; one that was killed at its end leaves a valid one.
-      if (isCreated && rows[0]?.indisvalid === false) await client.query(`DROP INDEX CONCURRENTLY ${index}`);
-      if (!isCreated || !rows[0]?.indisvalid) await client.query(migration.sql);
+      const index = newIndexOf(migration);
+      if (index) await this.#buildEverywhere(index);
+      else await client.query(migration.sql);
       await this.#record(migration);
       return 'applied';
     } finally {
       await client.query('SELECT pg_advisory_unlock($1)', [migrationLock]).catch(() => {});
     }
+  }
+
+  /** PostgreSQL builds no index of a partitioned table concurrently, so each partition gets its own. */
+  async #buildEverywhere(index: NewIndex): Promise<void> {
+    const partitioned = "SELECT FROM pg_class WHERE oid = to_regclass($1) AND relkind = 'p'";
+    if (!(await this.#client.query(partitioned, [index.table])).rowCount)
+      return this.#build(index, index.name, index.table);
+    await this.#change(index.declaration);
+    const { rows } = await this.#client.query<{ name: string }>(partitionsWithout, [index.table, index.name]);
+    for (const { name } of rows) {
+      const part = `${index.name}_${name}`;
+      await this.#build(index, part, name);
+      await this.#change(`ALTER INDEX ${index.name} ATTACH PARTITION ${part}`);
+    }
+  }
+
+  /** An attempt that failed leaves an invalid index; one that was killed at its end leaves a valid one. */
+  async #build(index: NewIndex, name: string, table: string): Promise<void> {
+    const { rows } = await this.#client.query<{ indisvalid: boolean }>(
+      'SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)',
+      [name],
+    );
+    if (rows[0]?.indisvalid) return;
+    if (rows[0]) await this.#client.query(`DROP INDEX CONCURRENTLY ${name}`);
+    await this.#client.query(index.sql(name, table));
+  }
+
+  /** A quick change, with the locks of a transactional migration. */
+  async #change(sql: string): Promise<void> {
+    await this.#client.query(`SET lock_timeout = ${lockTimeoutMs}`);
+    await this.#client.query(sql);
+    await this.#client.query('SET lock_timeout = 0');
   }
 
   /** Never waits in the database: a statement that waits there would keep an index from being built concurrently. */
@@ -201,8 +236,7 @@ export class MigrationSession {
 
   /** Finds what the migration is waiting for right now, on a second connection. */
   async #look(migration: Migration): Promise<void> {
-    const client = new pg.Client({ ...this.#connection, application_name: 'muster-migrate-watch' });
-    await client.connect();
+    const client = await openClient(this.#connection, 'muster-migrate-watch');
     try {
       const holders = await this.#find(client, blockersOf, this.#pid);
       if (holders.length === 0) return;

@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import pg from 'pg';
+import type pg from 'pg';
 import { packageFile } from '../lib/package-file.ts';
 import { type MigrationOptions, MigrationSession, SchemaError } from './apply-migration.ts';
-import type { DatabaseConfig } from './connection.ts';
+import { type DatabaseConfig, openClient } from './connection.ts';
 import {
   type AppliedMigration,
   type Migration,
@@ -76,10 +76,7 @@ async function withClient<T>(
   connection: pg.ClientConfig,
   use: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
-  const client = new pg.Client({ application_name: 'muster-migrate', ...connection });
-  // A lost connection also rejects the statement in progress, or the next one.
-  client.on('error', () => {});
-  await client.connect();
+  const client = await openClient(connection, 'muster-migrate');
   try {
     return await use(client);
   } finally {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type AppliedMigration, concurrentIndex, migrationIn, planMigrations } from './migration-plan.ts';
+import { type AppliedMigration, migrationIn, newIndexOf, planMigrations } from './migration-plan.ts';
 
 describe('the header of a migration', () => {
   test('says its kind and which builds still work', () => {
@@ -34,11 +34,16 @@ describe('the header of a migration', () => {
     expect(() => migrationIn('0012-wrong.sql', sql)).toThrow(words);
   });
 
-  test.each([
-    ['CREATE UNIQUE INDEX CONCURRENTLY one_name\n  ON agents (tenant, path) -- a comment; and more\n;', true],
-    ['-- Nothing uses it.\nDROP INDEX CONCURRENTLY IF EXISTS one_name', false],
-  ])('a concurrent migration creates or drops one index: %j', (sql, isCreated) => {
-    expect(concurrentIndex({ name: '0012-index.sql', sql })).toEqual({ index: 'one_name', isCreated });
+  test('a concurrent migration creates or drops one index', () => {
+    const sql =
+      'CREATE UNIQUE INDEX CONCURRENTLY one_name\n  ON agents (tenant, path) -- a comment; and more\n;';
+    const index = newIndexOf({ name: '0012-index.sql', sql });
+    expect([index?.sql('other', 'part'), index?.declaration]).toEqual([
+      'CREATE UNIQUE INDEX CONCURRENTLY other ON part (tenant, path)',
+      'CREATE UNIQUE INDEX IF NOT EXISTS one_name ON ONLY agents (tenant, path)',
+    ]);
+    const drop = '-- Nothing uses it.\nDROP INDEX CONCURRENTLY IF EXISTS one_name';
+    expect(newIndexOf({ name: '0013-drop.sql', sql: drop })).toBeNull();
   });
 });
 

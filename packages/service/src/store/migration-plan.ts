@@ -32,25 +32,38 @@ export function migrationIn(name: string, sql: string): Migration {
   if (!Number.isInteger(compatibleSince) || compatibleSince < 1 || compatibleSince > number)
     throw new Error(`${name}: "compatible since" is not the number of this or an earlier migration`);
   const migration = { number, name, sql, kind, compatibleSince };
-  if (kind === 'concurrent') concurrentIndex(migration);
+  if (kind === 'concurrent') newIndexOf(migration);
   return migration;
 }
 
-const concurrentStatement =
-  /^(CREATE(?: UNIQUE)?|DROP) INDEX CONCURRENTLY (IF EXISTS )?([a-z_][a-z0-9_]*)\b[^;]*;?$/;
+const createStatement =
+  /^CREATE( UNIQUE)? INDEX CONCURRENTLY ([a-z_][a-z0-9_]*) ON ([a-z_][a-z0-9_]*) ([^;]*?) ?;?$/;
+const dropStatement = /^DROP INDEX CONCURRENTLY IF EXISTS [a-z_][a-z0-9_]* ?;?$/;
 
-/** The index that a concurrent migration creates or drops. */
-export function concurrentIndex({ name, sql }: Pick<Migration, 'name' | 'sql'>): {
-  readonly index: string;
-  readonly isCreated: boolean;
-} {
+/** The index that a concurrent migration creates; null if it drops one. */
+export interface NewIndex {
+  readonly name: string;
+  readonly table: string;
+  /** Builds it on a table without blocking writes. */
+  readonly sql: (name: string, table: string) => string;
+  /** Declares it for the partitions of a table. */
+  readonly declaration: string;
+}
+
+export function newIndexOf({ name: file, sql }: Pick<Migration, 'name' | 'sql'>): NewIndex | null {
   const statement = sql.replaceAll(/--.*$/gm, '').replaceAll(/\s+/g, ' ').trim();
-  const [, verb, ifExists, index] = concurrentStatement.exec(statement) ?? [];
-  if (!verb || !index || (verb === 'DROP') !== (ifExists !== undefined))
+  if (dropStatement.test(statement)) return null;
+  const [, unique = '', name, table, columns] = createStatement.exec(statement) ?? [];
+  if (!name || !table || !columns)
     throw new Error(
-      `${name}: a concurrent migration is one CREATE INDEX CONCURRENTLY <name> … or DROP INDEX CONCURRENTLY IF EXISTS <name>`,
+      `${file}: a concurrent migration is one CREATE INDEX CONCURRENTLY <name> ON <table> … or DROP INDEX CONCURRENTLY IF EXISTS <name>`,
     );
-  return { index, isCreated: verb !== 'DROP' };
+  return {
+    name,
+    table,
+    sql: (own, place) => `CREATE${unique} INDEX CONCURRENTLY ${own} ON ${place} ${columns}`,
+    declaration: `CREATE${unique} INDEX IF NOT EXISTS ${name} ON ONLY ${table} ${columns}`,
+  };
 }
 
 /** What has to be applied, in order; or why this build can't use the schema, and what to do. */
