@@ -37,6 +37,8 @@ export async function attempt(target: Target, sent: Sent, timeoutMs = 20_000): P
 export interface RetryingClientOptions {
   /** After how long a request without an answer counts as hanging. */
   readonly timeoutMs?: number;
+  /** How long a request is repeated. */
+  readonly withinMs?: number;
   /** Throws if the service has ended, so that the client does not wait for it. */
   readonly check?: () => void;
 }
@@ -63,7 +65,7 @@ export class RetryingClient {
   }
 
   async send<T = Record<string, unknown>>(sent: Sent): Promise<Answered<T>> {
-    const deadline = Date.now() + 60_000;
+    const deadline = Date.now() + (this.#options.withinMs ?? 60_000);
     for (let attempts = 1; Date.now() < deadline; attempts += 1) {
       this.#options.check?.();
       const seen = await attempt(this.#target, sent, this.#options.timeoutMs);

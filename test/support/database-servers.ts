@@ -65,7 +65,7 @@ export async function startPgBouncer(
   databaseUrl: string,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<DatabaseServer> {
-  const { username, password, port, searchParams } = new URL(databaseUrl);
+  const { username, password, hostname, port, searchParams } = new URL(databaseUrl);
   const folder = mkdtempSync(join(tmpdir(), 'pgb-'));
   const data = join(folder, 'data');
   mkdirSync(data);
@@ -79,7 +79,7 @@ export async function startPgBouncer(
     ...settings,
   };
   const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}`);
-  const server = `host=${searchParams.get('host')} port=${port || 5432}`;
+  const server = `host=${searchParams.get('host') ?? hostname} port=${port || 5432}`;
   writeFileSync(
     join(data, 'pgbouncer.ini'),
     `[databases]\n* = ${server}\n[pgbouncer]\n${lines.join('\n')}\n`,
