@@ -167,8 +167,7 @@ export class DatabaseCluster {
         ['leader', 'sync_standby'].every((role) => members.some((member) => member.role === role)),
       180_000,
     ).catch((error: Error) => {
-      const logs = [...this.machines, ...this.etcd].map((program) => program.logTail());
-      throw new Error(`${error.message}\n${logs.join('\n')}`);
+      throw new Error(`${error.message}\n${this.logTails()}`);
     });
     const answers = () =>
       execute(this.url('postgres', 'postgres'), 'CREATE TEMPORARY TABLE writable ()').then(
@@ -176,6 +175,10 @@ export class DatabaseCluster {
         (error: Error) => error.message,
       );
     await until('the primary writable', answers, (seen) => seen === 'writable', 60_000);
+  }
+
+  logTails(): string {
+    return [...this.machines, ...this.etcd, this.#proxy].map((program) => program.logTail()).join('\n');
   }
 
   /** Closes every connection through HAProxy. */

@@ -119,10 +119,13 @@ function kindsInOrder(): Kind[] {
 const everyTenant = <T>(act: (tenant: FollowedTenant) => Promise<T>): Promise<T[]> =>
   Promise.all(tenants.map(act));
 
-/** How long no tenant could be sure of an answer. */
+/** How long it took until every tenant had some answers. */
 async function recovery(): Promise<number> {
   const startedMs = Date.now();
-  await everyTenant(({ load }) => load.more(8));
+  await everyTenant(({ load }) => load.more(8)).catch(async (error: Error) => {
+    const logs = [cluster.logTails(), ...nodes.map((node) => node.logTail())];
+    throw new Error(`${error.message}\n${JSON.stringify(await cluster.members())}\n${logs.join('\n')}`);
+  });
   return Date.now() - startedMs;
 }
 
@@ -144,9 +147,10 @@ test('a cluster whose parts are killed one after another loses nothing that it a
     await everyTenant(({ load }) => load.more(random.between(5, 20)));
     const { what, repair } = await faults[kind]();
     const findLost = tenants.map(({ load }) => load.snapshot());
+    process.stdout.write(`  fault ${index + 1} of ${count}: ${what} killed`);
     const tookMs = await recovery();
+    process.stdout.write(`, recovered in ${tookMs} ms\n`);
     slowestMs = Math.max(slowestMs, tookMs);
-    process.stdout.write(`  fault ${index + 1} of ${count}: ${what} killed, recovered in ${tookMs} ms\n`);
     for (const find of findLost)
       expect(await lookInto(cluster.url(), find), `acknowledged and lost after ${what}`).toEqual([]);
     await everyTenant(({ load }) => load.close());

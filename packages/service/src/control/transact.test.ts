@@ -86,3 +86,22 @@ test('a batch is bounded by bytes too, and has at least one command', async () =
   // A batch that fails is tried again one command at a time.
   expect(sizes.filter((size, i) => size > 1 || sizes[i - 1] === undefined)).toEqual([2, 2]);
 });
+
+test.each([
+  ['a lost connection', {}, 'Connection terminated unexpectedly', 1],
+  ['a read-only server', { code: '25006' }, 'cannot execute UPDATE in a read-only transaction', 1],
+  ['a slow statement', { code: '57014' }, 'canceling statement due to statement timeout', 4],
+  ['a violated invariant', {}, 'invariant violated', 4],
+])('a batch that fails because of %s', async (_, fields, message, transactions) => {
+  let count = 0;
+  const store: AgentStore = {
+    transaction: async () => {
+      count += 1;
+      throw Object.assign(new Error(message), fields);
+    },
+  };
+  const { command } = transact({ store, perform: () => {} });
+  const sent = [1, 2, 3].map((tenant) => command({ key: { tenant, id: 'agent' } }, { type: 'kill' }));
+  for (const { status } of await Promise.allSettled(sent)) expect(status).toBe('rejected');
+  expect(count, 'transactions').toBe(transactions);
+});

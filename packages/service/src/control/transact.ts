@@ -4,14 +4,9 @@ import { type Command, decide } from '../domain/decide.ts';
 import { type Effect, effectsOf } from '../domain/decision.ts';
 import type { Change } from '../domain/loaded-agents.ts';
 import { alreadyExists, exhausted, isRefusal, type Refusal } from '../domain/refusal.ts';
+import { isUnavailable } from '../lib/errors.ts';
 import { heapBytesOf } from '../lib/json.ts';
-import {
-  type AgentStore,
-  CommitUnknownError,
-  IdentityTakenError,
-  type StoredReply,
-  type Wanted,
-} from '../store/agent-store.ts';
+import { type AgentStore, IdentityTakenError, type StoredReply, type Wanted } from '../store/agent-store.ts';
 import {
   type LoadedBatch,
   loadBatch,
@@ -32,7 +27,8 @@ import { FairShare } from './tenant-limits.ts';
  * Locks are taken without waiting. A command whose agent another node holds goes into the next batch, so one busy row
  * never stalls the others and no two nodes can deadlock.
  *
- * A batch that aborts is tried again one command at a time: only the culprit gets its error.
+ * A batch that aborts is tried again one command at a time: only the culprit gets its error. Without a database nobody
+ * is the culprit, and each of them would wait for it in turn, so then all get the error.
  */
 export interface Transact {
   /** Without `reply`, the reply is what was decided. */
@@ -155,7 +151,7 @@ export function transact(options: TransactOptions): Transact {
       void answer(outcome.replies);
       return outcome.locked;
     } catch (error) {
-      if (batch.length > 1 && !(error instanceof CommitUnknownError)) {
+      if (batch.length > 1 && !isWithoutDatabase(error)) {
         const locked: Waiting[] = [];
         for (const one of batch) locked.push(...(await runBatch([one])));
         return locked;
@@ -219,6 +215,10 @@ async function decideBatch<S extends Submission>({ agents, replies: stored, read
   }
   return { changes, replies, newReplies };
 }
+
+/** A statement that took too long is the fault of a command: `query_canceled`. */
+const isWithoutDatabase = (error: unknown): boolean =>
+  isUnavailable(error) && (error as { code?: string }).code !== '57014';
 
 const repeatedReply = (earlier: StoredReply, { key, digest }: { key: string; digest: string }): unknown =>
   earlier.digest === digest

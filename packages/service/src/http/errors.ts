@@ -11,6 +11,7 @@ import {
 } from '@muster/sdk/contract';
 import type { FastifyReply } from 'fastify';
 import { isRefusal, type Refusal } from '../control/refusal.ts';
+import { isUnavailable } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 
 /** An error with what its reply says: the status, the message, details and headers. */
@@ -70,15 +71,6 @@ export function sendError(reply: FastifyReply, error: HttpError): FastifyReply {
     .send(envelope(error.status, error.message, error.details));
 }
 
-/** Names of errors of an unavailable database: the same request may succeed in a moment. */
-const unavailableNames = new Set(['CommitUnknownError', 'AgentLockedError']);
-/**
- * PostgreSQL's codes for: no connection (08), a server that is read-only during a failover (25006), a refused login
- * (28), a missing database (3D000), no disk, memory or connections left (53), a restart (57P), an I/O error (58030).
- */
-const unavailableCodes =
-  /^(08|25006|28|3D000|53|57P|58030|ECONN|EPIPE|ENOENT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|EADDRNOTAVAIL)/;
-
 /**
  * The reply to anything that was thrown. Fastify's errors about a request are the caller's to fix. Every other error is
  * the service's own: it gets an incident number, and its cause is only logged.
@@ -102,9 +94,7 @@ export function httpErrorOf(error: unknown, log: Log, bodyBytes: number = limits
   if (name === 'OverloadedError') return new HttpError('RESOURCE_EXHAUSTED', message);
   const incident = randomUUID();
   log.error({ err: error, incident }, 'request failed');
-  const isUnavailable =
-    unavailableNames.has(name) || unavailableCodes.test(code) || /connection|terminat|timeout/i.test(message);
-  if (!isUnavailable) return new HttpError('INTERNAL', `internal error (incident ${incident})`);
+  if (!isUnavailable(error)) return new HttpError('INTERNAL', `internal error (incident ${incident})`);
   return new HttpError(
     'UNAVAILABLE',
     `the database is unavailable; try again in a moment (incident ${incident})`,

@@ -9,3 +9,19 @@ export function assert(condition: unknown, message: string): asserts condition {
 
 /** The message of anything that was thrown. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Names of errors of an unavailable database: the same request may succeed in a moment. */
+const unavailableNames = new Set(['CommitUnknownError', 'AgentLockedError']);
+/**
+ * PostgreSQL's codes for: no connection (08), a server that is read-only during a failover (25006), a refused login
+ * (28), a missing database (3D000), no disk, memory or connections left (53), a restart (57P), an I/O error (58030).
+ */
+const unavailableCodes =
+  /^(08|25006|28|3D000|53|57P|58030|ECONN|EPIPE|ENOENT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|EADDRNOTAVAIL)/;
+
+export function isUnavailable(error: unknown): boolean {
+  const { code = '', name = '', message = '' } = error as { code?: string; name?: string; message?: string };
+  return (
+    unavailableNames.has(name) || unavailableCodes.test(code) || /connection|terminat|timeout/i.test(message)
+  );
+}
