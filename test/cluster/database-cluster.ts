@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import pg from 'pg';
 import { chooseIdentity, ownFolder, spawnAs } from '../../packages/service/src/store/embedded/processes.ts';
 import { sendRequest } from '../support/api.ts';
 import { until } from '../support/async.ts';
@@ -156,25 +157,38 @@ export class DatabaseCluster {
     return machine;
   }
 
-  /** A primary, a synchronous replica and another replica, and the proxy leads to the primary. */
+  /** A primary, behind the proxy, with a synchronous replica and another one. */
   async healthy(): Promise<void> {
     await until(
       'a primary and two replicas',
-      () => this.members(),
-      (members) =>
-        members.length === 3 &&
-        members.every(({ state }) => ['running', 'streaming'].includes(state)) &&
-        ['leader', 'sync_standby'].every((role) => members.some((member) => member.role === role)),
+      () => this.#replicas(),
+      (seen) => seen === 'async,sync',
       180_000,
     ).catch((error: Error) => {
       throw new Error(`${error.message}\n${this.logTails()}`);
     });
-    const answers = () =>
-      execute(this.url('postgres', 'postgres'), 'CREATE TEMPORARY TABLE writable ()').then(
-        () => 'writable',
-        (error: Error) => error.message,
+  }
+
+  /** As the primary sees them: what Patroni says of a member may be old. */
+  async #replicas(): Promise<string> {
+    const client = new pg.Client({
+      connectionString: this.url('postgres', 'postgres'),
+      connectionTimeoutMillis: 5_000,
+      query_timeout: 5_000,
+    });
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      const { rows } = await client.query<{ replicas: string }>(
+        `SELECT string_agg(sync_state, ',' ORDER BY sync_state) AS replicas
+         FROM pg_stat_replication WHERE state = 'streaming'`,
       );
-    await until('the primary writable', answers, (seen) => seen === 'writable', 60_000);
+      return rows[0]?.replicas ?? '';
+    } catch (error) {
+      return (error as Error).message;
+    } finally {
+      client.end().catch(() => {});
+    }
   }
 
   logTails(): string {

@@ -42,9 +42,11 @@ const vitest = [
   '--config',
   'test/cluster/vitest.config.ts',
 ];
+// The first process of a namespace has to reap what others leave, which a waiting shell does.
+const init = ['/bin/sh', '-c', '"$@" & wait $!', 'init'];
 const suite = spawn(
   'unshare',
-  [...asRoot, '--pid', '--fork', '--kill-child', '--mount-proc', process.execPath, ...vitest],
+  [...asRoot, '--pid', '--fork', '--kill-child', '--mount-proc', ...init, process.execPath, ...vitest],
   {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
