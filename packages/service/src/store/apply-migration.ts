@@ -81,7 +81,7 @@ export class MigrationSession {
   readonly #connection: DatabaseConfig;
   readonly #withinMs: number;
   readonly #onWait: (waitsFor: string) => void;
-  #startedMs = 0;
+  #waitingSinceMs = 0;
   #reportAtMs = 0;
   #pid = 0;
   #holders: readonly LockHolder[] = [];
@@ -96,8 +96,8 @@ export class MigrationSession {
   /** Returns whether this session applied it; if not, another node did. */
   async apply(migration: Migration): Promise<boolean> {
     this.#holders = [];
-    this.#startedMs = performance.now();
-    this.#reportAtMs = this.#startedMs + firstReportMs;
+    this.#waitingSinceMs = performance.now();
+    this.#reportAtMs = this.#waitingSinceMs + firstReportMs;
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
       const outcome = await this.#attempt(migration);
       if (outcome === 'applied') return true;
@@ -105,7 +105,7 @@ export class MigrationSession {
       if (outcome === 'another node is migrating') {
         this.#holders = await this.#find(this.#client, holdersOfMigrationLock, migrationLock);
         pauseMs = otherNodeMs;
-      } else if (performance.now() - this.#startedMs > this.#withinMs) {
+      } else if (performance.now() - this.#waitingSinceMs > this.#withinMs) {
         throw this.#gaveUp(migration);
       }
       this.#report(migration);
@@ -202,6 +202,8 @@ export class MigrationSession {
     if (rows[0]?.indisvalid) return;
     if (rows[0]) await this.#client.query(`DROP INDEX CONCURRENTLY ${name}`);
     await this.#client.query(index.sql(name, table));
+    // Building is not waiting, however long it took.
+    this.#waitingSinceMs = performance.now();
   }
 
   /** A quick change, with the locks of a transactional migration. */
