@@ -14,6 +14,8 @@ export interface NodeOptions {
   /** Another node's database. */
   readonly databaseUrl?: string;
   readonly runner?: boolean;
+  /** The `muster.js` of another build. */
+  readonly program?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -80,6 +82,7 @@ export class Node {
     this.#server = await startServer({
       databaseUrl: this.#databaseUrl || 'embedded',
       runner: this.#options.runner ?? true,
+      ...(this.#options.program && { program: this.#options.program }),
       env: {
         MUSTER_DATA: this.folder,
         MUSTER_BOOTSTRAP_KEY: this.key,

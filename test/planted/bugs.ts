@@ -357,4 +357,25 @@ const schemaWorker = {
     replace: 'leftMs -= 0;',
     suites: ['packages/service/src/runner/gateway/provider-answers.test.ts'],
   },
+  {
+    name: 'agents are loaded with all columns of their table, so a prepared statement breaks when one is added',
+    file: `${service}/store/statements/load-agents.ts`,
+    find: ".join(', ')},\n     s.settings,",
+    replace: ".join(', ')}, a.*,\n     s.settings,",
+    suites: ['test/crash/rolling-upgrade.test.ts'],
+  },
+  {
+    name: 'a migration waits for its lock, and everyone behind it, as long as it takes',
+    file: `${service}/store/apply-migration.ts`,
+    find: 'const lockTimeoutMs = 1_500;',
+    replace: 'const lockTimeoutMs = 0;',
+    suites: ['test/store/apply-migration.test.ts'],
+  },
+  {
+    name: 'an index that a failed attempt left invalid counts as built',
+    file: `${service}/store/apply-migration.ts`,
+    find: 'if (rows[0]?.indisvalid) return;',
+    replace: 'if (rows[0]) return;',
+    suites: ['test/store/apply-migration.test.ts'],
+  },
 ];

@@ -16,6 +16,8 @@ export interface ServerOptions {
   readonly databaseUrl?: string;
   /** Start the service's own runner. Default on; off for tests with fake runners. */
   readonly runner?: boolean;
+  /** The `muster.js` of another build. */
+  readonly program?: string;
 }
 
 /** A `muster serve` process with its own database. */
@@ -91,7 +93,10 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     MUSTER_RUNNER: options.runner === false ? 'off' : 'on',
     ...options.env,
   };
-  const child = spawn(process.execPath, [program, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [options.program ?? program, 'serve'], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const output: string[] = [];
   const url = await new Promise<string>((resolve, reject) => {
     let isReady = false;

@@ -185,6 +185,35 @@ describe('SQL', () => {
     );
     expect(wrong).toEqual([]);
   });
+
+  test('of every migration after the first says which builds still work', () => {
+    const migrations = files.filter((path) => /^packages\/service\/migrations\/(?!0001-)/.test(path));
+    const silent = offenders(migrations, (path) =>
+      /^(--.*\n)*-- compatible since: \d+\n/.test(readText(path)) ? [] : [path],
+    );
+    expect(silent).toEqual([]);
+  });
+
+  test('lists columns: during an upgrade, the table may have one that this build does not know', () => {
+    /** It selects all columns of a subquery, which lists them. */
+    const allowed = ['packages/service/src/store/statements/shared-sql.ts'];
+    const wholeRows = [
+      /\bSELECT\s+(DISTINCT\s+)?\*/,
+      /\bRETURNING\s+\*/,
+      /\w\.\*/,
+      /\bINSERT\s+INTO\s+\S+\s+(SELECT|VALUES)\b/,
+      /\bjsonb?_populate_record/,
+      /\brow_to_json\(\w+\)\)*(\s+AS\s+\w+)?\s+FROM\s+(?!\()/,
+    ];
+    const wrong = offenders(production, ({ path, module, texts }) =>
+      module !== 'store' || allowed.includes(path)
+        ? []
+        : texts
+            .flatMap((text) => wholeRows.flatMap((rows) => rows.exec(text)?.[0] ?? []))
+            .map((found) => `${path}: ${found}`),
+    );
+    expect(wrong).toEqual([]);
+  });
 });
 
 describe('the repository', () => {
