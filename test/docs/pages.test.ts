@@ -40,7 +40,12 @@ const rules: Readonly<Record<string, Rules>> = {
     },
   },
   'CONTRIBUTING.md': {
-    notRun: { 'npm ci                 # install what the lock file says; also builds': whenContributing },
+    notRun: {
+      'npm ci                 # install what the lock file says; also builds': whenContributing,
+      '-- Why this is needed.':
+        'the header of a migration; packages/service/src/store reads such headers in tests',
+      'git worktree add ../before v0.1.0 && (cd ../before && npm ci)': whenContributing,
+    },
   },
   'docs/cli.md': {},
   'docs/errors.md': {
