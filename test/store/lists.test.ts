@@ -64,6 +64,8 @@ const lists: Readonly<Record<string, { filter: Partial<ListFilter>; rows: number
   },
   'all agents with a rare label': { filter: { labels: { rare: 'yes' }, includeTerminal: true }, rows: 40 },
   'agents of one provider': { filter: { owner: { ...many, account: null } }, rows: 202 },
+  'a search for a rare text': { filter: { text: 'child-1234', includeTerminal: true }, rows: 202 },
+  'a search for a frequent text': { filter: { text: 'agent-', includeTerminal: true }, rows: 404 },
   'some by their ids': { filter: { includeTerminal: true, ids: [3, 5, 7, 90].map(agentRowId) }, rows: 4 },
 };
 
@@ -85,6 +87,8 @@ const send = (filter: Partial<ListFilter>, form: (text: string, values: string) 
 async function plans(): Promise<Record<string, ReturnType<typeof rowsRead>>> {
   const found: Record<string, ReturnType<typeof rowsRead>> = {};
   for (const [name, { filter }] of Object.entries(lists)) {
+    // A search has no name, and is planned each time.
+    await client.query(`SET plan_cache_mode = ${filter.text ? 'force_custom_plan' : 'auto'}`);
     const { rows } = await send(
       filter,
       (_, values) => `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE "${name}" (${values})`,

@@ -11,6 +11,7 @@ import { isTerminal, limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { isAnswered } from '../domain/batch.ts';
 import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
+import { isTimeout } from '../lib/errors.ts';
 import { type AgentKey, keyColumns, type ReplyKey, type Wanted } from '../store/agent-store.ts';
 import {
   type FoundRow,
@@ -31,7 +32,7 @@ import { readFirstSequence, readTimeline } from '../store/statements/timeline.ts
 import { batchReads } from './batch-reads.ts';
 import { type PickedAgent, pickAgent } from './identify.ts';
 import { loadRunnerCapacity, type RunnerCapacity, type RunnerPolls } from './runner-capacity.ts';
-import { TenantTurns } from './tenant-limits.ts';
+import { OverloadedError, TenantTurns } from './tenant-limits.ts';
 import type { Tenants } from './tenants.ts';
 import {
   answeredFollowUpOf,
@@ -189,7 +190,12 @@ export class Reads {
 
   async list(scope: ListScope, before: string | null, limit: number): Promise<ListPage> {
     const rows = await this.#listTurns.run(scope.tenant, () =>
-      readList(this.#database, { ...scope, before, limit, ids: null }),
+      readList(this.#database, { ...scope, before, limit, ids: null }).catch((error) => {
+        if (scope.text === '' || !isTimeout(error)) throw error;
+        throw new OverloadedError(
+          'text: the search took too long; search for more characters, or add another filter such as account, workspace or labels',
+        );
+      }),
     );
     const page = await this.#listed(rows);
     return { ...page, next: hasMore(rows) ? (page.keys.at(-1) ?? null) : null };

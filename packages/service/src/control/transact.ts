@@ -4,7 +4,7 @@ import { type Command, decide } from '../domain/decide.ts';
 import { type Effect, effectsOf } from '../domain/decision.ts';
 import type { Change } from '../domain/loaded-agents.ts';
 import { alreadyExists, exhausted, isRefusal, type Refusal } from '../domain/refusal.ts';
-import { isUnavailable } from '../lib/errors.ts';
+import { isTimeout, isUnavailable } from '../lib/errors.ts';
 import { heapBytesOf } from '../lib/json.ts';
 import { type AgentStore, IdentityTakenError, type StoredReply, type Wanted } from '../store/agent-store.ts';
 import {
@@ -217,8 +217,7 @@ async function decideBatch<S extends Submission>({ agents, replies: stored, read
 }
 
 /** A statement that took too long is the fault of a command: `query_canceled`. */
-const isWithoutDatabase = (error: unknown): boolean =>
-  isUnavailable(error) && (error as { code?: string }).code !== '57014';
+const isWithoutDatabase = (error: unknown): boolean => isUnavailable(error) && !isTimeout(error);
 
 const repeatedReply = (earlier: StoredReply, { key, digest }: { key: string; digest: string }): unknown =>
   earlier.digest === digest

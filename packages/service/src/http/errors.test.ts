@@ -25,6 +25,12 @@ test.each([
   expect(headers).toEqual({ 'retry-after': '1' });
 });
 
-test.each(['23505', '22P02', '42703', '57014', 'P0001'])('database error %s becomes INTERNAL', (code) => {
+test('a statement that takes too long is not an outage', () => {
+  const { status, message } = httpErrorOf(failure('57014'), log);
+  expect(status).toBe('UNAVAILABLE');
+  expect(message).toMatch(/^the database took too long for this request; ask for less.*incident/);
+});
+
+test.each(['23505', '22P02', '42703', 'P0001'])('database error %s becomes INTERNAL', (code) => {
   expect(httpErrorOf(failure(code), log).status).toBe('INTERNAL');
 });

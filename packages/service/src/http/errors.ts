@@ -11,7 +11,7 @@ import {
 } from '@muster/sdk/contract';
 import type { FastifyReply } from 'fastify';
 import { isRefusal, type Refusal } from '../control/refusal.ts';
-import { isUnavailable } from '../lib/errors.ts';
+import { isTimeout, isUnavailable } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 
 /** An error with what its reply says: the status, the message, details and headers. */
@@ -94,6 +94,13 @@ export function httpErrorOf(error: unknown, log: Log, bodyBytes: number = limits
   if (name === 'OverloadedError') return new HttpError('RESOURCE_EXHAUSTED', message);
   const incident = randomUUID();
   log.error({ err: error, incident }, 'request failed');
+  if (isTimeout(error))
+    return new HttpError(
+      'UNAVAILABLE',
+      `the database took too long for this request; ask for less, or try again (incident ${incident})`,
+      [],
+      { 'retry-after': '1' },
+    );
   if (!isUnavailable(error)) return new HttpError('INTERNAL', `internal error (incident ${incident})`);
   return new HttpError(
     'UNAVAILABLE',

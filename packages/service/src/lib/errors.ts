@@ -25,3 +25,6 @@ export function isUnavailable(error: unknown): boolean {
     unavailableNames.has(name) || unavailableCodes.test(code) || /connection|terminat|timeout/i.test(message)
   );
 }
+
+/** PostgreSQL ended the statement because it took too long. */
+export const isTimeout = (error: unknown): boolean => (error as { code?: string }).code === '57014';

@@ -70,6 +70,8 @@ export async function query<Row>(
 
 /** How long a statement may take, or a transaction may idle. */
 const timeoutMs = 5_000;
+/** A server that does not even say so is silent. */
+const silentMs = timeoutMs + 1_000;
 
 const settings: readonly string[] = [
   'timezone=UTC',
@@ -130,7 +132,7 @@ export function openDatabase(
     max: 8,
     connectionTimeoutMillis: 10_000,
     // A silent server must not block a node, nor the locks of a silent node the others.
-    query_timeout: timeoutMs,
+    query_timeout: silentMs,
     keepAlive: true,
     idleTimeoutMillis: 30_000,
     application_name: 'muster',
