@@ -62,6 +62,12 @@ const rules: Readonly<Record<string, Rules>> = {
       'The runner builder-1 serves https://muster.example.com': 'the output of the block above',
       '{': "a price file; the runner's unit tests read such files",
       '[Unit]': 'a systemd unit',
+      "export DATABASE_URL='postgres://muster@db.example.com:5432/muster?sslmode=verify-full&sslrootcert=/etc/muster/ca.pem'":
+        'needs another PostgreSQL; test/crash/database-connections.test.ts starts one with TLS',
+      'export DATABASE_URL=postgres://muster:…@pgbouncer.example.com:6432/muster MUSTER_POOLER=transaction':
+        'needs PgBouncer; test/crash/database-connections.test.ts starts it',
+      'bootstrap:': 'settings of Patroni; test/cluster uses them',
+      'listen muster-database': 'settings of HAProxy; test/cluster uses them',
       'muster status fix-login        # unpushed  2 commits, 3 changed files; saved 4m ago':
         'needs an agent with unpushed work, and a clone; test/cli/work.test.ts does the same',
       'muster export -f muster.gz                                            # where the service runs; -f - pipes it':
