@@ -43,7 +43,8 @@ class Program {
     const env = { PATH: path, HOME: this.folder, ...this.#env };
     const child = spawnAs(identity, program, args, { cwd: this.folder, env });
     child.on('error', () => {});
-    child.stdin.on('error', () => {});
+    // A backend of PostgreSQL whose postmaster has died may read from it.
+    child.stdin.end();
     for (const output of [child.stdout, child.stderr])
       output.on('data', (data: Buffer) => writeFileSync(join(this.folder, 'log'), data, { flag: 'a' }));
     this.#child = child;

@@ -378,4 +378,18 @@ const schemaWorker = {
     replace: 'if (rows[0]) return;',
     suites: ['test/store/apply-migration.test.ts'],
   },
+  {
+    name: 'statements through a pooler are prepared',
+    file: `${service}/store/connection.ts`,
+    find: 'name && !pooled.has(connection) ? { name, text, values } : { text, values },',
+    replace: 'name ? { name, text, values } : { text, values },',
+    suites: ['test/crash/database-connections.test.ts'],
+  },
+  {
+    name: 'a node trusts a silent connection to notify it',
+    file: `${service}/control/notifications.ts`,
+    find: '      check();\n',
+    replace: '      void check;\n',
+    suites: ['test/crash/cut-connections.test.ts'],
+  },
 ];
