@@ -11,7 +11,7 @@ import { browserOf, codeOf } from '../support/sign-in.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
 
 describeInBrowser('sign-in', () => {
-  const fixture = browserFixture(startServer);
+  const fixture = browserFixture(() => startServer({ env: { MUSTER_WORKERS: '2' } }));
   let server: Server;
   let api: Api;
 

@@ -9,7 +9,7 @@ import { RetryingClient } from './retrying-client.ts';
 import { lookInto } from './store.ts';
 import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
-const kills = times('MUSTER_CRASH_WORKER_KILLS', 4);
+const kills = times('MUSTER_CRASH_WORKER_KILLS', 2);
 const random = randomOf(times('MUSTER_CRASH_SEED', 1));
 
 let node: Node;
@@ -59,7 +59,7 @@ test(
       for await (const entry of sdk.timelineStream(agentId, closing)) entries.push(entry);
     });
 
-    load.open();
+    load.open(1);
     for (let kill = 1; kill <= kills; kill += 1) {
       await load.more(random.between(5, 30));
       const before = await metrics();

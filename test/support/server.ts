@@ -86,8 +86,8 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     MUSTER_REHEARSAL_MS: '100',
     // Nobody reads a log line per request.
     MUSTER_LOG: 'warn',
-    // The default depends on the machine.
-    MUSTER_WORKERS: '1',
+    // The default depends on the machine. `npm run test:deep` runs the browser's suites with two.
+    MUSTER_WORKERS: process.env.MUSTER_TEST_WORKERS ?? '1',
     // A healthy runner may be late on a busy machine; only tests of lost runners set a short lease.
     MUSTER_LEASE_SECONDS: '3600',
     MUSTER_RUNNER: options.runner === false ? 'off' : 'on',

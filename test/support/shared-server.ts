@@ -69,14 +69,19 @@ export const rateLimited: SharedOptions = { runner: false, env: { MUSTER_RATE_LI
 export const publicHost = 'muster.example.com';
 
 /**
- * The same with a second node on its database, which has a public URL and is reachable from outside. They are not the
- * server that most files share, because each node is told about every change of the other.
+ * The same with a second node on its database, which has two workers and a public URL, and is reachable from outside.
+ * They are not the server that most files share, because each node is told about every change of the other.
  */
 export async function useTwoNodes(): Promise<
   Awaited<ReturnType<typeof useSharedServer>> & { readonly secondUrl: string }
 > {
   const first = await useSharedServer(shortLease);
-  const env = { ...shortLease.env, MUSTER_HOST: '0.0.0.0', MUSTER_PUBLIC_URL: `https://${publicHost}` };
+  const env = {
+    ...shortLease.env,
+    MUSTER_HOST: '0.0.0.0',
+    MUSTER_PUBLIC_URL: `https://${publicHost}`,
+    MUSTER_WORKERS: '2',
+  };
   const second = await runningServer({ runner: false, env, sharesDatabaseWith: shortLease });
   return { ...first, secondUrl: second.url.replace('0.0.0.0', '127.0.0.1') };
 }

@@ -119,7 +119,12 @@ class Workers {
     place.worker = worker;
     // A process that could not be started has no exit.
     worker.once('error', ({ message }) => worker.process.pid === undefined && this.#ended(place, message));
-    worker.once('exit', (code, signal) => this.#ended(place, signal ?? `exit code ${code}`));
+    // What it said last may arrive after its exit.
+    const disconnected = new Promise<void>((resolve) => worker.once('disconnect', resolve));
+    worker.once('exit', async (code, signal) => {
+      await disconnected;
+      this.#ended(place, signal ?? `exit code ${code}`);
+    });
   }
 
   #ended(place: Place, reason: string): void {
