@@ -377,6 +377,8 @@ const schemaWorker = {
     find: 'if (rows[0]?.indisvalid) return;',
     replace: 'if (rows[0]) return;',
     suites: ['test/store/apply-migration.test.ts'],
+  },
+  {
     name: 'a worker does not count the requests that the others let through',
     file: `${service}/http/key-limits.ts`,
     find: 'for (const [keyId, count] of counts) this.#spend(keyId, count);',
