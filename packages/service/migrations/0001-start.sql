@@ -137,8 +137,12 @@ CREATE TABLE agents (
 CREATE UNIQUE INDEX agents_holder ON agents (tenant, path, owner_provider, account, workspace) WHERE current;
 -- An agent by its id alone, as runners name it (tenants, find-agents, runners).
 CREATE UNIQUE INDEX agents_by_id ON agents (id);
--- What a runner can claim: tenants take turns, the longest waiting of each first (runners, tick).
-CREATE INDEX agents_claimable ON agents (pool, tenant, claimable_at) WHERE claimable_at IS NOT NULL;
+-- Agents that wait for a runner (claims, tick): by tenant, for tenants take turns, and by what decides which runners may
+-- take them (the home runner, and the backend, which a rehearsal model does not need), so that no agent is hidden behind
+-- others that a runner can't take.
+CREATE INDEX agents_claimable ON agents (
+  pool, tenant, coalesce(home, ''), (CASE WHEN model LIKE 'rehearsal-_' THEN '' ELSE backend END), claimable_at
+) WHERE claimable_at IS NOT NULL;
 -- Everything below an agent, its live part apart: paths below another are one range, because "/" is followed by "0"
 -- (load-agents, list-agents, find-agents, shared-sql).
 CREATE INDEX agents_tree ON agents (root, is_live, path COLLATE "C") WHERE parent IS NOT NULL;
