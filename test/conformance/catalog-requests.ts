@@ -78,7 +78,7 @@ export const everyKind: readonly (readonly [kind: string, document: Document])[]
   ],
   ['profile', { displayName: 'The reviewing robot' }],
   ['vm-profile', { cpus: 2, memoryMb: 4096, processes: 100 }],
-  ['pool', { vmProfile: 'default', maxRuns: 4, maxTurnMinutes: 30 }],
+  ['pool', { vmProfile: 'default', maxRuns: 4, maxRunsTotal: 16, maxTurnMinutes: 30 }],
   [
     'token',
     { role: 'viewer', ownerProvider: 'PROVIDER_IDP_OIDC', account: 'ann', expiresAt: '2099-01-01T00:00:00Z' },

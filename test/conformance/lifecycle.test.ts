@@ -56,6 +56,22 @@ describe('phases and reasons', () => {
     expect((await t.claim('second')).runId).toBe(1);
   });
 
+  test('PENDING is for POOL_FULL when the pool accepts no more runs on all runners together', async () => {
+    const t = await newTestTenant(api, { maxRunsTotal: 1 });
+    const other = await t.withAnotherRunner();
+    await t.spawn('first');
+    const run = await t.start('first');
+    await t.spawn('second');
+    expect(await other.offered()).toEqual([]);
+    await until(
+      'POOL_FULL',
+      () => t.phase('second'),
+      (seen) => seen === 'PENDING/POOL_FULL',
+    );
+    await t.end(run);
+    expect((await other.claim('second')).runId).toBe(1);
+  });
+
   test('PENDING is for POOL_FULL when the runners have no capacity', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');

@@ -64,6 +64,28 @@ test('a runner on one node gets work that was queued on the other', async () => 
   ]);
 });
 
+test('runners that poll two nodes at the same time keep to the maxRunsTotal of their pool', async () => {
+  const maxRunsTotal = 3;
+  const here = await newTestTenant(a, { maxRunsTotal });
+  const key = await runnerKey(a, here.workspace);
+  // Each node has runners for other agents: only the limit keeps them from claiming six.
+  const models = { BACKEND_A: 'claude-opus-4-8', BACKEND_B: 'gpt-5.2' };
+  const runners = [a, b].map((api, i) => {
+    const backend = i === 0 ? 'BACKEND_A' : 'BACKEND_B';
+    return new FakeRunner(api.as(key), undefined, undefined, { rehearses: false, backends: [backend] });
+  });
+  await runConcurrently(40, 8, (i) =>
+    here.spawn(`agent-${i}`, { model: i % 2 === 0 ? models.BACKEND_A : models.BACKEND_B }),
+  );
+  for (let round = 0; round < 6; round += 1) {
+    const answers = await Promise.all(runners.map((runner) => runner.poll()));
+    const claims = answers.map(({ body }) => body.claims);
+    expect(claims.flat()).toHaveLength(maxRunsTotal);
+    for (const [i, runner] of runners.entries())
+      for (const claim of claims[i] ?? []) await runner.end(claim, 'COMPLETED');
+  }
+});
+
 test('a stop on one node reaches a runner that polls the other', async () => {
   const { here, there } = await bothSides();
   await here.spawn('agent');

@@ -4,6 +4,7 @@ import type { Agent } from '../../packages/service/src/domain/agent.ts';
 import { canRun } from '../../packages/service/src/domain/scheduling.ts';
 import type { Statement } from '../../packages/service/src/store/connection.ts';
 import { agentRow, changedStateFields, runRow } from '../../packages/service/src/store/rows.ts';
+import type { findCandidates } from '../../packages/service/src/store/statements/claims.ts';
 import type { peekAgents } from '../../packages/service/src/store/statements/find-agents.ts';
 import type { loadBatch } from '../../packages/service/src/store/statements/follow-ups.ts';
 import type {
@@ -13,7 +14,6 @@ import type {
 } from '../../packages/service/src/store/statements/load-agents.ts';
 import type {
   endLease,
-  findCandidates,
   findHeld,
   findUnstored,
   newestPoll,
@@ -27,6 +27,7 @@ import type {
 import type { TickRow, tick } from '../../packages/service/src/store/statements/tick.ts';
 import type { ConnectionFaults } from './memory-store.ts';
 import type { AgentRows, MemoryTables, RegisteredRunner } from './memory-tables.ts';
+import { tenants } from './samples.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 interface Context {
@@ -139,23 +140,33 @@ const answers: Answers = {
       run ? [{ tenant: agent.tenant, agent: agent.id, number: run.number, state: run.state }] : [],
     ),
 
-  'find-candidates': ({ tables, clock }, tenant, pool, backends, name, id, anyReal, anyRehearsed, limit) => {
-    const runner = { tenant, pool, backends: backends as RunnerRow['backends'] };
-    const isRehearsal = ({ settings }: Agent): boolean => isRehearsalModel(settings.model);
-    return [...tables.agents.values()]
-      .map(({ agent }) => agent)
-      .filter((agent) => agent.claimableAt !== null && agent.claimableAt <= clock.now)
-      .filter((agent) => !tables.isFull(id, agent.tenant, pool))
-      .filter((agent) => canRun(runner, waiting(agent)) && (isRehearsal(agent) ? anyRehearsed : anyReal))
-      .filter((agent) => agent.home === name || !isHomeLive([...tables.runners.values()], agent, clock))
-      .sort((a, b) => ((a.claimableAt ?? '') < (b.claimableAt ?? '') ? -1 : 1))
+  'find-candidates': ({ tables, clock }, tenant, pool, backends, name, id, lastTenant, limit) => {
+    tables.onPoll(id, backends);
+    const runners = [...tables.runners.values()];
+    const byTenant = new Map<number, Agent[]>();
+    for (const { agent } of tables.agents.values()) {
+      const isWaiting = agent.claimableAt !== null && agent.claimableAt <= clock.now;
+      const isOf = agent.pool === pool && (tenant === 0 || agent.tenant === tenant);
+      if (!isWaiting || !isOf || !backends.includes(neededBackend(agent))) continue;
+      if (agent.home !== name && isHomeLive(runners, agent, clock)) continue;
+      byTenant.set(agent.tenant, [...(byTenant.get(agent.tenant) ?? []), agent]);
+    }
+    const start = lastTenant % (tenants.length + 1);
+    return [...tenants.filter((one) => one > start), ...tenants.filter((one) => one <= start)]
+      .map((one) => ({ tenant: one, agents: byTenant.get(one) ?? [], room: tables.roomFor(one, id) }))
+      .filter(({ agents, room }) => agents.length > 0 && room > 0)
       .slice(0, limit)
-      .map((agent) => ({
+      .flatMap(({ agents, room }) =>
+        agents
+          .sort(byWaiting)
+          .slice(0, limit)
+          .map((agent) => ({ agent, room })),
+      )
+      .map(({ agent, room }) => ({
         tenant: agent.tenant,
         id: agent.id,
-        rehearsal: isRehearsal(agent),
-        max_runs: tables.maxRuns(agent.tenant, agent.pool),
-        held: tables.heldRuns(id, agent.tenant),
+        claimable_at: agent.claimableAt ?? '',
+        room,
       }));
   },
 
@@ -197,6 +208,12 @@ const answers: Answers = {
     ...runners.flatMap((id) => stopRow(tables, id)),
   ],
 };
+
+const byWaiting = (a: Agent, b: Agent): number => ((a.claimableAt ?? '') < (b.claimableAt ?? '') ? -1 : 1);
+
+/** Empty: its model is a rehearsal model, which needs none. */
+export const neededBackend = ({ settings, backend }: Agent): string =>
+  isRehearsalModel(settings.model) ? '' : backend;
 
 const waiting = (agent: Agent) => ({ ...agent, model: agent.settings.model });
 

@@ -1,6 +1,6 @@
 import { isTerminal } from '@muster/sdk/contract';
 import type { FollowUp } from '../../packages/service/src/domain/agent.ts';
-import { type Change, childView } from '../../packages/service/src/domain/loaded-agents.ts';
+import { type Change, childView, type PoolKey } from '../../packages/service/src/domain/loaded-agents.ts';
 import {
   type AgentKey,
   type AgentStore,
@@ -201,6 +201,14 @@ class MemoryTransaction implements AgentTransaction {
     return new Map(
       keys.map(({ id }) => [id, live.filter(({ agent }) => agent.ancestors.includes(id)).length]),
     );
+  }
+
+  async lockPools(pools: readonly PoolKey[]) {
+    return pools.map(({ tenant }) => this.#tryLock(`pool ${tenant}`));
+  }
+
+  async freeRuns(pools: readonly PoolKey[]) {
+    return pools.map((pool) => ({ ...pool, freeRuns: this.#tables.freeRuns(pool.tenant) }));
   }
 
   async lockReplies(keys: readonly { readonly keyId: string; readonly key: string }[]) {

@@ -36,6 +36,9 @@ export class AgentRows {
   }
 }
 
+/** More than there are slots. */
+export const unlimitedRuns = 1_000;
+
 export type RegisteredRunner = RunnerRow & { leaseUntilMs: number };
 
 export interface CommittedAgent {
@@ -49,33 +52,41 @@ export class MemoryTables {
   readonly agents = new Map<string, AgentRows>();
   readonly replies = new Map<string, StoredReply>();
   readonly runners = new Map<string, RegisteredRunner>();
-  /** The most runs of a tenant that one runner may hold, by tenant and pool. */
-  readonly poolLimits = new Map<string, number>();
+  /** The limits of the pool, by tenant. */
+  readonly poolLimits = new Map<number, { readonly maxRuns: number; readonly maxRunsTotal: number }>();
   commits = 0;
   /** Sees each change as it becomes durable. */
   onChange: (committed: CommittedAgent) => void = () => {};
   /** A commit that violates an invariant fails the simulation, even if the code under test catches the error. */
   onBroken: (error: unknown) => void = () => {};
+  /** Sees when a runner looks for agents of these backends. */
+  onPoll: (runnerId: string, backends: readonly string[]) => void = () => {};
   readonly #byPath = new Map<string, AgentRows[]>();
   readonly #holders = new Map<string, string>();
 
-  maxRuns(tenant: number, pool: string): number | null {
-    return this.poolLimits.get(`${tenant}/${pool}`) ?? null;
+  limitsOf(tenant: number) {
+    return this.poolLimits.get(tenant) ?? { maxRuns: unlimitedRuns, maxRunsTotal: unlimitedRuns };
   }
 
-  /** Live runs that a runner has, of one tenant or of all. */
-  heldRuns(runnerId: string, tenant?: number): number {
-    let held = 0;
+  /** Live runs of a tenant, on one runner or on all. */
+  liveRuns(tenant: number, runnerId?: string): number {
+    let live = 0;
     for (const { agent, run } of this.agents.values()) {
-      const isOf = tenant === undefined || agent.tenant === tenant;
-      if (isOf && run?.runnerId === runnerId && run.state !== 'ENDED') held += 1;
+      const isOf = runnerId === undefined || run?.runnerId === runnerId;
+      if (isOf && agent.tenant === tenant && run && run.state !== 'ENDED') live += 1;
     }
-    return held;
+    return live;
   }
 
-  isFull(runnerId: string, tenant: number, pool: string): boolean {
-    const most = this.maxRuns(tenant, pool);
-    return most !== null && this.heldRuns(runnerId, tenant) >= most;
+  /** How many more runs a tenant may have on all runners. */
+  freeRuns(tenant: number): number {
+    return this.limitsOf(tenant).maxRunsTotal - this.liveRuns(tenant);
+  }
+
+  /** How many more runs of a tenant a runner may claim. */
+  roomFor(tenant: number, runnerId: string): number {
+    const { maxRuns } = this.limitsOf(tenant);
+    return Math.min(maxRuns - this.liveRuns(tenant, runnerId), this.freeRuns(tenant));
   }
 
   find(identity: Identity): AgentRows[] {

@@ -7,6 +7,8 @@ import type { SpawnAgent } from '../../packages/service/src/domain/commands/spaw
 /** Commands with everything filled in that the suites do not vary. */
 export { sampleTask as task } from '../support/samples.ts';
 
+export const tenants = [1, 2, 3] as const;
+
 export const identity = (path: readonly string[], tenant = 1): Identity => ({
   tenant,
   ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
@@ -76,5 +78,5 @@ export const report = (
 
 export const claimingRunner = (id: string, name: string) => ({
   type: 'claim' as const,
-  runner: { id, name, deferral: true, rehearses: true, sandboxed: true },
+  runner: { id, name, pool: 'default', deferral: true, rehearses: true, sandboxed: true },
 });

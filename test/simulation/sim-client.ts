@@ -103,7 +103,7 @@ export class SimClient {
     const parent = random.chance(below) ? above?.agent : undefined;
     const isChild = parent !== undefined && parent.path.length < 4;
     const path = isChild ? [...parent.path, `c${random.below(2)}`] : [`r${random.below(4)}`];
-    const tenant = isChild ? parent.tenant : random.chance(0.7) ? 1 : 2;
+    const tenant = isChild ? parent.tenant : (random.pick([1, 1, 1, 1, 2, 2, 3]) ?? 1);
     const model = random.chance(0.4) ? { model: realModel } : {};
     const key = this.#fresh();
     const tasks = random.chance(0.3) ? [task(`${key}-task`, { ephemeral: true })] : [];

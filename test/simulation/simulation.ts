@@ -1,5 +1,5 @@
 import { isTerminal, needsAttention } from '@muster/sdk/contract';
-import { type CommittedAgent, MemoryTables } from './memory-tables.ts';
+import { type CommittedAgent, MemoryTables, unlimitedRuns } from './memory-tables.ts';
 import { Network } from './network.ts';
 import { Random } from './random.ts';
 import { SchedulingAudit } from './scheduling-audit.ts';
@@ -49,6 +49,7 @@ export class Simulation {
     this.#faultSteps = faultSteps;
     this.tables.onChange = (committed) => this.#checkCommit(committed);
     this.tables.onBroken = (error) => this.fail(error);
+    this.tables.onPoll = (runnerId, backends) => this.scheduling.look(runnerId, backends);
   }
 
   /** Only the first failure is kept: later ones may be its consequences. */
@@ -71,8 +72,13 @@ export class Simulation {
 
   async run(): Promise<void> {
     const restore = this.clock.install();
-    // Tenant 1 has most of the agents and may not fill the slots of a runner; tenant 2 may.
-    this.tables.poolLimits.set('1/default', this.random.between(1, 2));
+    const limit = (...counts: number[]) => this.random.pick(counts) ?? unlimitedRuns;
+    // Tenant 1 has most of the agents. Without a limit its backlog would fill every slot.
+    this.tables.poolLimits.set(1, {
+      maxRuns: limit(1, 2, unlimitedRuns),
+      maxRunsTotal: limit(2, 3, unlimitedRuns),
+    });
+    this.tables.poolLimits.set(2, { maxRuns: unlimitedRuns, maxRunsTotal: limit(1, 2, unlimitedRuns) });
     try {
       for (let i = 0; i < 2; i += 1) {
         this.nodes.push(new SimNode(this));

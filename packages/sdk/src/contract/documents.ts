@@ -17,6 +17,7 @@ const field = <const S extends Schema, const E>(schema: S, description: string, 
 const setting = { type: 'string', maxLength: 256 } as const;
 const amount = { type: 'number', minimum: 0 } as const;
 const count = { type: 'integer', minimum: 0 } as const;
+const runs = { type: 'integer', minimum: 0, maximum: 1_000_000 } as const;
 const timeOrNull = { ...timestampIn, type: ['string', 'null'] } as const;
 const expiry = field(timeOrNull, 'When it expires; never, if absent.', '2027-01-31T09:00:00Z');
 const rotate = field(
@@ -107,7 +108,12 @@ export type EnvironmentDocument = Infer<typeof environmentDocument>;
 
 const poolDocument = open({
   vmProfile: field(setting, 'The vm-profile that limits what each run may use.', 'default'),
-  maxRuns: field(count, 'How many runs of the tenant each runner of the pool runs at the same time.', 4),
+  maxRuns: field(runs, 'How many runs of the tenant each runner of the pool runs at the same time.', 4),
+  maxRunsTotal: field(
+    runs,
+    'How many runs of the tenant all runners of the pool together run at the same time.',
+    16,
+  ),
   maxTurnMinutes: {
     type: 'number',
     minimum: 0,

@@ -1,6 +1,6 @@
 import type { AgentState } from '../domain/agent.ts';
 import { type Command, type Needs, needsOf } from '../domain/decide.ts';
-import { LoadedAgents } from '../domain/loaded-agents.ts';
+import { LoadedAgents, type PoolKey, poolId } from '../domain/loaded-agents.ts';
 import { invalid, notFound, type Refusal } from '../domain/refusal.ts';
 import type {
   AgentKey,
@@ -43,20 +43,27 @@ export async function loadBatch<S extends Submission>(
   batch: readonly S[],
 ): Promise<LoadedBatch<S>> {
   const loader = new BatchLoader(transaction);
-  const [matches, taken] = await Promise.all([loader.lockTargets(batch), lockReplyKeys(transaction, batch)]);
+  const [matches, taken, claiming] = await Promise.all([
+    loader.lockTargets(batch),
+    lockReplyKeys(transaction, batch),
+    loader.lockPools(batch),
+  ]);
   await loader.lockRelated(matches);
   const ready: S[] = [];
+  const locked: S[] = [];
   for (const submission of batch) {
     const isFree =
-      !taken.has(submission) && (await loader.prepare(submission, matches.get(submission) ?? []));
-    if (isFree) ready.push(submission);
+      !taken.has(submission) &&
+      !claiming.has(submission) &&
+      (await loader.prepare(submission, matches.get(submission) ?? []));
+    (isFree ? ready : locked).push(submission);
   }
   const [agents, replies] = await Promise.all([loader.load(), readReplies(transaction, ready)]);
   return {
     agents,
     replies,
     ready: ready.map((submission) => ({ submission, matches: matches.get(submission) ?? [] })),
-    locked: batch.filter((submission) => !ready.includes(submission)),
+    locked,
   };
 }
 
@@ -104,6 +111,8 @@ class BatchLoader {
   readonly #transaction: AgentTransaction;
   readonly #keys = new Map<string, AgentKey>();
   readonly #needs = new Map<string, NeededParts>();
+  /** The pools in which runs are claimed. */
+  readonly #pools = new Map<string, PoolKey>();
   /** The agents whose live descendants are counted. */
   readonly #counted = new Map<string, AgentKey & { root: string }>();
 
@@ -119,6 +128,21 @@ class BatchLoader {
       matches.get(submission)?.push(found);
     }
     return matches;
+  }
+
+  /** Claims in pools in which another node is claiming right now. */
+  async lockPools<S extends Submission>(batch: readonly S[]): Promise<Set<S>> {
+    const claims = batch.flatMap((submission) => {
+      const { target, command } = submission;
+      const pool = needsOf(command).freeRunsIn;
+      const { tenant } = 'key' in target ? target.key : target.identity;
+      return pool === undefined ? [] : [{ submission, pool: { tenant, pool } }];
+    });
+    for (const { pool } of claims) this.#pools.set(poolId(pool), pool);
+    const pools = [...this.#pools.values()];
+    const isLocked = pools.length > 0 ? await this.#transaction.lockPools(pools) : [];
+    const busy = new Set(pools.filter((_, i) => !isLocked[i]).map(poolId));
+    return new Set(claims.filter(({ pool }) => busy.has(poolId(pool))).map(({ submission }) => submission));
   }
 
   /** Locks parents and roots for the whole batch in one statement. */
@@ -192,7 +216,8 @@ class BatchLoader {
     const named = keys.flatMap((key) =>
       [...(this.#needs.get(key.id)?.followUpIds ?? [])].map((followUpId) => ({ ...key, followUpId })),
     );
-    const [now, states, byId, queues, checklists, children, live] = await Promise.all([
+    const pools = [...this.#pools.values()];
+    const [now, states, byId, queues, checklists, children, live, freeRuns] = await Promise.all([
       transaction.now(),
       transaction.agents(keys),
       ifAny(named, (some) => transaction.followUps(some)),
@@ -200,6 +225,7 @@ class BatchLoader {
       ifAny(needing('checklist'), (some) => transaction.checklists(some)),
       ifAny(needing('children'), (some) => transaction.children(some)),
       ifAny([...this.#counted.values()], (some) => transaction.liveDescendants(some)),
+      pools.length > 0 ? transaction.freeRuns(pools) : [],
     ]);
     const loaded = new LoadedAgents(now);
     for (const state of states) {
@@ -213,6 +239,7 @@ class BatchLoader {
       if (this.#needs.get(id)?.children) loaded.addChildren(id, children.get(id) ?? []);
     }
     for (const [id, count] of live) loaded.addLiveDescendants(id, count);
+    for (const pool of freeRuns) loaded.addFreeRuns(pool, pool.freeRuns);
     return loaded;
   }
 }

@@ -31,7 +31,7 @@ import { readStatus } from '../store/statements/status.ts';
 import { readFirstSequence, readTimeline } from '../store/statements/timeline.ts';
 import { batchReads } from './batch-reads.ts';
 import { type PickedAgent, pickAgent } from './identify.ts';
-import { loadRunnerCapacity, type RunnerCapacity, type RunnerPolls } from './runner-capacity.ts';
+import { loadRunnerCapacity, noRunners, type RunnerPolls } from './runner-capacity.ts';
 import { OverloadedError, TenantTurns } from './tenant-limits.ts';
 import type { Tenants } from './tenants.ts';
 import {
@@ -64,8 +64,6 @@ export interface ListPage extends Listed {
 }
 
 type Progress = Parameters<typeof isAnswered>[0];
-
-const noRunners: RunnerCapacity = { runners: [], maxRuns: () => null };
 
 /** Everything that is read about agents. Nothing here is cached; concurrent reads share their queries. */
 export class Reads {

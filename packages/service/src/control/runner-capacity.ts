@@ -1,12 +1,19 @@
+import { hash } from 'node:crypto';
 import type pg from 'pg';
-import type { AvailableRunner } from '../domain/scheduling.ts';
+import { poolId } from '../domain/loaded-agents.ts';
+import type { AvailableRunner, PoolLimits, Slot } from '../domain/scheduling.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
-import { readPoolLimits, readRunnerCapacity } from '../store/statements/runners.ts';
+import { readPoolLimits } from '../store/statements/claims.ts';
+import { readRunnerCapacity } from '../store/statements/runners.ts';
 
 export interface RunnerCapacity {
   readonly runners: readonly AvailableRunner[];
-  readonly maxRuns: (tenant: number, pool: string) => number | null;
+  readonly limits: (tenant: number, pool: string) => PoolLimits;
 }
+
+const unlimited: PoolLimits = { maxRuns: null, freeRuns: null };
+
+export const noRunners: RunnerCapacity = { runners: [], limits: () => unlimited };
 
 /** The runners that are live now, and the limits of these pools. */
 export async function loadRunnerCapacity(
@@ -14,8 +21,8 @@ export async function loadRunnerCapacity(
   isAbsent: (runner: RunnerPolls) => boolean,
   wanted: readonly { tenant: number; pool: string }[],
 ): Promise<RunnerCapacity> {
-  const pools = [...new Map(wanted.map((w) => [`${w.tenant}/${w.pool}`, w])).values()];
-  const [rows, limits] = await Promise.all([
+  const pools = [...new Map(wanted.map((w) => [poolId(w), w])).values()];
+  const [rows, limitRows] = await Promise.all([
     readRunnerCapacity(database),
     readPoolLimits(
       database,
@@ -23,6 +30,12 @@ export async function loadRunnerCapacity(
       pools.map((p) => p.pool),
     ),
   ]);
+  const limits = new Map(
+    limitRows.map(({ tenant, name, max_runs, free_runs }) => [
+      poolId({ tenant, pool: name }),
+      { maxRuns: max_runs, freeRuns: free_runs },
+    ]),
+  );
   return {
     runners: rows
       .filter((row) => !isAbsent(row))
@@ -36,7 +49,7 @@ export async function loadRunnerCapacity(
         freeRehearsed: row.free_rehearsed,
         heldBy: (tenant) => row.held?.[tenant] ?? 0,
       })),
-    maxRuns: (tenant, name) => limits.find((l) => l.tenant === tenant && l.name === name)?.max_runs ?? null,
+    limits: (tenant, pool) => limits.get(poolId({ tenant, pool })) ?? unlimited,
   };
 }
 
@@ -101,5 +114,31 @@ export class CutPolls {
     const newest = this.#newest.get(id);
     if (newest?.poll !== polls || newest.cutAtMs === null) return false;
     return newest.cutAtMs < Date.now() - absentMs;
+  }
+}
+
+/** As many runners as a node remembers. */
+const maxRemembered = 10_000;
+
+/**
+ * Which tenant a runner's last claim was for, by kind of slot: the next one begins with the tenant after it. Turns are
+ * counted for each runner and kind of slot, because claims for others would let a tenant miss its turn here again and
+ * again. A node knows only of the claims that it made.
+ */
+export class ClaimTurns {
+  readonly #last = new Map<string, number>();
+
+  /** A tenant, or for a runner without a claim any number, so that not every new runner begins with the same tenant. */
+  last(runnerId: string, slot: Slot): number {
+    return this.#last.get(`${runnerId}/${slot}`) ?? hash('sha256', runnerId, 'buffer').readUInt32BE() >>> 1;
+  }
+
+  took(runnerId: string, slot: Slot, tenant: number): void {
+    const key = `${runnerId}/${slot}`;
+    // The runner that has claimed nothing for the longest time comes first.
+    this.#last.delete(key);
+    this.#last.set(key, tenant);
+    const [oldest] = this.#last.keys();
+    if (this.#last.size > maxRemembered && oldest !== undefined) this.#last.delete(oldest);
   }
 }

@@ -18,18 +18,23 @@ import type pg from 'pg';
 import type { AgentState } from '../domain/agent.ts';
 import { branchesAbove, branchOf } from '../domain/branch.ts';
 import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
-import { chooseClaims, freeSlots } from '../domain/scheduling.ts';
+import {
+  backendsOfFreeSlots,
+  type Candidate,
+  chooseClaims,
+  freeSlots,
+  type Slot,
+} from '../domain/scheduling.ts';
 import { withChange } from '../lib/change.ts';
 import { InvariantError } from '../lib/errors.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { stateOf, tasksOf } from '../store/rows.ts';
+import { findCandidates } from '../store/statements/claims.ts';
 import { endedAgents } from '../store/statements/find-agents.ts';
 import { loadBatch } from '../store/statements/follow-ups.ts';
 import { loadAgents, loadChecklists, readBrief } from '../store/statements/load-agents.ts';
 import {
-  type CandidateRow,
-  findCandidates,
   findHeld,
   findUnstored,
   type HeldRow,
@@ -41,7 +46,7 @@ import type { BlockOnStateError } from './block-on-state-error.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Keys } from './keys.ts';
 import type { Principal } from './principal.ts';
-import { CutPolls, type RunnerPolls } from './runner-capacity.ts';
+import { ClaimTurns, CutPolls, type RunnerPolls } from './runner-capacity.ts';
 import { RunnerRegistry } from './runner-registry.ts';
 import type { Tenants } from './tenants.ts';
 import type { Transact } from './transact.ts';
@@ -72,6 +77,7 @@ export class Runners {
   readonly registry: RunnerRegistry;
   readonly #options: RunnersOptions;
   readonly #cutPolls: CutPolls;
+  readonly #turns = new ClaimTurns();
 
   constructor(options: RunnersOptions) {
     this.#options = options;
@@ -153,7 +159,7 @@ export class Runners {
       }))
       .concat(unstored.map((row) => ({ agentKey: row.agent, runId: row.number, kind: 'KILL' as const })));
     const again = await this.#starting(unsent.map(keyOf));
-    const claimed = await this.#claim(request, candidates, again);
+    const claimed = await this.#claim(caller, request, candidates, again);
     const claims = await Promise.all(
       [...again, ...claimed].map((state) =>
         blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
@@ -181,53 +187,57 @@ export class Runners {
     return unstored;
   }
 
-  async #candidates(caller: Principal, request: PollRequest): Promise<CandidateRow[]> {
-    const { free, rehearses } = request;
-    const freeReal = rehearses ? free.rehearsed : free.real;
-    const limit = Math.min(claimsPerPoll, freeReal + free.rehearsed);
-    if (request.leaving || limit <= 0) return [];
-    return findCandidates(
-      this.#options.database,
-      caller.tenant.id,
-      caller.pool,
-      request.backends ?? [],
-      request.name,
-      request.runnerId,
-      freeReal > 0,
-      free.rehearsed > 0,
-      limit,
-    );
+  async #candidates(caller: Principal, request: PollRequest): Promise<Record<Slot, Candidate[]>> {
+    const backendsOf = backendsOfFreeSlots(request);
+    const candidatesFor = (slot: Slot) => {
+      if (request.leaving || backendsOf[slot].length === 0) return [];
+      return findCandidates(
+        this.#options.database,
+        caller.tenant.id,
+        caller.pool,
+        backendsOf[slot],
+        request.name,
+        request.runnerId,
+        this.#turns.last(request.runnerId, slot),
+        Math.min(claimsPerPoll, request.free[slot]),
+      );
+    };
+    const [real, rehearsed] = await Promise.all([candidatesFor('real'), candidatesFor('rehearsed')]);
+    return { real, rehearsed };
   }
 
   async #claim(
+    caller: Principal,
     request: PollRequest,
-    candidates: readonly CandidateRow[],
+    candidates: Record<Slot, Candidate[]>,
     unsent: readonly AgentState[],
   ): Promise<AgentState[]> {
     const { database, transact, blockOnStateError } = this.#options;
-    const rehearses = request.rehearses ?? false;
     const unsentModels = unsent.map(({ agent }) => agent.settings.model);
-    const chosen = chooseClaims(candidates, freeSlots(request, unsentModels), rehearses);
+    const chosen = chooseClaims(candidates, freeSlots(request, unsentModels)).slice(0, claimsPerPoll);
     const capabilities = request.capabilities ?? [];
     const runner = {
       id: request.runnerId,
       name: request.name,
+      pool: caller.pool,
       deferral: capabilities.includes('deferral'),
-      rehearses,
+      rehearses: request.rehearses ?? false,
       sandboxed: capabilities.includes('sandbox'),
     };
     const replies = await Promise.all(
-      chosen.map((key) =>
-        blockOnStateError({ key, runId: null }, () =>
+      chosen.map(({ tenant, id }) => {
+        const key = { tenant, id };
+        return blockOnStateError({ key, runId: null }, () =>
           transact.command<AgentState>({ key }, { type: 'claim', runner }),
-        ),
-      ),
+        );
+      }),
     );
     const isClaimed = (reply: AgentState | Refusal | null | undefined): reply is AgentState =>
       Boolean(reply) && !isRefusal(reply);
     const claimed = chosen.filter((_, i) => isClaimed(replies[i]));
+    for (const { slot, tenant } of claimed) this.#turns.took(request.runnerId, slot, tenant);
     if (claimed.length > 0) {
-      const rehearsed = claimed.filter((c) => c.rehearsal || rehearses).length;
+      const rehearsed = claimed.filter(({ slot }) => slot === 'rehearsed').length;
       await takeSlots(database, request.runnerId, claimed.length - rehearsed, rehearsed);
     }
     return replies.filter(isClaimed);

@@ -30,7 +30,7 @@ test('while the store is slow, a tenant fills its share of the queue; others, ru
   accepted.push(send('of another tenant', 2, 'kill'), send('of a timer', 1, 'due'));
   const claim = {
     type: 'claim',
-    runner: { id: 'r', name: 'r', deferral: true, rehearses: true, sandboxed: false },
+    runner: { id: 'r', name: 'r', pool: 'p', deferral: true, rehearses: true, sandboxed: false },
   } as const;
   accepted.push(command({ key: { tenant: 1, id: 'agent' } }, claim));
   fail();

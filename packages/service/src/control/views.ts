@@ -86,7 +86,7 @@ function sharedOf(
   const { pool, backend, home } = row;
   const waiting = { tenant: row.tenant, pool, backend, home, model };
   const reason = waitsForRunner(row, now)
-    ? waitingReason(waiting, capacity.runners, capacity.maxRuns(row.tenant, pool))
+    ? waitingReason(waiting, capacity.runners, capacity.limits(row.tenant, pool))
     : row.reason;
   return {
     agentId,

@@ -2,7 +2,7 @@ import type { AgentState } from './agent.ts';
 import { acknowledgeChild } from './commands/acknowledge-child.ts';
 import { askQuestion, declareFailed, declareFinished } from './commands/ask-finish-fail.ts';
 import { blockAgent } from './commands/block-agent.ts';
-import { claimRun } from './commands/claim-run.ts';
+import { type ClaimRun, claimRun } from './commands/claim-run.ts';
 import { killTree } from './commands/kill-tree.ts';
 import { labelAgent } from './commands/label-agent.ts';
 import {
@@ -39,6 +39,8 @@ export interface Needs {
   readonly root?: boolean;
   /** The root and every descendant, locked. */
   readonly tree?: boolean;
+  /** How many more runs its tenant may have in this pool, if the pool limits them. No other node may claim meanwhile. */
+  readonly freeRunsIn?: string;
 }
 
 const settling: Needs = { queue: true, checklist: true, children: true, parent: true };
@@ -61,7 +63,10 @@ const commands = {
   ask: { decide: askQuestion, needs: {} },
   finish: { decide: declareFinished, needs: {} },
   fail: { decide: declareFailed, needs: {} },
-  claim: { decide: claimRun, needs: settling },
+  claim: {
+    decide: claimRun,
+    needs: ({ runner }: ClaimRun): Needs => ({ ...settling, freeRunsIn: runner.pool }),
+  },
   report: {
     decide: reportRun,
     needs: ({ end }: ReportRun): Needs => (end ? settling : { checklist: true }),

@@ -12,6 +12,11 @@ export interface Change {
   readonly runResult: Draft['runResult'];
 }
 
+/** A pool as one tenant uses it. */
+export type PoolKey = Pick<AgentState['agent'], 'tenant' | 'pool'>;
+
+export const poolId = ({ tenant, pool }: PoolKey): string => `${tenant}/${pool}`;
+
 export const identityKey = ({ tenant, ownerProvider, account, workspace, path }: Identity): string =>
   `${tenant}\n${ownerProvider}\n${account}\n${workspace}\n${path.join('/')}`;
 
@@ -22,6 +27,7 @@ export class LoadedAgents {
   readonly #holders = new Map<string, string>();
   readonly #children = new Map<string, readonly ChildView[]>();
   readonly #liveDescendants = new Map<string, number>();
+  readonly #freeRuns = new Map<string, number>();
 
   constructor(now: Instant) {
     this.now = now;
@@ -38,6 +44,10 @@ export class LoadedAgents {
 
   addLiveDescendants(root: string, count: number): void {
     this.#liveDescendants.set(root, count);
+  }
+
+  addFreeRuns(pool: PoolKey, count: number): void {
+    this.#freeRuns.set(poolId(pool), count);
   }
 
   get(id: string): AgentState | undefined {
@@ -67,6 +77,11 @@ export class LoadedAgents {
     return this.#liveDescendants.get(root) ?? 0;
   }
 
+  /** How many more runs the tenant may have in the pool, on all runners. */
+  freeRuns(pool: PoolKey): number {
+    return this.#freeRuns.get(poolId(pool)) ?? Number.POSITIVE_INFINITY;
+  }
+
   apply(changes: readonly Change[]): void {
     for (const { before, after } of changes) {
       this.add(after);
@@ -74,6 +89,8 @@ export class LoadedAgents {
       if ((!before || isLiveAgain) && after.agent.parent) {
         this.#liveDescendants.set(after.agent.root, this.liveDescendants(after.agent.root) + 1);
       }
+      if (before && after.agent.runCount > before.agent.runCount)
+        this.addFreeRuns(after.agent, this.freeRuns(after.agent) - 1);
     }
   }
 }

@@ -24,14 +24,23 @@ export const canRun = (
   runner.pool === agent.pool &&
   (isRehearsalModel(agent.model) || runner.backends.includes(agent.backend));
 
-/** Why an agent that has work is not running: no runner could run it, all are busy, or it is about to start. */
+/** What a tenant may have in a pool; null without a limit. */
+export interface PoolLimits {
+  /** The most runs on each runner. */
+  readonly maxRuns: number | null;
+  /** How many more runs on all runners together. */
+  readonly freeRuns: number | null;
+}
+
+/** Why an agent that has work is not running: no runner could run it, there is no room, or it is about to start. */
 export function waitingReason(
   agent: Waiting,
   runners: readonly AvailableRunner[],
-  maxRuns: number | null,
+  { maxRuns, freeRuns }: PoolLimits,
 ): PhaseReason {
   const able = runners.filter((runner) => canRun(runner, agent));
   if (able.length === 0) return 'NO_RUNNER';
+  if (freeRuns !== null && freeRuns <= 0) return 'POOL_FULL';
   const home = able.filter((runner) => runner.name === agent.home);
   const hasRoom = (home.length > 0 ? home : able).some((runner) => {
     if (maxRuns !== null && runner.heldBy(agent.tenant) >= maxRuns) return false;
@@ -47,52 +56,72 @@ export function wouldRehearse(agent: Waiting, runners: readonly AvailableRunner[
   return able.length > 0 && able.every((runner) => runner.rehearses);
 }
 
-/** An agent that a runner could claim. */
-export interface Candidate {
-  readonly tenant: number;
-  /** Its model is a rehearsal model, which needs no provider. */
-  readonly rehearsal: boolean;
-  /** The most runs of its tenant that one runner of this pool may hold; null without a limit. */
-  readonly max_runs: number | null;
-  /** How many runs of its tenant the runner holds. */
-  readonly held: number;
-}
+/** A kind of slot of a runner: for runs that need a provider, and for rehearsals. */
+export type Slot = 'real' | 'rehearsed';
+export type Slots = Readonly<Record<Slot, number>>;
 
-export interface Slots {
-  readonly real: number;
-  readonly rehearsed: number;
-}
-
-interface PolledSlots {
+interface Polled {
   readonly free: Slots;
+  readonly backends?: readonly Backend[] | undefined;
   /** It plays every model, and puts all runs into its slots for rehearsals. */
   readonly rehearses?: boolean | undefined;
 }
 
-const slotOf = (isRehearsed: boolean): keyof Slots => (isRehearsed ? 'rehearsed' : 'real');
+/** The backends whose agents may take each kind of slot that is free; '' is a rehearsal model, which needs none. */
+export function backendsOfFreeSlots({ free, backends = [], rehearses = false }: Polled) {
+  const bySlot: Record<Slot, string[]> = rehearses
+    ? { real: [], rehearsed: ['', ...backends] }
+    : { real: [...backends], rehearsed: [''] };
+  return { real: free.real > 0 ? bySlot.real : [], rehearsed: free.rehearsed > 0 ? bySlot.rehearsed : [] };
+}
+
+const slotOf = (isRehearsed: boolean): Slot => (isRehearsed ? 'rehearsed' : 'real');
 
 /** The free slots of a runner once it has begun the runs of these models, which it does not know of yet. */
-export function freeSlots({ free, rehearses = false }: PolledSlots, unsentModels: readonly string[]): Slots {
+export function freeSlots({ free, rehearses = false }: Polled, unsentModels: readonly string[]): Slots {
   const left = { ...free };
   for (const model of unsentModels) left[slotOf(rehearses || isRehearsalModel(model))] -= 1;
   return left;
 }
 
-/** Takes candidates in order, as many as there are slots for and no more of a tenant than its pool allows. */
+/** An agent that a runner could claim. */
+export interface Candidate {
+  readonly tenant: number;
+  readonly id: string;
+  readonly claimable_at: string;
+  /** How many more runs its tenant may have on this runner and in its pool; null without a limit. */
+  readonly room: number | null;
+}
+
+/**
+ * Fills the free slots. Tenants take turns in the order in which their candidates come, with one run each; of a tenant,
+ * the agents that wait longest come first, also where it has room for fewer runs than there are slots of both kinds.
+ */
 export function chooseClaims<C extends Candidate>(
-  candidates: readonly C[],
+  candidates: Readonly<Record<Slot, readonly C[]>>,
   free: Slots,
-  rehearses: boolean,
-): C[] {
-  const left = { ...free };
-  const taken = new Map<number, number>();
-  return candidates.filter((candidate) => {
-    const slot = slotOf(rehearses || candidate.rehearsal);
-    const ofTenant = taken.get(candidate.tenant) ?? 0;
-    const isAllowed = candidate.max_runs === null || candidate.held + ofTenant < candidate.max_runs;
-    if (left[slot] <= 0 || !isAllowed) return false;
-    left[slot] -= 1;
-    taken.set(candidate.tenant, ofTenant + 1);
-    return true;
+): (C & { readonly slot: Slot })[] {
+  const { real, rehearsed } = candidates;
+  const oldestFirst = [...real, ...rehearsed].sort((a, b) => (a.claimable_at < b.claimable_at ? -1 : 1));
+  const fitting = new Set(
+    ranked(oldestFirst)
+      .filter(({ rank, candidate: { room } }) => room === null || rank < room)
+      .map(({ candidate }) => candidate),
+  );
+  return (['real', 'rehearsed'] as const).flatMap((slot) =>
+    ranked(candidates[slot].filter((candidate) => fitting.has(candidate)))
+      .sort((a, b) => a.rank - b.rank)
+      .slice(0, Math.max(0, free[slot]))
+      .map(({ candidate }) => ({ ...candidate, slot })),
+  );
+}
+
+/** How many of the same tenant come before each. */
+function ranked<C extends Candidate>(candidates: readonly C[]): { candidate: C; rank: number }[] {
+  const before = new Map<number, number>();
+  return candidates.map((candidate) => {
+    const rank = before.get(candidate.tenant) ?? 0;
+    before.set(candidate.tenant, rank + 1);
+    return { candidate, rank };
   });
 }

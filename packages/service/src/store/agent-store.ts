@@ -1,6 +1,6 @@
 import type { Task } from '@muster/sdk/contract';
 import type { AgentState, ChildView, FollowUp, Identity, Instant } from '../domain/agent.ts';
-import type { Change } from '../domain/loaded-agents.ts';
+import type { Change, PoolKey } from '../domain/loaded-agents.ts';
 
 /** Names a row: the tenant leads every key. */
 export interface AgentKey {
@@ -52,6 +52,10 @@ export interface AgentTransaction {
   checklists(keys: readonly AgentKey[]): Promise<Map<string, Task[]>>;
   children(keys: readonly AgentKey[]): Promise<Map<string, ChildView[]>>;
   liveDescendants(keys: readonly (AgentKey & { readonly root: string })[]): Promise<Map<string, number>>;
+  /** One transaction at a time may claim runs in a pool that limits them; false: another one is claiming. */
+  lockPools(pools: readonly PoolKey[]): Promise<boolean[]>;
+  /** How many more runs there may be in those of these pools that limit them. */
+  freeRuns(pools: readonly PoolKey[]): Promise<(PoolKey & { readonly freeRuns: number })[]>;
   /** One transaction at a time may store a reply under a key; false: another one is about to. */
   lockReplies(keys: readonly ReplyKey[]): Promise<boolean[]>;
   replies(keys: readonly ReplyKey[]): Promise<StoredReply[]>;

@@ -1,5 +1,6 @@
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
+import type { PoolKey } from '../domain/loaded-agents.ts';
 import {
   type AgentStore,
   type AgentTransaction,
@@ -10,6 +11,7 @@ import {
 import { begin, statement } from './connection.ts';
 import { childOf, followUpOf, stateOf, tasksOf } from './rows.ts';
 import { insertReplies, saveChanges } from './save-changes.ts';
+import { lockPools, readPoolLimits } from './statements/claims.ts';
 import { loadFollowUps, loadQueues } from './statements/follow-ups.ts';
 import {
   countLiveDescendants,
@@ -90,6 +92,11 @@ function groupBy<R, V>(
   return groups;
 }
 
+const poolColumns = (pools: readonly PoolKey[]): [tenants: number[], pools: string[]] => [
+  pools.map(({ tenant }) => tenant),
+  pools.map(({ pool }) => pool),
+];
+
 function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) => void): AgentTransaction {
   return {
     async now() {
@@ -143,6 +150,18 @@ function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) =>
         keys.map((k) => k.id),
       );
       return new Map(rows.map((row) => [row.id, row.live]));
+    },
+
+    async lockPools(pools) {
+      const rows = await lockPools(client, ...poolColumns(pools));
+      return rows.map((row) => row.locked);
+    },
+
+    async freeRuns(pools) {
+      const rows = await readPoolLimits(client, ...poolColumns(pools));
+      return rows.flatMap(({ tenant, name, free_runs }) =>
+        free_runs === null ? [] : [{ tenant, pool: name, freeRuns: free_runs }],
+      );
     },
 
     async lockReplies(keys) {

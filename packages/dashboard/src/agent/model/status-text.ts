@@ -35,7 +35,7 @@ export function explanationOf(status: StatusFields): string {
     case 'NO_RUNNER':
       return `No connected runner can run ${model}. Start one for the agent's pool with "muster runner"; the agent then starts automatically.`;
     case 'POOL_FULL':
-      return 'The pool is at capacity. The agent starts when another run ends. To add capacity, start another runner or raise maxRuns of the pool.';
+      return 'The pool is at capacity. The agent starts when another run ends. To add capacity, start another runner, or raise the limits of the pool: maxRuns for each runner, maxRunsTotal for all.';
     case 'STARTING':
       return status.phase === 'PHASE_RUNNING'
         ? 'The runner is preparing the workspace.'

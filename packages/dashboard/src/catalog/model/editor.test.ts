@@ -76,7 +76,10 @@ describe('completion at the caret', () => {
     expect(words('workspace', 'pool: x\np|\n')).toEqual(['persona', 'projectSettings']);
     expect(at('pool', 'kind: pool\nmaxR|')).toMatchObject({
       from: 11,
-      choices: [{ word: 'maxRuns', insert: 'maxRuns: ' }],
+      choices: [
+        { word: 'maxRuns', insert: 'maxRuns: ' },
+        { word: 'maxRunsTotal', insert: 'maxRunsTotal: ' },
+      ],
     });
     expect(at('workspace', 're|')?.choices[0]?.insert).toBe('repos:');
   });

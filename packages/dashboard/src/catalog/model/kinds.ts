@@ -45,7 +45,7 @@ export const kindTexts: Readonly<Record<Kind, KindTexts>> = {
   pool: {
     title: 'Pools',
     one: 'pool',
-    purpose: 'Groups of runners, and how many runs each runner takes.',
+    purpose: 'Groups of runners, and how many runs they take, each and in total.',
     templateFields: ['vmProfile', 'maxRuns'],
   },
   token: {

@@ -20,7 +20,11 @@ describe('the summary of a resource', () => {
       '1 variable · 2 setup commands',
     ],
     ['vm-profile', { cpus: 2, memoryMb: 512 }, '2 CPUs · 512 MiB'],
-    ['pool', { maxRuns: 4, vmProfile: 'big' }, 'VM profile big · 4 max runs'],
+    [
+      'pool',
+      { maxRuns: 4, maxRunsTotal: 16, vmProfile: 'big' },
+      'VM profile big · 4 max runs per runner · 16 max runs in total',
+    ],
     ['token', { role: 'member', account: 'ada', ownerProvider: 'PROVIDER_CODEHOST_OAUTH' }, 'member · ada'],
     ['share-link', { agentId: { agent: ['a', 'b'], account: 'ada', workspace: 'w' } }, 'a/b · of ada · in w'],
   ] as const)('%s', (kind, document, words) => expect(summaryOf(kind, document)).toBe(words));

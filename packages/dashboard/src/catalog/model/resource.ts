@@ -32,7 +32,8 @@ export function summaryOf(kind: Kind, document: Document): string {
     case 'pool':
       return joined(
         labelled('VM profile', document.vmProfile),
-        amount(document.maxRuns, 'max runs'),
+        amount(document.maxRuns, 'max runs per runner'),
+        amount(document.maxRunsTotal, 'max runs in total'),
         amount(document.maxTurnMinutes, 'minutes per turn'),
       );
     case 'token':

@@ -13,6 +13,7 @@ export interface ClaimRun {
 export interface ClaimingRunner {
   readonly id: string;
   readonly name: string;
+  readonly pool: string;
   readonly deferral: boolean;
   readonly rehearses: boolean;
   readonly sandboxed: boolean;
@@ -23,6 +24,12 @@ export const claimRun: Decide<ClaimRun, AgentState> = (loaded, { runner }, state
   const { agent } = state;
   if (agent.claimableAt === null || agent.claimableAt > loaded.now) {
     return aborted('NOT_CLAIMABLE', `the agent ${agent.path.join('/')} has no run to claim`);
+  }
+  if (agent.pool !== runner.pool) {
+    return aborted('OTHER_POOL', `the agent ${agent.path.join('/')} runs in pool "${agent.pool}"`);
+  }
+  if (loaded.freeRuns(agent) <= 0) {
+    return aborted('POOL_FULL', `pool "${agent.pool}" has as many runs as its maxRunsTotal allows`);
   }
   const draft = Draft.of(state, loaded.now);
   const number = agent.runCount + 1;

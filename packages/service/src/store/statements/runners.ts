@@ -1,6 +1,4 @@
 import type { Backend, RunState } from '@muster/sdk/contract';
-import type { Candidate } from '../../domain/scheduling.ts';
-import type { AgentKey } from '../agent-store.ts';
 import { statement } from '../connection.ts';
 import { namesOf, rowsOf } from '../tables.ts';
 
@@ -132,47 +130,6 @@ export const takeSlots = statement<[id: string, real: number, rehearsed: number]
    WHERE id = $1`,
 );
 
-export type CandidateRow = Candidate & AgentKey;
-
-/**
- * Agents that this runner could claim, longest waiting first. An agent lives where its workspace is: its home runner
- * comes first, and another only when that one is gone or could not run it. `tenant` 0 serves every tenant. Agents of a
- * tenant that already has as many runs here as its pool allows are left out, so that they do not hide those of others.
- */
-export const findCandidates = statement<
-  [
-    tenant: number,
-    pool: string,
-    backends: string[],
-    name: string,
-    id: string,
-    anyReal: boolean,
-    anyRehearsed: boolean,
-    limit: number,
-  ],
-  CandidateRow
->(
-  'find-candidates',
-  `SELECT a.tenant, a.id, a.model LIKE 'rehearsal-_' AS rehearsal,
-     (SELECT (p.document ->> 'maxRuns')::int FROM resources p
-      WHERE p.tenant = a.tenant AND p.kind = 'pool' AND p.name = a.pool) AS max_runs,
-     (SELECT count(*)::int FROM runs h
-      WHERE h.runner_id = $5 AND h.gone_at IS NULL AND h.tenant = a.tenant AND h.state <> 'ENDED') AS held
-   FROM agents a
-   WHERE a.claimable_at <= now() AND a.pool = $2 AND ($1 = 0 OR a.tenant = $1)
-     AND a.tenant <> ALL (ARRAY(
-       SELECT h.tenant FROM runs h
-       WHERE h.runner_id = $5 AND h.gone_at IS NULL AND h.state <> 'ENDED' GROUP BY h.tenant
-       HAVING count(*) >= (SELECT (p.document ->> 'maxRuns')::int FROM resources p
-                           WHERE p.tenant = h.tenant AND p.kind = 'pool' AND p.name = $2)))
-     AND CASE WHEN a.model LIKE 'rehearsal-_' THEN $7 ELSE $6 AND a.backend = ANY ($3::text[]) END
-     AND (a.home IS NULL OR a.home = $4 OR NOT EXISTS (
-       SELECT FROM runners r
-       WHERE r.name = a.home AND r.tenant IN (0, a.tenant) AND r.lease_until > now() AND NOT r.leaving
-         AND r.pool = a.pool AND (a.model LIKE 'rehearsal-_' OR a.backend = ANY (r.backends))))
-   ORDER BY a.claimable_at LIMIT $8`,
-);
-
 export interface HeldRow {
   tenant: number;
   agent: string;
@@ -230,16 +187,6 @@ export const readLiveRunners = statement<[tenant: number], LiveRunnerRow>(
   'read-live-runners',
   `SELECT name, pool, backends, rehearses, 'sandbox' = ANY (capabilities) AS is_sandboxed
    FROM runners WHERE tenant IN (0, $1) AND lease_until > now() AND NOT leaving ORDER BY pool, name`,
-);
-
-export const readPoolLimits = statement<
-  [tenants: number[], pools: string[]],
-  { tenant: number; name: string; max_runs: number | null }
->(
-  'read-pool-limits',
-  `SELECT p.tenant, p.name, (p.document ->> 'maxRuns')::int AS max_runs
-   FROM unnest($1::int[], $2::text[]) AS q (tenant, name)
-   JOIN resources p ON p.tenant = q.tenant AND p.kind = 'pool' AND p.name = q.name AND p.document IS NOT NULL`,
 );
 
 /** Late polls of a runner that left find it for this long. */

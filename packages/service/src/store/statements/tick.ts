@@ -47,7 +47,8 @@ export const tick = statement<
    SELECT 'work', q.tenant, NULL, NULL, q.pool
    FROM unnest($3::text[], $4::int[]) AS q (pool, tenant)
    WHERE EXISTS (SELECT FROM agents a
-                 WHERE a.pool = q.pool AND a.claimable_at <= now() AND (q.tenant = 0 OR a.tenant = q.tenant))
+                 WHERE a.pool = q.pool AND a.claimable_at <= now()
+                   AND a.tenant >= q.tenant AND a.tenant <= CASE q.tenant WHEN 0 THEN 2147483647 ELSE q.tenant END)
    UNION ALL
    SELECT 'stop', NULL, q.id, NULL, NULL
    FROM unnest($5::text[]) AS q (id)

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'vitest';
+import {
+  backendsOfFreeSlots,
+  type Candidate,
+  chooseClaims,
+  type PoolLimits,
+  type Slot,
+  waitingReason,
+} from './scheduling.ts';
+
+/** Candidates as a runner finds them, such as `1a 1b 2c`: agents by tenant, in the order of their ages. */
+const found = (text: string, rooms: Record<number, number> = {}): Candidate[] =>
+  text
+    .split(' ')
+    .filter(Boolean)
+    .map((word) => {
+      const tenant = Number(word[0]);
+      return { tenant, id: word, claimable_at: word.slice(1), room: rooms[tenant] ?? null };
+    });
+
+const chosen = (
+  candidates: Partial<Record<Slot, Candidate[]>>,
+  free: Partial<Record<Slot, number>>,
+): string =>
+  chooseClaims({ real: [], rehearsed: [], ...candidates }, { real: 0, rehearsed: 0, ...free })
+    .map(({ id, slot }) => (slot === 'real' ? id : `${id}*`))
+    .join(' ');
+
+describe('choosing claims', () => {
+  const backlog = found('1a 1b 1c 1d 1e 2y 3x 3z');
+
+  test.each([
+    [0, ''],
+    [1, '1a'],
+    [2, '1a 2y'],
+    [4, '1a 2y 3x 1b'],
+    [6, '1a 2y 3x 1b 3z 1c'],
+    [20, '1a 2y 3x 1b 3z 1c 1d 1e'],
+  ])('%i slots: tenants take turns, each with its oldest agent', (real, expected) => {
+    expect(chosen({ real: backlog }, { real })).toBe(expected);
+  });
+
+  test('a tenant gets no more runs than it has room for, and the others get the slots', () => {
+    expect(chosen({ real: found('1a 1b 1c 2y 3x 3z', { 1: 2, 3: 1 }) }, { real: 8 })).toBe('1a 2y 3x 1b');
+  });
+
+  test('where a tenant has room for one run, its oldest agent is taken, whichever slot it needs', () => {
+    const rooms = { 1: 1 };
+    const free = { real: 4, rehearsed: 4 };
+    expect(chosen({ real: found('1b', rooms), rehearsed: found('1a 2c', rooms) }, free)).toBe('1a* 2c*');
+    expect(chosen({ real: found('1a', rooms), rehearsed: found('1b 2c', rooms) }, free)).toBe('1a 2c*');
+  });
+
+  test('slots that unsent runs have taken are not free, even below zero', () => {
+    expect(chosen({ real: backlog }, { real: -1, rehearsed: 1 })).toBe('');
+  });
+});
+
+test.each([
+  [{ free: { real: 1, rehearsed: 1 } }, { real: ['BACKEND_A'], rehearsed: [''] }],
+  [{ free: { real: 0, rehearsed: 1 } }, { real: [], rehearsed: [''] }],
+  [{ free: { real: 1, rehearsed: 0 } }, { real: ['BACKEND_A'], rehearsed: [] }],
+  [
+    { free: { real: 1, rehearsed: 1 }, rehearses: true },
+    { real: [], rehearsed: ['', 'BACKEND_A'] },
+  ],
+])('the backends of free slots of %j', (polled, expected) => {
+  expect(backendsOfFreeSlots({ backends: ['BACKEND_A'], ...polled })).toEqual(expected);
+});
+
+describe('the reason of a waiting agent', () => {
+  const agent = { tenant: 1, pool: 'p', backend: 'BACKEND_A', home: null, model: 'claude' } as const;
+  const runner = {
+    tenant: 0,
+    name: 'r',
+    pool: 'p',
+    backends: ['BACKEND_A'],
+    rehearses: false,
+    freeReal: 1,
+    freeRehearsed: 0,
+    heldBy: () => 1,
+  } as const;
+  test.each<[string, PoolLimits, string]>([
+    ['without limits', { maxRuns: null, freeRuns: null }, 'STARTING'],
+    ['below them', { maxRuns: 2, freeRuns: 1 }, 'STARTING'],
+    ['at the limit of each runner', { maxRuns: 1, freeRuns: null }, 'POOL_FULL'],
+    ['at the limit of all runners', { maxRuns: null, freeRuns: 0 }, 'POOL_FULL'],
+    ['over it, because it was lowered', { maxRuns: null, freeRuns: -2 }, 'POOL_FULL'],
+  ])('%s', (_, limits, reason) => {
+    expect(waitingReason(agent, [runner], limits)).toBe(reason);
+    expect(waitingReason(agent, [], limits)).toBe('NO_RUNNER');
+  });
+});
