@@ -4,6 +4,7 @@ import { type Connection, openDatabase } from '../../packages/service/src/store/
 import { findCandidates } from '../../packages/service/src/store/statements/claims.ts';
 import {
   agentRowId,
+  copyAgents,
   freshDatabase,
   insertAgentRow,
   type PlanNode,
@@ -22,7 +23,7 @@ interface Waiting {
   readonly count: number;
   readonly fields: Readonly<Record<string, unknown>>;
 }
-const real = { backend: 'BACKEND_A', settings: { model: 'claude' } };
+const real = { backend: 'BACKEND_A', model: 'claude' };
 const waiting: readonly Waiting[] = [
   { tenant: 10, count: backlog, fields: real },
   // For another runner that is live.
@@ -37,7 +38,7 @@ const waiting: readonly Waiting[] = [
   { tenant: 20, count: 1, fields: { ...real, home: 'gone' } },
   { tenant: 30, count: 1, fields: real },
   { tenant: 70, count: 2, fields: real },
-  { tenant: 70, count: 1, fields: { ...real, settings: { model: 'rehearsal-a' } } },
+  { tenant: 70, count: 1, fields: { ...real, model: 'rehearsal-a' } },
   { tenant: 70, count: 1, fields: { ...real, pool: 'other' } },
 ];
 
@@ -76,7 +77,7 @@ async function rowsReadBy(poll: Poll): Promise<number> {
     return { rows: [] };
   };
   await find({ query } as unknown as pg.PoolClient, poll);
-  const { found, beside } = rowsRead(plan as PlanNode);
+  const { found, beside } = rowsRead(plan as PlanNode, /^\w/);
   return found + beside;
 }
 
@@ -89,14 +90,16 @@ async function seed(): Promise<void> {
   await insertAgentRow(admin, 0, { tenant: 1, owner_provider: 'PROVIDER_CODEHOST_OAUTH', path: 'template' });
   let first = 1;
   for (const { tenant, count, fields } of waiting) {
-    await admin.query(
-      `INSERT INTO agents
-       SELECT r.* FROM agents t, generate_series($1::int, $1 + $2::int - 1) n,
-       LATERAL (SELECT '00000000-0000-7000-8000-' || lpad(n::text, 12, '0') AS id) i,
-       LATERAL json_populate_record(json_populate_record(t, json_build_object(
-           'tenant', $3::int, 'id', i.id, 'root', i.id, 'path', 'agent-' || n, 'phase', 'PHASE_PENDING',
-           'claimable_at', now() - interval '1 hour' + n * interval '1 millisecond')), $4::json) r
-       WHERE t.path = 'template'`,
+    await copyAgents(
+      admin,
+      {
+        from: `agents a CROSS JOIN generate_series($1::int, $1 + $2::int - 1) n
+          CROSS JOIN LATERAL (SELECT '00000000-0000-7000-8000-' || lpad(n::text, 12, '0') AS id) i`,
+        where: "a.path = 'template'",
+        fields: `(jsonb_build_object(
+          'tenant', $3::int, 'id', i.id, 'root', i.id, 'path', 'agent-' || n, 'phase', 'PHASE_PENDING',
+          'claimable_at', now() - interval '1 hour' + n * interval '1 millisecond') || $4::jsonb)::json`,
+      },
       [first, count, tenant, JSON.stringify(fields)],
     );
     first += count;
@@ -107,8 +110,8 @@ async function seed(): Promise<void> {
   );
   await admin.query(
     `INSERT INTO runners (tenant, id, name, pool, build, capabilities, backends, rehearses, free_real, free_rehearsed,
-       polls, lease_until, leaving)
-     VALUES (0, $1, 'elsewhere', 'default', '', '{}', '{BACKEND_A}', false, 0, 0, 1, now() + interval '1 hour', false)`,
+       polls, lease_until, leaving, token)
+     VALUES (0, $1, 'elsewhere', 'default', '', '{}', '{BACKEND_A}', false, 0, 0, 1, now() + interval '1 hour', false, '')`,
     [agentRowId(2)],
   );
   await admin.end();
