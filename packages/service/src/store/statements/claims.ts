@@ -97,7 +97,7 @@ export const findCandidates = statement<
            ) a
          )
          SELECT a.id, a.claimable_at
-         FROM (SELECT * FROM kinds LIMIT ${maxKinds}) k
+         FROM (SELECT home, backend FROM kinds LIMIT ${maxKinds}) k
          CROSS JOIN LATERAL (
            SELECT a.id, a.claimable_at FROM agents a
            WHERE a.pool = $2 AND a.tenant = t.tenant AND ${home} = k.home AND ${backend} = k.backend
