@@ -29,6 +29,7 @@ export class Metrics {
     name: 'muster_maintenance_last_success_timestamp_seconds',
     help: 'When this node last finished each task of maintenance; a time long ago means that old data piles up.',
     labelNames: ['task'],
+    aggregator: 'max',
     registers: [this.registry],
   });
   readonly longReplies = new Gauge({

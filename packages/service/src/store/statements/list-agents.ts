@@ -209,6 +209,7 @@ export type Bind = (name: string, value: unknown) => string;
  * what it has is gathered, looked through and sorted; then that is little: one tree, or what ended lately.
  */
 export interface Part {
+  /** Short: PostgreSQL cuts the name of a statement after 63 bytes. */
   readonly name: string;
   readonly where: readonly string[];
   /** Found through another table, which has its own part of the list's order. */
@@ -259,15 +260,15 @@ const lifeIs = (life: Life): string =>
 
 /** Roots, all agents, or the children of one, which indexes have in the list's order. */
 function walkedParts(range: ListRange, life: Life, bind: Bind): Part[] {
-  const part = (depth: string, depthCondition: string): Part => ({
-    name: `${depth}.${life}`,
+  const part = (depth: 'c' | 'r' | 'n', depthCondition: string): Part => ({
+    name: `${depth}${life[0]}`,
     where: [tenantIs(range, bind), depthCondition, lifeIs(life)],
     order: newestFirst,
   });
   if (range.parent)
-    return [part('child', `a.parent IS NOT NULL AND a.parent = ${bind('parent', range.parent.id)}`)];
-  const roots = part('root', 'a.is_root');
-  return range.allDepths ? [roots, part('nested', 'NOT a.is_root')] : [roots];
+    return [part('c', `a.parent IS NOT NULL AND a.parent = ${bind('parent', range.parent.id)}`)];
+  const roots = part('r', 'a.is_root');
+  return range.allDepths ? [roots, part('n', 'NOT a.is_root')] : [roots];
 }
 
 /** Agents that have one of the labels, in the list's order. The other labels are compared. */
@@ -283,7 +284,7 @@ function labelledPart(range: ListRange, isLive: boolean, bind: Bind): Part {
   const isSince = !isLive && range.endedSince !== null;
   if (isSince) where.push(`a.ended_at >= ${bind('endedSince', range.endedSince)}`);
   return {
-    name: `${range.allDepths ? 'all' : 'root'}.labelled.${isLive}${isSince ? '.since' : ''}`,
+    name: `L${range.allDepths ? 'a' : 'r'}${isLive ? 'l' : 'e'}${isSince ? 's' : ''}`,
     through: ' JOIN labels l ON l.tenant = a.tenant AND l.agent = a.id',
     where,
     order: 'l.agent DESC',
@@ -294,7 +295,7 @@ function labelledPart(range: ListRange, isLive: boolean, bind: Bind): Part {
 function endedPart(range: ListRange, endedSince: string, bind: Bind): Part {
   const { allDepths, parent } = range;
   return {
-    name: `${allDepths ? 'all' : 'level'}${parent ? '.below' : ''}.ended`,
+    name: `E${allDepths ? 'a' : 'l'}${parent ? 'b' : ''}`,
     where: [
       tenantIs(range, bind),
       `a.ended_at >= ${bind('endedSince', endedSince)}`,
@@ -307,7 +308,7 @@ function endedPart(range: ListRange, endedSince: string, bind: Bind): Part {
 /** Everything below an agent. */
 function treePart(range: ListRange, parent: NonNullable<ListRange['parent']>, life: Life, bind: Bind): Part {
   return {
-    name: `below.${life}`,
+    name: `B${life[0]}`,
     where: [
       `a.root = ${bind('root', parent.root)}`,
       'a.parent IS NOT NULL',
@@ -322,7 +323,7 @@ function treePart(range: ListRange, parent: NonNullable<ListRange['parent']>, li
 /** Those of these agents that are in the range, whether they have ended or not. */
 function namedPart(range: ListRange, ids: readonly string[], bind: Bind): Part {
   return {
-    name: `${range.allDepths ? 'all' : 'level'}${range.parent ? '.below' : ''}.named`,
+    name: `N${range.allDepths ? 'a' : 'l'}${range.parent ? 'b' : ''}`,
     where: [tenantIs(range, bind), `a.id = ANY (${bind('ids', ids)}::uuid[])`, depthIs(range, bind)],
   };
 }
