@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Node } from '../crash/node.ts';
 import { RunnerProcess, runnerKey } from '../crash/runner-process.ts';
-import { lookInto } from '../crash/store.ts';
+import { lookInto, type Store } from '../crash/store.ts';
 import { printFigures, randomOf, times } from '../crash/tier.ts';
-import { until } from '../support/async.ts';
+import { eventually, until } from '../support/async.ts';
 import { startPgBouncer } from '../support/database-servers.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 import { DatabaseCluster } from './database-cluster.ts';
@@ -17,6 +17,8 @@ let nodes: [Node, Node, Node];
 const tenants: FollowedTenant[] = [];
 const runners: { process: RunnerProcess; restart: () => Promise<RunnerProcess> }[] = [];
 const cleanUps: (() => unknown)[] = [];
+/** What each process of a node has logged. */
+const outputs: string[][] = [];
 
 beforeAll(async () => {
   cluster = await DatabaseCluster.start();
@@ -28,6 +30,7 @@ beforeAll(async () => {
     const env = { MUSTER_LEASE_SECONDS: '20', ...more };
     const node = await Node.start({ databaseUrl, runner: false, env });
     cleanUps.push(() => node.close());
+    outputs.push(node.server.output);
     return node;
   };
   const first = await start(cluster.url());
@@ -92,6 +95,7 @@ const faults = {
     const node = nodes[index] as Node;
     await node.kill();
     await node.start();
+    outputs.push(node.server.output);
     return { what: `node ${index + 1}`, repair: async () => {} };
   },
   runner: async () => {
@@ -129,14 +133,23 @@ async function recovery(): Promise<number> {
   return Date.now() - startedMs;
 }
 
+/** The logged error of a reply with an incident. */
+function causeOf(reply: string): string {
+  const [, incident] = /incident ([\w-]+)/.exec(reply) ?? [];
+  const lines = outputs.flatMap((output) => output.join('').split('\n'));
+  return lines.find((line) => incident !== undefined && line.includes(incident)) ?? '';
+}
+
+/** Looks into the store of the primary, which may change meanwhile: an effect of a fault can be late. */
+const look = <T>(at: (store: Store) => Promise<T>): Promise<T> =>
+  eventually(() => lookInto(cluster.url(), at), 120_000);
+
 const allIdle = () =>
-  lookInto(cluster.url(), (store) =>
-    until(
-      'every agent idle',
-      () => store.agentsNotIdle(),
-      (found) => found.length === 0,
-      120_000,
-    ),
+  until(
+    'every agent idle',
+    () => look((store) => store.agentsNotIdle()),
+    (found) => found.length === 0,
+    120_000,
   );
 
 test('a cluster whose parts are killed one after another loses nothing that it acknowledged', async () => {
@@ -151,8 +164,7 @@ test('a cluster whose parts are killed one after another loses nothing that it a
     const tookMs = await recovery();
     process.stdout.write(`, recovered in ${tookMs} ms\n`);
     slowestMs = Math.max(slowestMs, tookMs);
-    for (const find of findLost)
-      expect(await lookInto(cluster.url(), find), `acknowledged and lost after ${what}`).toEqual([]);
+    for (const find of findLost) expect(await look(find), `acknowledged and lost after ${what}`).toEqual([]);
     await everyTenant(({ load }) => load.close());
     await repair();
     await cluster.healthy();
@@ -166,6 +178,10 @@ test('a cluster whose parts are killed one after another loses nothing that it a
     for (const tenant of tenants) await tenant.check(store);
     expect(await store.violations()).toEqual([]);
   });
+  const unexpected = tenants
+    .flatMap(({ client }) => client.unexpected)
+    .map((text) => `${text} ${causeOf(text)}`);
+  expect(unexpected, 'nothing but 503, and no hang').toEqual([]);
   printFigures('cluster', {
     faults: count,
     acknowledged: tenants.reduce((sum, { load }) => sum + load.acknowledged, 0),
