@@ -8,7 +8,7 @@ import type { SimNode } from './sim-node.ts';
 import type { Simulation, Waiter } from './simulation.ts';
 import { holds, Violation } from './timeline-audit.ts';
 
-const maxLive = 14;
+const maxLive = 18;
 /** Of BACKEND_A, as the rehearsal model that other agents have. */
 const realModel = 'claude-sonnet-4-5';
 
@@ -103,7 +103,7 @@ export class SimClient {
     const parent = random.chance(below) ? above?.agent : undefined;
     const isChild = parent !== undefined && parent.path.length < 4;
     const path = isChild ? [...parent.path, `c${random.below(2)}`] : [`r${random.below(4)}`];
-    const tenant = isChild ? parent.tenant : (random.pick([1, 1, 1, 1, 2, 2, 3]) ?? 1);
+    const tenant = isChild ? parent.tenant : (random.pick([1, 1, 2, 3]) ?? 1);
     const model = random.chance(0.4) ? { model: realModel } : {};
     const key = this.#fresh();
     const tasks = random.chance(0.3) ? [task(`${key}-task`, { ephemeral: true })] : [];
