@@ -155,7 +155,7 @@ const answers: Answers = {
     return [...tenants.filter((one) => one > start), ...tenants.filter((one) => one <= start)]
       .map((one) => ({ tenant: one, agents: byTenant.get(one) ?? [], room: tables.roomFor(one, id) }))
       .filter(({ agents, room }) => agents.length > 0 && room > 0)
-      .slice(0, limit)
+      .slice(0, 2 * limit)
       .flatMap(({ agents, room }) =>
         agents
           .sort(byWaiting)

@@ -53,7 +53,7 @@ export async function createPartition(client: pg.Pool | pg.Client, month: Month)
   const name = partitionOf(month);
   const [from, to] = [firstDay(month).toISOString(), firstDay(month, 1).toISOString()];
   await client.query(`${briefly};
-    SELECT pg_advisory_xact_lock(7301987);
+    SELECT pg_advisory_xact_lock(7301988);
     DO $$ BEGIN
       IF to_regclass('${name}') IS NULL THEN
         CREATE TABLE ${name} (LIKE timeline INCLUDING DEFAULTS INCLUDING CONSTRAINTS)

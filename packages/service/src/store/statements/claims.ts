@@ -31,9 +31,10 @@ const maxKinds = 4000;
  * slot is one for rehearsals.
  *
  * The work is bounded whoever has a backlog. Tenants are found one after another in the index, so those without waiting
- * agents cost nothing; it ends when `limit` tenants have candidates. Tenants that may have no more runs here are left out
- * before their agents are looked at. An agent lives where its workspace is: its home runner comes first, and another only
- * when that one is gone or could not run it. So the agents of a tenant are of a few kinds, by home and backend, and the
+ * agents cost nothing; it ends when twice `limit` tenants have candidates, because the last run that one of them may have
+ * can go to the other kind of slot. Tenants that may have no more runs here are left out before their agents are looked
+ * at. An agent lives where its workspace is: its home runner comes first, and another only when that one is gone or could
+ * not run it. So the agents of a tenant are of a few kinds, by home and backend, and the
  * runner may take either all of a kind or none. Kinds are found like tenants, and at most `limit` agents of each are
  * read: however many agents wait for another runner, they hide none that this one can take.
  */
@@ -113,7 +114,7 @@ export const findCandidates = statement<
        ) w
      ) w
      WHERE t.turn > 0 AND coalesce(l.room, 1) > 0 AND w.ids IS NOT NULL
-     LIMIT $7
+     LIMIT $7 * 2
    ) c CROSS JOIN LATERAL unnest(c.ids, c.times) AS w (id, claimable_at)
    ORDER BY c.turn, w.claimable_at`,
 );
