@@ -86,7 +86,7 @@ const faults = {
       for (const member of killed) await member.start();
     };
     const what = killed.map(({ name }) => name).join(' and ');
-    // Without a majority there is no primary, so it has to come back for a recovery.
+    // etcd elects no primary without a majority of its members, so the killed member is restarted for the recovery.
     if (killed.length > 1) await start();
     return { what, repair: killed.length > 1 ? async () => {} : start };
   },

@@ -237,5 +237,6 @@ describe('queue-add: ids', () => {
     await t.remove('a', 'free');
     expect(await t.queue('a', { followUpId: 'free', description: 'other' })).toBe('free');
     expect((await t.status('a')).followUps).toMatchObject([{ followUpId: 'free', description: 'other' }]);
+    expect((await t.timeline('a', 'FOLLOW_UP_QUEUED')).map(({ text }) => text)).toEqual(['x', 'other']);
   });
 });

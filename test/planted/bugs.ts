@@ -388,8 +388,8 @@ const schemaWorker = {
   {
     name: 'agents are loaded with all columns of their table, so a prepared statement breaks when one is added',
     file: `${service}/store/statements/load-agents.ts`,
-    find: ".join(', ')},\n     s.settings,",
-    replace: ".join(', ')}, a.*,\n     s.settings,",
+    find: "(agentColumns, 'a')},",
+    replace: "(agentColumns, 'a')}, a.*,",
     suites: ['test/crash/rolling-upgrade.test.ts'],
   },
   {

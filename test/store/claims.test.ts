@@ -138,7 +138,7 @@ test('tenants come in turns, each with its oldest agents that this runner can ta
   expect([oldest?.id, next?.id]).toEqual([agentRowId(1), agentRowId(2)]);
 });
 
-test('a number that is no tenant begins somewhere', async () => {
+test('turns begin at any tenant if the last one does not exist', async () => {
   expect((await offered({ lastTenant: 2 ** 31 - 1 })).sort()).toEqual(['10: 8', '20: 2', '30: 1', '70: 2']);
 });
 

@@ -4,7 +4,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Maintenance } from '../../packages/service/src/control/maintenance.ts';
 import { type Log, openLog } from '../../packages/service/src/lib/log.ts';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
-import { deleteEntries } from '../../packages/service/src/store/statements/maintenance.ts';
+import {
+  clearRunResults,
+  deleteCheckpoint,
+  deleteEntries,
+} from '../../packages/service/src/store/statements/maintenance.ts';
 import { readFirstSequence, readTimeline } from '../../packages/service/src/store/statements/timeline.ts';
 import {
   createPartition,
@@ -166,10 +170,24 @@ test('of a live agent the newest entries are kept, and the texts of undelivered 
 
 test('entries are deleted in batches, oldest first', async () => {
   const agent = await agentWith(100);
-  expect(await deleteEntries(pool, tenant, agent, 60, 40)).toEqual([{ deleted: 40 }]);
+  expect(await deleteEntries(pool, tenant, agent, null, 60, 40)).toEqual([{ deleted: 40 }]);
   expect(await readFirstSequence(pool, tenant, agent, begun)).toEqual([{ first: 41 }]);
-  expect(await deleteEntries(pool, tenant, agent, 60, 40)).toEqual([{ deleted: 20 }]);
-  expect(await deleteEntries(pool, tenant, agent, 60, 40)).toEqual([{ deleted: 0 }]);
+  expect(await deleteEntries(pool, tenant, agent, null, 60, 40)).toEqual([{ deleted: 20 }]);
+  expect(await deleteEntries(pool, tenant, agent, null, 60, 40)).toEqual([{ deleted: 0 }]);
+});
+
+test('an agent that was reopened meanwhile keeps its history', async () => {
+  const agent = await agentWith(10);
+  await client.query(
+    'INSERT INTO checkpoints (tenant, agent, id, run, parts, bytes, completed_at) VALUES (1, $1, $1, 1, 1, 4, now())',
+    [agent],
+  );
+  const none = [{ deleted: 0 }];
+  const before = new Date().toISOString();
+  expect(await deleteEntries(pool, tenant, agent, before, 10, 10)).toEqual(none);
+  expect(await clearRunResults(pool, tenant, agent, before, 10)).toEqual(none);
+  expect(await deleteCheckpoint(pool, tenant, agent, before)).toEqual(none);
+  expect(await entriesOf(agent)).toBe(10);
 });
 
 test('a month whose entries are all too old is dropped; what was admitted in it and waits keeps its text', async () => {

@@ -54,7 +54,7 @@ export function workerPids({ process: { pid } }: Server): ReadonlyMap<number, nu
   return new Map(numbered);
 }
 
-/** Empty if there is no such process. */
+/** Empty if the process does not exist. */
 function read(pid: string, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');

@@ -177,10 +177,12 @@ export class Maintenance {
   async #history({ tenant, id }: AgentKey, endedBefore: string): Promise<void> {
     const { database } = this.#options;
     const every = Number.MAX_SAFE_INTEGER;
-    await this.#inBatches((most) => deleteEntries(database, tenant, id, every, most).then(count));
-    await this.#inBatches((most) => clearRunResults(database, tenant, id, most).then(count));
+    await this.#inBatches((most) =>
+      deleteEntries(database, tenant, id, endedBefore, every, most).then(count),
+    );
+    await this.#inBatches((most) => clearRunResults(database, tenant, id, endedBefore, most).then(count));
     await this.#inBatches(async () =>
-      count(await deleteCheckpoint(database, tenant, id)) > 0 ? rows.most : 0,
+      count(await deleteCheckpoint(database, tenant, id, endedBefore)) > 0 ? rows.most : 0,
     );
     if (!this.#isClosed) await finishHistory(database, tenant, id, endedBefore);
   }
@@ -188,7 +190,7 @@ export class Maintenance {
   async #longTimelines(): Promise<void> {
     const { database, timelineEntries } = this.#options;
     for (const { tenant, id, last } of await findLongTimelines(database, timelineEntries))
-      await this.#inBatches((most) => deleteEntries(database, tenant, id, last, most).then(count));
+      await this.#inBatches((most) => deleteEntries(database, tenant, id, null, last, most).then(count));
   }
 
   /** Until a batch finds less than it may take. */

@@ -32,7 +32,7 @@ export interface PoolLimits {
   readonly freeRuns: number | null;
 }
 
-/** Why an agent that has work is not running: no runner could run it, there is no room, or it is about to start. */
+/** Why an agent with work is not running: no runner can run it, all slots are taken, or it is about to start. */
 export function waitingReason(
   agent: Waiting,
   runners: readonly AvailableRunner[],

@@ -115,7 +115,7 @@ const usageOf = (row: UsageColumns): Usage => ({
 });
 
 /** An agent as it is loaded for a command. */
-export interface LoadedAgentRow extends Omit<AgentRow, 'model'>, Omit<AgentStateRow, 'structured_output'> {
+export interface LoadedAgentRow extends AgentRow, Omit<AgentStateRow, 'structured_output'> {
   /** What the newest poll of its home runner said; null when that runner is gone. */
   home_deferral: boolean | null;
   run: RunRow | null;

@@ -30,7 +30,7 @@ const maxKinds = 4000;
  * `lastTenant`, and of each tenant the agents that wait longest. `tenant` 0 serves every tenant. `backends` has '' if the
  * slot is one for rehearsals.
  *
- * The work is bounded whoever has a backlog. Tenants are found one after another in the index, so those without waiting
+ * The cost does not depend on how many agents wait. Tenants are found one after another in the index, so those without waiting
  * agents cost nothing; it ends when twice `limit` tenants have candidates, because the last run that one of them may have
  * can go to the other kind of slot. Tenants that may have no more runs here are left out before their agents are looked
  * at. An agent lives where its workspace is: its home runner comes first, and another only when that one is gone or could

@@ -1,7 +1,8 @@
 import type { Task } from '@muster/sdk/contract';
 import type { Wanted } from '../agent-store.ts';
 import { statement } from '../connection.ts';
-import type { AgentBriefRow, AgentRow, ChildRow, LoadedAgentRow } from '../rows.ts';
+import type { AgentBriefRow, ChildRow, LoadedAgentRow } from '../rows.ts';
+import { agentColumns, namesOf } from '../tables.ts';
 import { runColumns } from './runs.ts';
 import { childResponseLength, isBelow } from './shared-sql.ts';
 
@@ -85,51 +86,13 @@ export const lockTree = statement<
    SELECT w.tenant, w.id, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked FROM wanted w`,
 );
 
-const loadedColumns = [
-  'tenant',
-  'id',
-  'root',
-  'parent',
-  'ancestors',
-  'owner_provider',
-  'account',
-  'workspace',
-  'path',
-  'current',
-  'pool',
-  'backend',
-  'created_at',
-  'phase',
-  'reason',
-  'since',
-  'claimable_at',
-  'run_count',
-  'sequence',
-  'queued',
-  'deferred',
-  'next_deliver_at',
-  'progress_at',
-  'ended_at',
-  'cost',
-  'input_tokens',
-  'cached_tokens',
-  'output_tokens',
-  'home',
-  'deferral',
-  'rehearsed',
-  'sandboxed',
-  'session',
-  'unpushed',
-  'checkpoint_at',
-] as const satisfies readonly (keyof AgentRow)[];
-
 /**
  * Agents with their newest run, read after their rows are locked so that both are of one moment. The run is not looked
  * for by the agent's count: a count that is wrong must not hide a run that holds a slot.
  */
 export const loadAgents = statement<[tenants: number[], ids: string[]], LoadedAgentRow>(
   'load-agents',
-  `SELECT ${loadedColumns.map((column) => `a.${column}`).join(', ')},
+  `SELECT ${namesOf(agentColumns, 'a')},
      s.settings, s.memory, s.result, left(s.response, ${childResponseLength}) AS response, s.labels,
      (SELECT row_to_json(r) FROM (
        SELECT ${runColumns.join(', ')} FROM runs r

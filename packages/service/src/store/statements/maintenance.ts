@@ -64,14 +64,19 @@ const clearTexts = (entries: string): string =>
    WHERE e.text IS NULL AND f.tenant = e.tenant AND f.agent = e.agent AND f.id = e.follow_up_id
      AND f.sequence = e.sequence AND f.state NOT IN ('QUEUED', 'DEFERRED')`;
 
-/** Deletes some entries of an agent, oldest first, up to this one. */
+/** The agent, locked, if it ended before the time `$3`: one that was reopened meanwhile keeps what it has. */
+const ended = 'SELECT id FROM agents WHERE tenant = $1 AND id = $2 AND ended_at < $3 FOR UPDATE';
+
+/** Deletes some entries of an agent, oldest first, up to this one; with a time only if the agent ended before. */
 export const deleteEntries = statement<
-  [tenant: number, agent: string, last: number, most: number],
+  [tenant: number, agent: string, endedBefore: string | null, last: number, most: number],
   { deleted: number }
 >(
   'delete-entries',
-  `WITH old AS (
-     SELECT sequence, at FROM timeline WHERE tenant = $1 AND agent = $2 AND sequence <= $3 ORDER BY sequence LIMIT $4
+  `WITH ended AS (${ended}), old AS (
+     SELECT sequence, at FROM timeline
+     WHERE tenant = $1 AND agent = $2 AND sequence <= $4 AND ($3::timestamptz IS NULL OR EXISTS (SELECT FROM ended))
+     ORDER BY sequence LIMIT $5
    ), deleted AS (
      DELETE FROM timeline t USING old
      WHERE t.tenant = $1 AND t.agent = $2 AND t.sequence = old.sequence AND t.at = old.at
@@ -81,11 +86,15 @@ export const deleteEntries = statement<
 );
 
 /** Clears what some runs of an agent said and produced. */
-export const clearRunResults = statement<[tenant: number, agent: string, most: number], { deleted: number }>(
+export const clearRunResults = statement<
+  [tenant: number, agent: string, endedBefore: string, most: number],
+  { deleted: number }
+>(
   'clear-run-results',
-  `WITH old AS (
+  `WITH ended AS (${ended}), old AS (
      SELECT number FROM runs
-     WHERE tenant = $1 AND agent = $2 AND (response IS NOT NULL OR structured_output IS NOT NULL) LIMIT $3
+     WHERE tenant = $1 AND agent = $2 AND EXISTS (SELECT FROM ended)
+       AND (response IS NOT NULL OR structured_output IS NOT NULL) LIMIT $4
    ), cleared AS (
      UPDATE runs r SET response = NULL, structured_output = NULL FROM old
      WHERE r.tenant = $1 AND r.agent = $2 AND r.number = old.number RETURNING r.number
@@ -94,10 +103,13 @@ export const clearRunResults = statement<[tenant: number, agent: string, most: n
 );
 
 /** Deletes one checkpoint of an agent. */
-export const deleteCheckpoint = statement<[tenant: number, agent: string], { deleted: number }>(
+export const deleteCheckpoint = statement<
+  [tenant: number, agent: string, endedBefore: string],
+  { deleted: number }
+>(
   'delete-checkpoint',
-  `WITH deleted AS (
-     DELETE FROM checkpoints WHERE tenant = $1 AND agent = $2 AND id = (
+  `WITH ended AS (${ended}), deleted AS (
+     DELETE FROM checkpoints WHERE tenant = $1 AND agent = $2 AND EXISTS (SELECT FROM ended) AND id = (
        SELECT id FROM checkpoints WHERE tenant = $1 AND agent = $2 LIMIT 1) RETURNING id
    )
    SELECT count(*)::int AS deleted FROM deleted`,
