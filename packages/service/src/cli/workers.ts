@@ -1,4 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type MetricsJson, SummedMetrics } from '../http/metrics.ts';
 import { Change } from '../lib/change.ts';
 import type { Log } from '../lib/log.ts';
@@ -13,6 +14,8 @@ import type { RunningService } from './node.ts';
 
 const firstDelayMs = 100;
 const longestDelayMs = 10_000;
+/** How long the last messages of a worker that died may take. */
+const lastMessagesMs = 1_000;
 /** A worker that lived this long was healthy. */
 const healthyMs = 60_000;
 
@@ -119,10 +122,10 @@ class Workers {
     place.worker = worker;
     // A process that could not be started has no exit.
     worker.once('error', ({ message }) => worker.process.pid === undefined && this.#ended(place, message));
-    // What it said last may arrive after its exit.
+    // What it said last may arrive after its exit. The channel may stay open: a process that it was just starting has it.
     const disconnected = new Promise<void>((resolve) => worker.once('disconnect', resolve));
     worker.once('exit', async (code, signal) => {
-      await disconnected;
+      await Promise.race([disconnected, pause(lastMessagesMs)]);
       this.#ended(place, signal ?? `exit code ${code}`);
     });
   }
