@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type AgentBench, backends, startAgentBench } from './agents.ts';
 import { type BareHarness, bareClaudeCode, bareCodex } from './bare-harness.ts';
 import { startBareTools } from './bare-tools.ts';
+import { ceiling, say } from './report.ts';
 import { alternated } from './tools.ts';
 
 const rounds = 15;
@@ -10,18 +11,27 @@ const makeBare = { 'Claude Code': bareClaudeCode, Codex: bareCodex } as const;
 /** The most that Muster's time may be, as a multiple of the bare harness's. */
 const gates = { 'Claude Code': 1.5, Codex: 1.6 } as const;
 
-export interface FirstRequest {
+interface FirstRequest {
   readonly title: string;
   readonly oursMs: number;
   readonly bareMs: number;
   readonly most: number;
 }
 
+export async function firstRequest(): Promise<void> {
+  for (const { title, oursMs, bareMs, most } of await firstRequests()) {
+    say(
+      `      ${title}, a message → its model request: bare ${bareMs.toFixed(0)} ms, by Muster ${oursMs.toFixed(0)} ms`,
+    );
+    ceiling(`first model request of a resumed ${title} against the bare one`, oursMs / bareMs, most);
+  }
+}
+
 /**
  * A resumed session, from the message to the arrival of the model request at the stub: by Muster, from the call that
  * queues it for an idle agent; bare, from the start of the harness's process.
  */
-export async function firstRequests(): Promise<FirstRequest[]> {
+async function firstRequests(): Promise<FirstRequest[]> {
   const bench = await startAgentBench();
   const tools = await startBareTools();
   try {

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Run } from '@muster/sdk/contract';
+import { limits, type Run } from '@muster/sdk/contract';
 import { backends, startAgentBench } from './agents.ts';
+import { ceiling, gate, say } from './report.ts';
 import { median } from './tools.ts';
 
 const size = 20;
@@ -9,7 +10,7 @@ const size = 20;
 const holdMs = 2_000;
 const fillTimeoutMs = 60_000;
 
-export interface FullRunner {
+interface FullRunner {
   readonly size: number;
   /** The number of runs by outcome. */
   readonly outcomes: Readonly<Record<string, number>>;
@@ -21,8 +22,26 @@ export interface FullRunner {
   readonly memoryMb: readonly { readonly title: string; readonly mb: number }[];
 }
 
+export async function fullRunner(): Promise<void> {
+  const { size, outcomes, peakRuns, peakRequests, peakSandboxes, memoryMb } = await fillRunner(
+    limits.runsPerRunner,
+  );
+  const ended = Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`);
+  say(`      ${size} agents queued at the same time: ${ended.join(', ')}`);
+  say(`      most at one time: ${peakRuns} runs, ${peakSandboxes} sandboxes, ${peakRequests} model requests`);
+  for (const { title, mb } of memoryMb)
+    say(`      memory of a live ${title} agent with its sandbox, resident: ${mb.toFixed(0)} MB`);
+  gate('agents on a full runner that completed', outcomes.COMPLETED ?? 0, size);
+  ceiling('runs on a full runner that were lost', outcomes.LOST ?? 0, 0);
+  ceiling(
+    'agents live at the same time on a full runner',
+    Math.max(peakRuns, peakSandboxes),
+    limits.runsPerRunner,
+  );
+}
+
 /** Agents of both backends, all queued at the same time on one runner with room for `most` of them. */
-export async function fillRunner(most: number): Promise<FullRunner> {
+async function fillRunner(most: number): Promise<FullRunner> {
   const bench = await startAgentBench();
   const { agents, stub, service } = bench;
   try {

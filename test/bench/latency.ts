@@ -1,73 +1,38 @@
-import { randomUUID } from 'node:crypto';
-import { percentile, post, type Service } from './tools.ts';
+import { InstantRunner, runnerKey } from './instant-runner.ts';
+import { say } from './report.ts';
+import { percentile, pgbench, post, type Service, startService } from './tools.ts';
 
 const everyMs = 10;
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-interface Claim {
-  agentKey: string;
-  runId: number;
-  agentId: { agent: string[] };
-}
-
-/** A runner that ends every run immediately and records when it was claimed. */
-export class InstantRunner {
-  readonly claimedAt = new Map<string, number>();
-  readonly #service: Pick<Service, 'url' | 'key'>;
-  readonly #runnerId = randomUUID();
-  #isOn = true;
-
-  constructor(service: Pick<Service, 'url' | 'key'>) {
-    this.#service = service;
+export async function latency(): Promise<void> {
+  const service = await startService({ MUSTER_RUNNER: 'off' });
+  await service.database.query('CREATE TABLE bench_commits (n int)');
+  const commits = await pgbench(service, 'empty-commit.pgbench.sql', 3, 1);
+  const trips: number[] = [];
+  for (let i = 0; i < 300; i += 1) {
+    const from = performance.now();
+    await (await fetch(`${service.url}/healthz`)).text();
+    trips.push(performance.now() - from);
   }
-
-  async run(): Promise<void> {
-    let runs: { agentKey: string; runId: number }[] = [];
-    for (let poll = 1; this.#isOn; poll += 1) {
-      const { claims } = await post<{ claims: Claim[] }>(this.#service, '/v1/runner/poll', {
-        runnerId: this.#runnerId,
-        name: 'bench',
-        poll,
-        capabilities: ['deferral', 'sandbox'],
-        backends: ['BACKEND_A', 'BACKEND_B'],
-        rehearses: true,
-        free: { real: 8, rehearsed: 256 },
-        runs,
-        waitMs: 1_000,
-      });
-      const now = performance.now();
-      for (const claim of claims) this.claimedAt.set(claim.agentId.agent.join('/'), now);
-      runs = claims.map(({ agentKey, runId }) => ({ agentKey, runId }));
-      await Promise.all(runs.map((run) => this.#end(run)));
-    }
-  }
-
-  stop(): void {
-    this.#isOn = false;
-  }
-
-  #end(run: { agentKey: string; runId: number }): Promise<unknown> {
-    const report = {
-      runnerId: this.#runnerId,
-      ...run,
-      report: 1,
-      started: true,
-      end: { outcome: 'COMPLETED' },
-    };
-    return post(this.#service, '/v1/runner/report', report);
-  }
-}
-
-export async function runnerKey(service: Service): Promise<string> {
-  const payload = Buffer.from(JSON.stringify({ role: 'runner', pool: 'default' })).toString('base64');
-  const reply = await post<{ payload: string }>(service, `/v1/catalog/token/bench-${randomUUID()}`, {
-    payload,
-  });
-  return (JSON.parse(Buffer.from(reply.payload, 'base64').toString()) as { key: string }).key;
+  trips.sort((a, b) => a - b);
+  say(
+    `      beside: an empty commit takes ${(1000 / commits).toFixed(2)} ms, a bare round trip ${(trips[150] ?? 0).toFixed(2)} ms`,
+  );
+  const claim = await followUpToClaim(service, 1_000);
+  say(
+    `goal  follow-up → claimed at 100/s: p50 ${claim.p50.toFixed(1)} ms (goal <= 10), p99 ${claim.p99.toFixed(1)} ms (goal <= 50)`,
+  );
+  await claim.running;
+  const wake = await waitToWake(service, 2_000);
+  say(
+    `goal  wait → woken, 2,000 open, 100/s: p50 ${wake.p50.toFixed(1)} ms, p99 ${wake.p99.toFixed(1)} ms (goal p99 <= 50)`,
+  );
+  await service.close();
 }
 
 /** Follow-ups to idle agents at 100 per second: from the request to the claim at the runner. */
-export async function followUpToClaim(service: Service, count: number) {
+async function followUpToClaim(service: Service, count: number) {
   const runner = new InstantRunner({ url: service.url, key: await runnerKey(service) });
   const running = runner.run();
   const names = Array.from({ length: count }, (_, i) => `latency-${i}`);
@@ -95,7 +60,7 @@ export async function followUpToClaim(service: Service, count: number) {
 }
 
 /** 2,000 waits open, woken one at a time at 100 per second: from the commit's reply to the wait's. */
-export async function waitToWake(service: Service, count: number) {
+async function waitToWake(service: Service, count: number) {
   const names = Array.from({ length: count }, (_, i) => `wake-${i}`);
   const spawned: Promise<unknown>[] = [];
   for (const name of names) {

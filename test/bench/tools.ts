@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +18,12 @@ export interface Service {
   close(): Promise<void>;
 }
 
+/** A benchmark that fails leaves nothing running. */
+const started = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of started) child.kill();
+});
+
 /** Starts a program and reads its address from its output. */
 export async function startProgram(file: string, args: string[], env: NodeJS.ProcessEnv) {
   // With the same heap setting as `npm start`.
@@ -25,6 +31,8 @@ export async function startProgram(file: string, args: string[], env: NodeJS.Pro
     env,
     stdio: ['ignore', 'pipe', 'ignore'],
   });
+  started.add(child);
+  child.once('exit', () => started.delete(child));
   const url = await new Promise<string>((resolve, reject) => {
     let text = '';
     child.stdout.on('data', (chunk: Buffer) => {
@@ -38,10 +46,13 @@ export async function startProgram(file: string, args: string[], env: NodeJS.Pro
 }
 
 /** A service on its own embedded PostgreSQL, with the durability it always has. */
-export async function startService(env: Record<string, string> = {}): Promise<Service> {
+export async function startService(
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+): Promise<Service> {
   const data = mkdtempSync(join(tmpdir(), 'muster-bench-'));
   const program = here('../../packages/service/bin/muster.js');
-  const { url, child } = await startProgram(program, ['serve'], {
+  const { url, child } = await startProgram(program, ['serve', ...args], {
     PATH: process.env.PATH,
     HOME: data,
     MUSTER_DATA: data,
@@ -133,7 +144,22 @@ export async function post<T>(
   return answer;
 }
 
-/** Idle copies of one spawned agent. */
+/** How many statements the service has sent to its database. */
+export async function queriesOf(service: Service): Promise<number> {
+  const text = await (await fetch(`${service.url}/metrics`)).text();
+  return Number(/^muster_store_queries_total (\d+)/m.exec(text)?.[1]);
+}
+
+/** The agent that `seedAgents` copies. */
+export async function spawnTemplate(service: Service, model?: string): Promise<void> {
+  await post(service, '/v1/agent/spawn', {
+    agentId: { agent: ['template'] },
+    description: 'Fix the login flow.',
+    model,
+  });
+}
+
+/** Idle copies of the template. */
 export async function seedAgents(
   service: Service,
   prefix: string,
