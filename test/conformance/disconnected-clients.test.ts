@@ -114,25 +114,27 @@ describe.concurrent('a client', () => {
     const cut = new AbortController();
     cleanUps.push(() => cut.abort());
     const body = JSON.stringify({ agentId: agentId('read') });
-    const read = async (path: string, holds: (text: string) => boolean) => {
-      const response = await fetch(`${api.url}${path}`, {
-        method: 'POST',
-        headers,
-        body,
-        signal: cut.signal,
-      });
-      let text = '';
+    const seen = { wait: '', stream: '' };
+    const read = async (what: keyof typeof seen, path: string) => {
+      const request = { method: 'POST', headers, body, signal: cut.signal };
+      const response = await fetch(`${api.url}${path}`, request);
       const decoder = new TextDecoder();
-      for await (const chunk of response.body ?? []) {
-        text += decoder.decode(chunk as Uint8Array, { stream: true });
-        if (holds(text)) break;
-      }
-      return text;
+      for await (const chunk of response.body ?? [])
+        seen[what] += decoder.decode(chunk as Uint8Array, { stream: true });
     };
-    const wait = read('/v1/agent/wait', () => false);
-    await read('/v1/agent/timeline/stream', (text) => text.split(': alive').length > 4);
+    const wait = read('wait', '/v1/agent/wait');
+    const stream = read('stream', '/v1/agent/timeline/stream');
+    for (const reading of [wait, stream]) reading.catch(() => {});
+    const beats = until(
+      'some beats of both',
+      async () => [seen.wait.length, seen.stream.split(': alive').length - 1],
+      (counts) => counts.every((count) => count >= 3),
+    );
+    await Promise.race([beats, wait, stream]);
     expectOk(await api.post('/v1/agent/kill', { agentId: agentId('read') }));
-    expect(await wait).toMatch(/^ {3,}\{.*"PHASE_CANCELED"/);
+    await wait;
+    expect(seen.wait).toMatch(/^ {3,}\{.*"PHASE_CANCELED"/);
+    cut.abort();
   });
 
   test('that stops reading loses its stream of an agent that sends a lot', async () => {
