@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +10,6 @@ import {
   dataArgument,
   ensureData,
   readPassword,
-  readPostmasterFile,
 } from '../../packages/service/src/store/embedded/data-folder.ts';
 import { takeFolder } from '../../packages/service/src/store/embedded/folder-lock.ts';
 import { chooseIdentity, ownFolder } from '../../packages/service/src/store/embedded/processes.ts';
@@ -56,9 +56,11 @@ async function startWatched({ folder, command, env = {}, isReady }: Watched): Pr
   return async () => {
     watched.kill('SIGQUIT');
     await watched.exit;
-    rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   };
 }
+
+const deleteFolder = (folder: string): void =>
+  rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 
 /** PgBouncer in transaction mode before the server of this URL. Few sessions, so that its clients share them. */
 export async function startPgBouncer(
@@ -96,66 +98,89 @@ export async function startPgBouncer(
   return {
     url: (database) =>
       `postgres://${username}:${password}@localhost:5432/${database}?host=${encodeURIComponent(data)}`,
-    stop,
+    stop: async () => {
+      await stop();
+      deleteFolder(folder);
+    },
   };
 }
 
-/** PostgreSQL that accepts connections with TLS only, at `localhost`. */
-export async function startTlsPostgres(): Promise<
-  DatabaseServer & { readonly password: string; readonly certificate: string }
-> {
-  const folder = mkdtempSync(join(tmpdir(), 'muster-tls-'));
+/** A PostgreSQL at a port of the loopback. */
+export interface OwnPostgres extends DatabaseServer {
+  readonly password: string;
+  readonly data: string;
+  restart(): Promise<void>;
+}
+
+/** `prepare` may change the data folder, and returns settings. */
+export async function startPostgres(
+  prepare: (data: string) => Readonly<Record<string, string>> = () => ({}),
+): Promise<OwnPostgres> {
+  const folder = mkdtempSync(join(tmpdir(), 'muster-postgres-'));
   const identity = await chooseIdentity();
   await ownFolder(folder, identity);
   const binaries = await prepareBinaries(folder, identity);
   await ensureData(folder, binaries, identity);
   const data = join(folder, 'data');
-  const [key, certificate] = [join(data, 'server.key'), join(data, 'server.crt')];
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
-  const files = ['-keyout', key, '-out', certificate];
-  execFileSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-days',
-      '2',
-      ...subject,
-      ...files,
-    ],
-    { stdio: 'ignore' },
-  );
-  writeFileSync(join(data, 'pg_hba.conf'), 'hostssl all all 127.0.0.1/32 scram-sha-256\n');
-  await ownFolder(data, identity);
   const port = await freePort();
   const settings = {
     port: String(port),
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    ssl: 'on',
-    ssl_cert_file: 'server.crt',
-    ssl_key_file: 'server.key',
     fsync: 'off',
-    timezone: 'Asia/Tokyo',
+    ...prepare(data),
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const stop = await startWatched({
-    folder,
-    command: [binaries.postgres, '-D', dataArgument(data), ...flags],
-    env: binaries.env,
-    isReady: async () => (await readPostmasterFile(data))?.ready ?? false,
-  });
-  const password = await readPassword(data);
-  const query = `sslmode=verify-full&sslrootcert=${encodeURIComponent(certificate)}`;
-  return {
-    password,
-    certificate,
-    url: (database) => `postgres://muster:${password}@localhost:${port}/${database}?${query}`,
-    stop,
+  const start = async () => {
+    await ownFolder(data, identity);
+    return startWatched({
+      folder,
+      command: [binaries.postgres, '-D', dataArgument(data), ...flags],
+      env: binaries.env,
+      isReady: async () => {
+        const file = await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '');
+        return /^(ready|standby)/m.test(file);
+      },
+    });
   };
+  let stop = await start();
+  const password = await readPassword(data);
+  return {
+    data,
+    password,
+    url: (database) => `postgres://muster:${password}@localhost:${port}/${database}`,
+    restart: async () => {
+      await stop();
+      stop = await start();
+    },
+    stop: async () => {
+      await stop();
+      deleteFolder(folder);
+    },
+  };
+}
+
+/** PostgreSQL that accepts connections with TLS only, at `localhost`. */
+export async function startTlsPostgres(): Promise<OwnPostgres> {
+  const server = await startPostgres((data) => {
+    makeCertificate(join(data, 'server.key'), join(data, 'server.crt'));
+    writeFileSync(join(data, 'pg_hba.conf'), 'hostssl all all 127.0.0.1/32 scram-sha-256\n');
+    return {
+      ssl: 'on',
+      ssl_cert_file: 'server.crt',
+      ssl_key_file: 'server.key',
+      timezone: 'Asia/Tokyo',
+    };
+  });
+  const query = `sslmode=verify-full&sslrootcert=${encodeURIComponent(join(server.data, 'server.crt'))}`;
+  return { ...server, url: (database) => `${server.url(database)}?${query}` };
+}
+
+function makeCertificate(key: string, certificate: string): void {
+  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
+  const files = ['-keyout', key, '-out', certificate];
+  execFileSync('openssl', ['req', '-x509', ...curve, '-nodes', '-days', '2', ...subject, ...files], {
+    stdio: 'ignore',
+  });
 }

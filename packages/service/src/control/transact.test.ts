@@ -92,6 +92,8 @@ test.each([
   ['a read-only server', { code: '25006' }, 'cannot execute UPDATE in a read-only transaction', 1],
   ['a slow statement', { code: '57014' }, 'canceling statement due to statement timeout', 4],
   ['a violated invariant', {}, 'invariant violated', 4],
+  ['a deadlock', { code: '40P01' }, 'deadlock detected', 4],
+  ['an outdated plan', { code: '0A000' }, 'cached plan must not change result type', 4],
 ])('a batch that fails because of %s', async (_, fields, message, transactions) => {
   let count = 0;
   const store: AgentStore = {
@@ -100,7 +102,7 @@ test.each([
       throw Object.assign(new Error(message), fields);
     },
   };
-  const { command } = transact({ store, perform: () => {} });
+  const { command } = transact({ store, perform: () => {}, lockTimeoutMs: 0 });
   const sent = [1, 2, 3].map((tenant) => command({ key: { tenant, id: 'agent' } }, { type: 'kill' }));
   for (const { status } of await Promise.allSettled(sent)) expect(status).toBe('rejected');
   expect(count, 'transactions').toBe(transactions);

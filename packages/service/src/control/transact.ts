@@ -4,7 +4,7 @@ import { type Command, decide } from '../domain/decide.ts';
 import { type Effect, effectsOf } from '../domain/decision.ts';
 import type { Change } from '../domain/loaded-agents.ts';
 import { alreadyExists, exhausted, isRefusal, type Refusal } from '../domain/refusal.ts';
-import { isTimeout, isUnavailable } from '../lib/errors.ts';
+import { isRolledBack, isTimeout, isUnavailable } from '../lib/errors.ts';
 import { heapBytesOf } from '../lib/json.ts';
 import { type AgentStore, IdentityTakenError, type StoredReply, type Wanted } from '../store/agent-store.ts';
 import {
@@ -157,7 +157,7 @@ export function transact(options: TransactOptions): Transact {
         return locked;
       }
       // An earlier try of the same request may have taken the identity: the next batch finds its stored reply.
-      if (error instanceof IdentityTakenError) return batch;
+      if (error instanceof IdentityTakenError || isRolledBack(error)) return batch;
       for (const submission of batch) submission.reject(error);
       return [];
     }
@@ -216,8 +216,9 @@ async function decideBatch<S extends Submission>({ agents, replies: stored, read
   return { changes, replies, newReplies };
 }
 
-/** A statement that took too long is the fault of a command: `query_canceled`. */
-const isWithoutDatabase = (error: unknown): boolean => isUnavailable(error) && !isTimeout(error);
+/** A statement that took too long is the fault of a command, and what was rolled back is tried again. */
+const isWithoutDatabase = (error: unknown): boolean =>
+  isUnavailable(error) && !isTimeout(error) && !isRolledBack(error);
 
 const repeatedReply = (earlier: StoredReply, { key, digest }: { key: string; digest: string }): unknown =>
   earlier.digest === digest

@@ -5,25 +5,57 @@ import { httpErrorOf } from './errors.ts';
 const log = openLog('silent');
 const failure = (code: string) => Object.assign(new Error('a statement failed'), { code });
 
+function expectUnavailable(error: Error): void {
+  const { status, message, headers } = httpErrorOf(error, log);
+  expect(status).toBe('UNAVAILABLE');
+  expect(message).toMatch(/^the database is unavailable.*incident/);
+  expect(headers).toEqual({ 'retry-after': '1' });
+}
+
 test.each([
+  ['08006', 'connection_failure'],
+  ['08P01', 'protocol_violation, as PgBouncer calls a lost server'],
   ['25006', 'read_only_sql_transaction'],
+  ['26000', 'invalid_sql_statement_name'],
   ['28P01', 'invalid_password'],
   ['3D000', 'invalid_catalog_name'],
+  ['40001', 'serialization_failure, also a conflict with recovery on a standby'],
+  ['40P01', 'deadlock_detected'],
   ['53100', 'disk_full'],
   ['53200', 'out_of_memory'],
   ['53300', 'too_many_connections'],
   ['53400', 'configuration_limit_exceeded'],
   ['57P01', 'admin_shutdown'],
+  ['57P02', 'crash_shutdown'],
   ['57P03', 'cannot_connect_now'],
   ['58030', 'io_error'],
+  ['58P01', 'undefined_file'],
   ['ECONNREFUSED', 'connection refused'],
+  ['ECONNRESET', 'connection reset'],
+  ['EPIPE', 'connection closed'],
+  ['ENOENT', 'no socket'],
   ['ENOTFOUND', 'unknown host name'],
-])('database error %s (%s) becomes UNAVAILABLE with a retry-after header', (code) => {
-  const { status, message, headers } = httpErrorOf(failure(code), log);
-  expect(status).toBe('UNAVAILABLE');
-  expect(message).toMatch(/^the database is unavailable.*incident/);
-  expect(headers).toEqual({ 'retry-after': '1' });
-});
+  ['EAI_AGAIN', 'no name server'],
+  ['EHOSTDOWN', 'host down'],
+  ['ENETUNREACH', 'network unreachable'],
+  ['EMFILE', 'too many open files'],
+])('database error %s (%s) becomes UNAVAILABLE with a retry-after header', (code) =>
+  expectUnavailable(failure(code)),
+);
+
+test.each([
+  'Connection terminated unexpectedly',
+  'Connection terminated due to connection timeout',
+  'timeout expired',
+  'timeout exceeded when trying to connect',
+  'Query read timeout',
+  'Client has encountered a connection error and is not queryable',
+  'Client was closed and is not queryable',
+  'Cannot use a pool after calling end on the pool',
+  'cached plan must not change result type',
+  'terminating connection due to idle-in-transaction timeout',
+  'canceling statement due to lock timeout',
+])('"%s" becomes UNAVAILABLE with a retry-after header', (message) => expectUnavailable(new Error(message)));
 
 test('a statement that takes too long is not an outage', () => {
   const { status, message } = httpErrorOf(failure('57014'), log);
@@ -31,6 +63,9 @@ test('a statement that takes too long is not an outage', () => {
   expect(message).toMatch(/^the database took too long for this request; ask for less.*incident/);
 });
 
-test.each(['23505', '22P02', '42703', 'P0001'])('database error %s becomes INTERNAL', (code) => {
-  expect(httpErrorOf(failure(code), log).status).toBe('INTERNAL');
-});
+test.each(['0A000', '22P02', '23505', '25P02', '42703', 'P0001', 'XX000'])(
+  'database error %s becomes INTERNAL',
+  (code) => {
+    expect(httpErrorOf(failure(code), log).status).toBe('INTERNAL');
+  },
+);

@@ -14,16 +14,31 @@ export const messageOf = (error: unknown): string => (error instanceof Error ? e
 const unavailableNames = new Set(['CommitUnknownError', 'AgentLockedError']);
 /**
  * PostgreSQL's codes for: no connection (08), a server that is read-only during a failover (25006), a refused login
- * (28), a missing database (3D000), no disk, memory or connections left (53), a restart (57P), an I/O error (58030).
+ * (28), a missing database (3D000), no disk, memory or connections left (53), a restart (57P), an error of the operating
+ * system (58). The rest are the operating system's own.
  */
 const unavailableCodes =
-  /^(08|25006|28|3D000|53|57P|58030|ECONN|EPIPE|ENOENT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|EADDRNOTAVAIL)/;
+  /^(08|25006|28|3D000|53|57P|58|ECONN|EPIPE|ENOENT|ENOTFOUND|EAI_AGAIN|EHOST|ENET|ETIMEDOUT|EADDRNOTAVAIL|EMFILE)/;
+/** What the driver says about a connection that is lost, silent or closed. */
+const unavailableMessages = /connection|terminat|timeout|not queryable|end on the pool/i;
 
 export function isUnavailable(error: unknown): boolean {
   const { code = '', name = '', message = '' } = error as { code?: string; name?: string; message?: string };
   return (
-    unavailableNames.has(name) || unavailableCodes.test(code) || /connection|terminat|timeout/i.test(message)
+    unavailableNames.has(name) ||
+    unavailableCodes.test(code) ||
+    unavailableMessages.test(message) ||
+    isRolledBack(error)
   );
+}
+
+/**
+ * PostgreSQL has undone the transaction, and the next try can succeed: after a deadlock or another conflict (40), or on
+ * another connection, without its outdated plan or lost prepared statement (26000).
+ */
+export function isRolledBack(error: unknown): boolean {
+  const { code = '', message = '' } = error as { code?: string; message?: string };
+  return /^(40|26000)/.test(code) || message.startsWith('cached plan must not change');
 }
 
 /** PostgreSQL ended the statement because it took too long. */

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import pg from 'pg';
+import { isUnavailable } from '../lib/errors.ts';
 
 /**
  * Times leave the database as ISO strings in UTC with milliseconds, integers as numbers. The session's time zone is UTC,
@@ -61,11 +62,28 @@ export async function query<Row>(
   sent.statements += 1;
   if (connection instanceof pg.Pool && pooled.has(connection))
     return queryInTransaction<Row>(connection, text, values);
-  sendTogether(connection);
-  const result = await connection.query(
+  const result = await send(
+    connection,
     name && !pooled.has(connection) ? { name, text, values } : { text, values },
   );
   return result.rows as Row[];
+}
+
+/** The last error of each connection that is not a consequence of an earlier one. */
+const lastErrors = new WeakMap<Connection, unknown>();
+
+/**
+ * After a statement that fails, PostgreSQL refuses the rest of the transaction (25P02). Statements that share a round trip
+ * can fail in any order here, so each of these gets the error of the first: it says what is wrong.
+ */
+async function send(connection: Connection, sendable: pg.QueryConfig): Promise<pg.QueryResult> {
+  sendTogether(connection);
+  try {
+    return await connection.query(sendable);
+  } catch (error) {
+    if (codeOf(error) !== '25P02') lastErrors.set(connection, error);
+    throw lastErrors.get(connection) ?? error;
+  }
 }
 
 /** How long a statement may take, or a transaction may idle. */
@@ -84,14 +102,42 @@ const settings: readonly string[] = [
 ];
 
 const beginStatement = statement<[], never>('begin', 'BEGIN');
-const beginPooled = ['BEGIN', ...settings.map((setting) => `SET LOCAL ${setting}`)].join(';');
+const beginPooled = [
+  'BEGIN',
+  ...settings.map((setting) => `SET LOCAL ${setting}`),
+  'SELECT pg_is_in_recovery() AS standby',
+].join(';');
 
-/** Begins a transaction. A pooler refuses the settings at the start of a session, so there each transaction has them. */
+/**
+ * A server that follows another one, as a former primary does after a failover. Its data may be old, so it is not read
+ * either. The code is that of a write there.
+ */
+class StandbyError extends Error {
+  override readonly name = 'StandbyError';
+  readonly code = '25006';
+
+  constructor() {
+    super('the database server is a standby; expected the primary');
+  }
+}
+
+/** A server never becomes a standby without a restart, so a connection is checked when it is opened. */
+async function refuseStandby(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby');
+  if (rows[0]?.standby) throw new StandbyError();
+}
+
+/**
+ * Begins a transaction. A pooler refuses the settings at the start of a session and chooses a server for each
+ * transaction, so there each transaction has the settings and checks its server.
+ */
 export async function begin(client: pg.PoolClient): Promise<void> {
   if (!pooled.has(client)) return void (await beginStatement(client));
   sent.statements += 1;
-  sendTogether(client);
-  await client.query(beginPooled);
+  const results = (await send(client, { text: beginPooled })) as unknown as pg.QueryResult<{
+    standby?: boolean;
+  }>[];
+  if (results.at(-1)?.rows[0]?.standby) throw new StandbyError();
 }
 
 /** One statement as a transaction of its own, in one round trip: PostgreSQL ends it after the timeout, as elsewhere. */
@@ -100,8 +146,8 @@ async function queryInTransaction<Row>(database: pg.Pool, text: string, values: 
   try {
     const [, result] = await Promise.all([
       begin(client),
-      client.query({ text, values }),
-      client.query('COMMIT'),
+      send(client, { text, values }),
+      send(client, { text: 'COMMIT' }),
     ]);
     client.release();
     return result.rows as Row[];
@@ -109,6 +155,25 @@ async function queryInTransaction<Row>(database: pg.Pool, text: string, values: 
     client.release(true);
     throw error;
   }
+}
+
+const codeOf = (error: unknown): string => (error as { code?: string }).code ?? '';
+
+/**
+ * Ends a transaction that has failed, and releases its connection. Returns whether nothing of it can be committed any
+ * more: an error code means that PostgreSQL has answered. The connection is closed if it is broken or silent, or if the
+ * next one may do better: after a failover it may lead to the new primary, and it has no outdated plans.
+ */
+export async function rollBack(client: pg.PoolClient, error: unknown): Promise<boolean> {
+  const isRefused = /^[0-9A-Z]{5}$/.test(codeOf(error));
+  const isUndone =
+    isRefused &&
+    (await client.query('ROLLBACK').then(
+      () => true,
+      () => false,
+    ));
+  client.release(!isUndone || isUnavailable(error));
+  return isUndone;
 }
 
 /** A connection of its own, for work in a session or in a long transaction. */
@@ -139,7 +204,10 @@ export function openDatabase(
     // Statements that do not wait for each other share a round trip.
     pipeline: true,
     ...config,
-    ...(!isPooled && { options: settings.map((setting) => `-c ${setting}`).join(' ') }),
+    ...(!isPooled && {
+      onConnect: refuseStandby,
+      options: settings.map((setting) => `-c ${setting}`).join(' '),
+    }),
   });
   if (isPooled) pooled.add(database);
   // Without a listener, an error of an idle client would end the process. Each client reports its own below.

@@ -8,7 +8,7 @@ import {
   IdentityTakenError,
   keyColumns,
 } from './agent-store.ts';
-import { begin, statement } from './connection.ts';
+import { begin, rollBack, statement } from './connection.ts';
 import { childOf, followUpOf, stateOf, tasksOf } from './rows.ts';
 import { insertReplies, saveChanges } from './save-changes.ts';
 import { lockPools, readPoolLimits } from './statements/claims.ts';
@@ -50,11 +50,8 @@ export function postgresAgentStore(pool: pg.Pool): AgentStore {
         client.release();
         return result;
       } catch (error) {
-        // A refused statement leaves the connection usable. A broken or silent one must not go back to the pool, nor
-        // one to a server that a failover has made read-only: the next connection may lead to the new primary.
-        const undone = isRefusedStatement(error) && !isReadOnly(error) && (await rolledBack(client));
-        client.release(!undone);
-        if (isCommitting && !undone)
+        const isUndone = await rollBack(client, error);
+        if (isCommitting && !isUndone)
           throw new CommitUnknownError('the connection broke during COMMIT', { cause: error });
         if ((error as { constraint?: string }).constraint === 'agents_holder') {
           throw new IdentityTakenError('another agent took this identity', { cause: error });
@@ -64,18 +61,6 @@ export function postgresAgentStore(pool: pg.Pool): AgentStore {
     },
   };
 }
-
-/** An error code means that PostgreSQL answered. */
-const isRefusedStatement = (error: unknown): boolean =>
-  /^[0-9A-Z]{5}$/.test((error as { code?: string }).code ?? '');
-
-const isReadOnly = (error: unknown): boolean => (error as { code?: string }).code === '25006';
-
-const rolledBack = (client: pg.PoolClient): Promise<boolean> =>
-  client.query('ROLLBACK').then(
-    () => true,
-    () => false,
-  );
 
 function groupBy<R, V>(
   rows: readonly R[],

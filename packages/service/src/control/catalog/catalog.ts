@@ -9,7 +9,7 @@ import {
 import type pg from 'pg';
 import { isRefusal, notFound, type Refusal } from '../../domain/refusal.ts';
 import type { KeyParts } from '../../lib/token.ts';
-import { begin } from '../../store/connection.ts';
+import { begin, rollBack } from '../../store/connection.ts';
 import { deleteKeys } from '../../store/statements/keys.ts';
 import {
   type HistoryRow,
@@ -219,7 +219,6 @@ export class Catalog {
     const tenant = await (creates ? tenants.create(change.tenant) : tenants.existing(change.tenant));
     if (isRefusal(tenant)) return tenant;
     const client = await database.connect();
-    let isBroken = false;
     try {
       await begin(client);
       await reserveResource(client, tenant, change.kind, change.name);
@@ -227,15 +226,11 @@ export class Catalog {
       if (!row) throw new Error('the resource was not reserved');
       const reply = await work(client, tenant, row);
       await client.query(isRefusal(reply) ? 'ROLLBACK' : 'COMMIT');
+      client.release();
       return reply;
     } catch (error) {
-      isBroken = await client.query('ROLLBACK').then(
-        () => false,
-        () => true,
-      );
+      await rollBack(client, error);
       throw error;
-    } finally {
-      client.release(isBroken);
     }
   }
 }
