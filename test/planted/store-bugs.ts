@@ -1,0 +1,130 @@
+import type { PlantedBug } from './bugs.ts';
+
+const store = 'packages/service/src/store';
+
+/** Bugs in the store. */
+export const storeBugs: readonly PlantedBug[] = [
+  {
+    name: 'a checkpoint counts before all its parts are saved',
+    file: `${store}/statements/checkpoints.ts`,
+    find: 'count(*) = $6 AND max(p.part) = $6 - 1',
+    replace: 'count(*) > 0 AND $6 > 0',
+    suites: ['test/conformance/checkpoints.test.ts'],
+  },
+  {
+    name: "a live runner's name is given to another token",
+    file: `${store}/statements/runners.ts`,
+    find: 'OR o.token <>',
+    replace: 'OR false AND o.token <>',
+    suites: ['test/tenancy/runner-identity.test.ts'],
+  },
+  {
+    name: 'tenants at their limit are offered, and so hide the others',
+    file: `${store}/statements/claims.ts`,
+    find: 'WHERE t.turn > 0 AND coalesce(l.room, 1) > 0 AND',
+    replace: 'WHERE t.turn > 0 AND',
+    suites: ['test/store/claims.test.ts'],
+  },
+  {
+    name: 'the tenant is missing in one WHERE',
+    file: `${store}/statements/list-agents.ts`,
+    find: 'where: [tenantIs(range, bind), depthCondition, lifeIs(life)],',
+    replace: 'where: [depthCondition, lifeIs(life)],',
+    suites: ['test/tenancy/tenant-isolation.test.ts'],
+  },
+  {
+    name: 'a list by labels compares only the first label',
+    file: `${store}/statements/list-agents.ts`,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    find: "conditions.set('l', `s.labels @> ${bind('labels', JSON.stringify(labels))}::jsonb`)",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    replace: "conditions.set('l', `${bind('labels', JSON.stringify(labels))}::jsonb IS NOT NULL`)",
+    suites: ['test/conformance/labels.test.ts'],
+  },
+  {
+    name: 'agents are loaded with all columns of their table, so a prepared statement breaks when one is added',
+    file: `${store}/statements/load-agents.ts`,
+    find: "(agentColumns, 'a')},",
+    replace: "(agentColumns, 'a')}, a.*,",
+    suites: ['test/crash/rolling-upgrade.test.ts'],
+  },
+  {
+    name: 'a migration waits for its lock, and everyone behind it, as long as it takes',
+    file: `${store}/apply-migration.ts`,
+    find: 'const lockTimeoutMs = 1_500;',
+    replace: 'const lockTimeoutMs = 0;',
+    suites: ['test/store/apply-migration.test.ts'],
+  },
+  {
+    name: 'an index that a failed attempt left invalid counts as built',
+    file: `${store}/apply-migration.ts`,
+    find: 'if (rows[0]?.indisvalid) return;',
+    replace: 'if (rows[0]) return;',
+    suites: ['test/store/apply-migration.test.ts'],
+  },
+  {
+    name: 'several who use a sign-in code at the same time are all signed in',
+    file: `${store}/statements/sign-in-codes.ts`,
+    find: "'DELETE FROM sign_in_codes WHERE hash = $1 AND expires_at > now() RETURNING key_id'",
+    replace: "'SELECT key_id FROM sign_in_codes WHERE hash = $1 AND expires_at > now()'",
+    suites: ['test/conformance/sign-in.test.ts'],
+  },
+  {
+    name: 'statements through a pooler are prepared',
+    file: `${store}/connection.ts`,
+    find: 'name && !pooled.has(connection) ? { name, text, values } : { text, values },',
+    replace: 'name ? { name, text, values } : { text, values },',
+    suites: ['test/crash/database-connections.test.ts'],
+  },
+  {
+    name: 'a node reads from a server that follows another one',
+    file: `${store}/connection.ts`,
+    find: '      onConnect: refuseStandby,\n',
+    replace: '',
+    suites: ['test/crash/failover.test.ts'],
+  },
+  {
+    name: 'of statements that are sent together, the error of a later one is reported',
+    file: `${store}/connection.ts`,
+    find: 'throw lastErrors.get(connection) ?? error;',
+    replace: 'throw error;',
+    suites: ['test/crash/failover.test.ts'],
+  },
+  {
+    name: 'a connection with an outdated plan is used again',
+    file: `${store}/connection.ts`,
+    find: 'client.release(!isUndone || isUnavailable(error));',
+    replace: "client.release(!isUndone || codeOf(error) === '25006');",
+    suites: ['test/crash/failover.test.ts'],
+  },
+  {
+    name: 'every command writes the large columns of its agent again',
+    file: `${store}/save-changes.ts`,
+    find: 'send(updateAgentStates, existing.filter(hasNewState).map(stateFields));',
+    replace:
+      'send(updateAgentStates, existing.filter((f) => hasNewState(f) || f.before !== null).map(stateFields));',
+    suites: ['test/store/narrow-rows.test.ts'],
+  },
+  {
+    name: 'every node does maintenance',
+    file: `${store}/statements/maintenance.ts`,
+    find: 'WHERE holder = $1 OR lease_until < now() RETURNING',
+    replace: 'WHERE holder = $1 OR lease_until IS NOT NULL RETURNING',
+    suites: ['test/store/timeline.test.ts'],
+  },
+  {
+    name: 'a message that waits loses its text when the entry that admitted it is old',
+    file: `${store}/statements/maintenance.ts`,
+    find: "AND f.sequence = e.sequence AND f.state NOT IN ('QUEUED', 'DEFERRED')`;",
+    replace: 'AND f.sequence = e.sequence`;',
+    suites: ['test/store/timeline.test.ts'],
+  },
+  {
+    name: 'the history of an agent is deleted although it was reopened meanwhile',
+    file: `${store}/statements/maintenance.ts`,
+    find: "const ended = 'SELECT id FROM agents WHERE tenant = $1 AND id = $2 AND ended_at < $3 FOR UPDATE';",
+    replace:
+      "const ended = 'SELECT id FROM agents WHERE tenant = $1 AND id = $2 AND created_at < $3 FOR UPDATE';",
+    suites: ['test/store/timeline.test.ts'],
+  },
+];
