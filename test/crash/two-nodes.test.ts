@@ -184,6 +184,20 @@ test.for([
   },
 );
 
+test('of spawns of the same agents that are sent to both nodes at the same time, in any order, one each is accepted', async () => {
+  for (let round = 0; round < 10; round += 1) {
+    const names = Array.from({ length: 12 }, (_, i) => `contested-${round}-${i}`);
+    const spawnAll = (api: Api, order: string[], by: string) =>
+      order.map(async (name) => {
+        const body = { agentId: { agent: [name] }, description: 'x', model: 'rehearsal-a' };
+        const { status } = await api.post('/v1/agent/spawn', body, { 'idempotency-key': `${name} ${by}` });
+        return `${name} ${status}`;
+      });
+    const seen = await Promise.all([...spawnAll(a, names, 'a'), ...spawnAll(b, names.toReversed(), 'b')]);
+    expect(seen.sort()).toEqual(names.flatMap((name) => [`${name} 200`, `${name} 409`]).sort());
+  }
+});
+
 test('of conditional writes that are sent to both nodes at the same time, one is accepted and the generation increases by one', async () => {
   for (let generation = 0; generation < 10; generation += 1) {
     const write = (api: Api, by: string) =>

@@ -25,7 +25,7 @@ import { FairShare } from './tenant-limits.ts';
  * by table and commits once. Effects are performed after the commit, never before.
  *
  * Locks are taken without waiting. A command whose agent another node holds goes into the next batch, so one busy row
- * never stalls the others and no two nodes can deadlock.
+ * never stalls the others and no two nodes can deadlock over agents that exist.
  *
  * A batch that aborts is tried again one command at a time: only the culprit gets its error. Without a database nobody
  * is the culprit, and each of them would wait for it in turn, so then all get the error.
