@@ -51,6 +51,13 @@ describe('choosing claims', () => {
     expect(chosen({ real: found('1a', rooms), rehearsed: found('1b 2c', rooms) }, free)).toBe('1a 2c*');
   });
 
+  test('a tenant whose oldest agent gets no slot has room for a later one that gets a slot of the other kind', () => {
+    const rooms = { 1: 1 };
+    const candidates = { real: found('3b 3c 1d', rooms), rehearsed: found('3a 1b', rooms) };
+    expect(chosen(candidates, { real: 2, rehearsed: 1 })).toBe('3b 1d 3a*');
+    expect(chosen(candidates, { real: 2, rehearsed: 2 })).toBe('3b 3c 3a* 1b*');
+  });
+
   test('slots that unsent runs have taken are not free, even below zero', () => {
     expect(chosen({ real: backlog }, { real: -1, rehearsed: 1 })).toBe('');
   });

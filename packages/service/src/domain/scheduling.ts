@@ -95,25 +95,40 @@ export interface Candidate {
 
 /**
  * Fills the free slots. Tenants take turns in the order in which their candidates come, with one run each; of a tenant,
- * the agents that wait longest come first, also where it has room for fewer runs than there are slots of both kinds.
+ * the agents that wait longest come first, also where it has room for fewer runs than there are slots of both kinds. If
+ * others take the slots that such an agent needs, a later one of its tenant may get a slot of the other kind.
  */
 export function chooseClaims<C extends Candidate>(
   candidates: Readonly<Record<Slot, readonly C[]>>,
   free: Slots,
 ): (C & { readonly slot: Slot })[] {
-  const { real, rehearsed } = candidates;
-  const oldestFirst = [...real, ...rehearsed].sort((a, b) => (a.claimable_at < b.claimable_at ? -1 : 1));
-  const fitting = new Set(
-    ranked(oldestFirst)
-      .filter(({ rank, candidate: { room } }) => room === null || rank < room)
-      .map(({ candidate }) => candidate),
-  );
-  return (['real', 'rehearsed'] as const).flatMap((slot) =>
-    ranked(candidates[slot].filter((candidate) => fitting.has(candidate)))
-      .sort((a, b) => a.rank - b.rank)
-      .slice(0, Math.max(0, free[slot]))
-      .map(({ candidate }) => ({ ...candidate, slot })),
-  );
+  const passedOver = new Set<C>();
+  for (;;) {
+    const left = (slot: Slot) => candidates[slot].filter((candidate) => !passedOver.has(candidate));
+    const { fitting, beyond } = withinRoom([...left('real'), ...left('rehearsed')]);
+    const chosen = (['real', 'rehearsed'] as const).flatMap((slot) =>
+      ranked(left(slot).filter((candidate) => fitting.has(candidate)))
+        .sort((a, b) => a.rank - b.rank)
+        .slice(0, Math.max(0, free[slot]))
+        .map(({ candidate }) => ({ candidate, slot })),
+    );
+    for (const { candidate } of chosen) fitting.delete(candidate);
+    const withoutSlot = [...fitting].filter(({ tenant }) => beyond.has(tenant));
+    if (withoutSlot.length === 0) return chosen.map(({ candidate, slot }) => ({ ...candidate, slot }));
+    for (const candidate of withoutSlot) passedOver.add(candidate);
+  }
+}
+
+/** The candidates for which their tenants have room, those that wait longest first, and the tenants that have more. */
+function withinRoom<C extends Candidate>(candidates: readonly C[]) {
+  const fitting = new Set<C>();
+  const beyond = new Set<number>();
+  const oldestFirst = [...candidates].sort((a, b) => (a.claimable_at < b.claimable_at ? -1 : 1));
+  for (const { candidate, rank } of ranked(oldestFirst)) {
+    if (candidate.room === null || rank < candidate.room) fitting.add(candidate);
+    else beyond.add(candidate.tenant);
+  }
+  return { fitting, beyond };
 }
 
 /** How many of the same tenant come before each. */
