@@ -1,9 +1,13 @@
 import { isRehearsalModel } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Agent } from '../../packages/service/src/domain/agent.ts';
+import { type ReportRun, reportRun } from '../../packages/service/src/domain/commands/report-run.ts';
+import { LoadedAgents } from '../../packages/service/src/domain/loaded-agents.ts';
+import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
 import { canRun } from '../../packages/service/src/domain/scheduling.ts';
 import type { Statement } from '../../packages/service/src/store/connection.ts';
 import { agentRow, changedStateFields, runRow } from '../../packages/service/src/store/rows.ts';
+import type { appendOutput, OutputRow } from '../../packages/service/src/store/statements/append-output.ts';
 import type { findCandidates } from '../../packages/service/src/store/statements/claims.ts';
 import type { peekAgents } from '../../packages/service/src/store/statements/find-agents.ts';
 import type { loadBatch } from '../../packages/service/src/store/statements/follow-ups.ts';
@@ -33,6 +37,8 @@ import type { VirtualClock } from './virtual-clock.ts';
 interface Context {
   readonly tables: MemoryTables;
   readonly clock: VirtualClock;
+  /** The agents that open transactions have locked. */
+  readonly locks: ReadonlyMap<string, object>;
 }
 
 /** Answers a statement of the store with the same parameters and rows, so that a changed statement fails to compile. */
@@ -56,6 +62,7 @@ interface Answers {
   readonly 'read-brief': Answer<typeof readBrief>;
   readonly 'load-batch': Answer<typeof loadBatch>;
   readonly 'load-checklists': Answer<typeof loadChecklists>;
+  readonly 'append-output': Answer<typeof appendOutput>;
   readonly 'peek-agents': Answer<typeof peekAgents>;
   readonly tick: Answer<typeof tick>;
 }
@@ -66,15 +73,15 @@ interface Query {
 }
 
 /** Answers the statements of runners and timers from memory, in place of a `pg.Pool`. */
-export function memoryDatabase(tables: MemoryTables, clock: VirtualClock, faults: ConnectionFaults): pg.Pool {
+export function memoryDatabase(context: Context, faults: ConnectionFaults): pg.Pool {
   const query = async ({ name, values }: Query): Promise<{ rows: unknown[] }> => {
     const fault = faults.fault();
-    await clock.delay(faults.latencyMs());
+    await context.clock.delay(faults.latencyMs());
     if (!faults.isAlive()) await new Promise(() => {});
     if (fault !== 'none' && fault !== 'unknown, committed') throw new Error('the store refuses connections');
     if (!Object.hasOwn(answers, name)) throw new Error(`the simulated store has no statement "${name}"`);
     const answer = answers[name as keyof Answers] as (context: Context, ...all: unknown[]) => unknown[];
-    const rows = answer({ tables, clock }, ...values);
+    const rows = answer(context, ...values);
     if (fault === 'unknown, committed') throw new Error('the connection broke before the reply');
     return { rows };
   };
@@ -192,6 +199,40 @@ const answers: Answers = {
 
   'load-checklists': ({ tables }, _tenants, ids) =>
     ids.map((id) => ({ agent: id, tasks: [...(tables.agents.get(id)?.checklist ?? [])] })),
+
+  // Stores what the decision on the same report would, or nothing.
+  'append-output': ({ tables, clock, locks }, json) =>
+    (JSON.parse(json) as OutputRow[]).flatMap(
+      ({ tenant, agent: id, run, runner, report, items, current_action: currentAction }) => {
+        const rows = tables.agents.get(id);
+        if (rows?.agent.tenant !== tenant || locks.has(id)) return [];
+        const state = { agent: rows.agent, run: rows.run, followUps: new Map(), checklist: rows.checklist };
+        const command: ReportRun = {
+          type: 'report',
+          runId: run,
+          runnerId: runner,
+          report,
+          items: [...items],
+          ...(currentAction !== null && { currentAction }),
+        };
+        const decision = reportRun(new LoadedAgents(clock.now), command, state);
+        if (isRefusal(decision) || decision.changes.length === 0) return [];
+        tables.commit(decision.changes, [], clock.now);
+        const { phase, sequence, memory } = rows.agent;
+        const stop = rows.run?.stop ?? '';
+        return [
+          {
+            agent: id,
+            phase,
+            sequence,
+            stop,
+            tasks: [...rows.checklist],
+            activated: [...memory.activated],
+            question: memory.question,
+          },
+        ];
+      },
+    ),
 
   'peek-agents': ({ tables }, _tenants, ids) =>
     ids.flatMap((id) => {

@@ -49,7 +49,7 @@ export class SimNode {
     this.#store = new MemoryStore(tables, clock, simulation.locks, faults);
     const real = transact({ store: this.#store, perform: (effects) => this.#perform(effects), maxBatch: 8 });
     this.transact = this.#watched(real);
-    const database = memoryDatabase(tables, clock, faults);
+    const database = memoryDatabase({ tables, clock, locks: simulation.locks }, faults);
     this.runners = new Runners({
       database,
       transact: this.transact,

@@ -45,6 +45,7 @@ import {
 import type { BlockOnStateError } from './block-on-state-error.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Keys } from './keys.ts';
+import { OutputReports } from './output-reports.ts';
 import type { Principal } from './principal.ts';
 import { ClaimTurns, CutPolls, type RunnerPolls } from './runner-capacity.ts';
 import { RunnerRegistry } from './runner-registry.ts';
@@ -78,9 +79,11 @@ export class Runners {
   readonly #options: RunnersOptions;
   readonly #cutPolls: CutPolls;
   readonly #turns = new ClaimTurns();
+  readonly #output: OutputReports;
 
   constructor(options: RunnersOptions) {
     this.#options = options;
+    this.#output = new OutputReports(options.database, options.wakes);
     this.registry = new RunnerRegistry(options.database, options.leaseMs);
     this.#cutPolls = new CutPolls(options.leaseMs, options.workers);
   }
@@ -327,7 +330,9 @@ export class Runners {
       return invalid('diff.repo', `must be at most ${maxRepoBytes} bytes`);
     const { transact, blockOnStateError } = this.#options;
     const { agentKey: _, omitTasks, ...report } = request;
-    const command = () => transact.command<ReportReply>({ key }, { ...report, type: 'report' });
+    const decided = { ...report, type: 'report' } as const;
+    const command = async () =>
+      (await this.#output.append(key, decided)) ?? (await transact.command<ReportReply>({ key }, decided));
     // The runner has given the run up: the run must end even if the stored state is broken.
     const isGivenUp = end?.error?.code === reportFailed;
     const reported = isGivenUp

@@ -1,4 +1,4 @@
-import type { ReportReply, ReportRequest } from '@muster/sdk/contract';
+import type { ReportReply, ReportRequest, Task } from '@muster/sdk/contract';
 import { type AgentState, isLive, type Run, type Usage } from '../agent.ts';
 import { activatedBy, unfinished } from '../checklist.ts';
 import { type Decide, type Decision, decided, unchanged } from '../decision.ts';
@@ -39,7 +39,7 @@ export const reportRun: Decide<ReportRun, ReportReply> = (loaded, command, state
     draft.move('PHASE_RUNNING', 'WORKING');
   }
   for (const item of items) draft.log(item.type, { text: item.text ?? '', data: item.data ?? {} });
-  const said = items.findLast((item) => item.type === 'MESSAGE' && item.text)?.text;
+  const said = responseIn(items);
   if (said) draft.produce({ response: said });
   if (command.usage) addUsage(draft, command.usage);
   for (const { repo = '', ref, commits, files } of pushes) {
@@ -52,6 +52,19 @@ export const reportRun: Decide<ReportRun, ReportReply> = (loaded, command, state
   if (command.end) endRun(loaded, draft, command.end);
   return decided(loaded, replyOf(draft.state), [draft]);
 };
+
+const outputFields: readonly string[] = ['type', 'runnerId', 'runId', 'report', 'currentAction', 'items'];
+
+/**
+ * Whether a report only says what the run writes and does. Such a report may be stored without a decision
+ * (`store/statements/append-output.ts`), with the same result as that of `reportRun`.
+ */
+export const isOutput = (report: ReportRun): boolean =>
+  Object.entries(report).every(([field, value]) => value === undefined || outputFields.includes(field));
+
+/** What an agent said last is its response. */
+export const responseIn = (items: Reported<'items'>): string | undefined =>
+  items.findLast((item) => item.type === 'MESSAGE' && item.text)?.text;
 
 /** All pushes of a report together, because the cost of matching their files is bounded per report. */
 function activateTasks(draft: Draft, pushes: Reported<'pushes'>): void {
@@ -95,11 +108,19 @@ function processGone(state: AgentState, now: string, how: string): Draft {
   return draft;
 }
 
-const replyOf = ({ run, checklist, agent }: AgentState): ReportReply => ({
-  stop: run?.stop ?? '',
+const replyOf = ({ run, checklist, agent: { memory } }: AgentState): ReportReply =>
+  reportReply(run?.stop ?? '', checklist, memory.activated, memory.question);
+
+export const reportReply = (
+  stop: Run['stop'],
+  checklist: readonly Task[],
+  activated: readonly string[],
+  question: string,
+): ReportReply => ({
+  stop,
   tasks: [...checklist],
-  activeTaskIds: unfinished(checklist, agent.memory.activated).map((t) => t.id),
-  asked: agent.memory.question !== '',
+  activeTaskIds: unfinished(checklist, activated).map((t) => t.id),
+  asked: question !== '',
 });
 
 function addUsage(draft: Draft, more: Reported<'usage'>): void {
