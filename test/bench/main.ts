@@ -4,6 +4,8 @@ import { fullRunner } from './full-runner.ts';
 import { help } from './help-time.ts';
 import { idle, memory } from './idle.ts';
 import { latency } from './latency.ts';
+import { output } from './output.ts';
+import { peers } from './peers.ts';
 import { reads } from './reads.ts';
 import { missed, say } from './report.ts';
 import { throughput } from './throughput.ts';
@@ -15,9 +17,11 @@ import { throughput } from './throughput.ts';
 const parts = {
   help: { measure: help, tools: [] },
   throughput: { measure: throughput, tools: ['pgbench', 'wrk'] },
+  peers: { measure: peers, tools: ['pgbench', 'wrk'] },
   reads: { measure: reads, tools: ['wrk'] },
   idle: { measure: idle, tools: [] },
   latency: { measure: latency, tools: ['pgbench'] },
+  output: { measure: output, tools: [] },
   memory: { measure: memory, tools: [] },
   'first-request': { measure: firstRequest, tools: [] },
   'full-runner': { measure: fullRunner, tools: [] },

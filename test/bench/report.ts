@@ -13,7 +13,12 @@ function judge(name: string, figure: number, isMet: boolean, wanted: string): vo
 
 /** A figure that fails the run when it is too small. The goal is what we want to reach. */
 export const gate = (name: string, figure: number, least: number, goal?: number): void =>
-  judge(name, figure, figure >= least, `gate >= ${least}${goal === undefined ? '' : `, goal ${goal}`}`);
+  judge(
+    name,
+    figure,
+    figure >= least,
+    `gate >= ${Number(least.toFixed(2))}${goal === undefined ? '' : `, goal ${goal}`}`,
+  );
 
 /** A figure that fails the run when it is too large. */
 export const ceiling = (name: string, figure: number, most: number): void =>
