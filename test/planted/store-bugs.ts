@@ -127,4 +127,18 @@ export const storeBugs: readonly PlantedBug[] = [
       "const ended = 'SELECT id FROM agents WHERE tenant = $1 AND id = $2 AND created_at < $3 FOR UPDATE';",
     suites: ['test/store/timeline.test.ts'],
   },
+  {
+    name: 'no fence: a runner may write into the timeline of a run that is not its own',
+    file: `${store}/statements/append-output.ts`,
+    find: 'AND r.runner_id = n.runner ',
+    replace: '',
+    suites: ['test/conformance/lost-runners.test.ts'],
+  },
+  {
+    name: 'a report of output that is sent again is stored again',
+    file: `${store}/statements/append-output.ts`,
+    find: ' AND r.reports < n.report',
+    replace: '',
+    suites: ['test/conformance/output-reports.test.ts'],
+  },
 ];

@@ -1,12 +1,12 @@
 import type { ReportReply } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { isOutput, type ReportRun, reportReply, responseIn } from '../domain/commands/report-run.ts';
-import { isTimeout, isUnavailable } from '../lib/errors.ts';
 import { heapBytesOf } from '../lib/json.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import { tasksOf } from '../store/rows.ts';
 import { appendOutput, type OutputRow } from '../store/statements/append-output.ts';
 import { batchReads } from './batch-reads.ts';
+import { isWithoutDatabase } from './transact.ts';
 import type { Wakes } from './wakes.ts';
 
 interface Output {
@@ -45,7 +45,7 @@ export class OutputReports {
     try {
       return await this.#append({ key, report });
     } catch (error) {
-      if (isUnavailable(error) && !isTimeout(error)) throw error;
+      if (isWithoutDatabase(error)) throw error;
       return null;
     }
   }

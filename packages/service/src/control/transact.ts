@@ -217,7 +217,7 @@ async function decideBatch<S extends Submission>({ agents, replies: stored, read
 }
 
 /** A statement that took too long is the fault of a command, and what was rolled back is tried again. */
-const isWithoutDatabase = (error: unknown): boolean =>
+export const isWithoutDatabase = (error: unknown): boolean =>
   isUnavailable(error) && !isTimeout(error) && !isRolledBack(error);
 
 const repeatedReply = (earlier: StoredReply, { key, digest }: { key: string; digest: string }): unknown =>
