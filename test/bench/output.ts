@@ -67,7 +67,8 @@ export async function output(): Promise<void> {
   ceiling('entries that are missing in the timeline', sum(written, 'entries') - stored.distinct, 0);
   ceiling('entries that are in the timeline twice', stored.all - stored.distinct, 0);
   ceiling('agents with a gap in their timeline', stored.gaps, 0);
-  ceiling('database statements of a report of output', queries, 1.1);
+  // Other nodes are notified too, by a statement at most every 10 ms that no report waits for.
+  ceiling('database statements of a report of output, with notifications', queries, 2);
 }
 
 async function startWritingRunner(service: Service): Promise<ChildProcess> {

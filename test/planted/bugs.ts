@@ -82,8 +82,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a poll claims more runs of a tenant than its pool allows',
     file: `${service}/domain/scheduling.ts`,
-    find: 'room === null || rank < room',
-    replace: 'room === null || room > 0',
+    find: 'if (candidate.room === null || rank < candidate.room) fitting.add(candidate);',
+    replace: 'if (rank >= 0) fitting.add(candidate);',
     suites: ['test/simulation/simulator.test.ts'],
   },
   {
