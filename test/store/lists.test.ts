@@ -65,7 +65,11 @@ const lists: Readonly<Record<string, { filter: Partial<ListFilter>; rows: number
   'all agents with a rare label': { filter: { labels: { rare: 'yes' }, includeTerminal: true }, rows: 40 },
   'agents of one provider': { filter: { owner: { ...many, account: null } }, rows: 202 },
   'a search for a rare text': { filter: { text: 'child-1234', includeTerminal: true }, rows: 202 },
-  'a search for a frequent text': { filter: { text: 'agent-', includeTerminal: true }, rows: 404 },
+  'a search for a frequent text': { filter: { text: 'agent-', includeTerminal: true }, rows: 202 },
+  'a search for a frequent text in a small account': {
+    filter: { text: 'agent-', includeTerminal: true, owner: few },
+    rows: 20,
+  },
   'some by their ids': { filter: { includeTerminal: true, ids: [3, 5, 7, 90].map(agentRowId) }, rows: 4 },
 };
 
@@ -165,6 +169,17 @@ const excess = (read: Awaited<ReturnType<typeof plans>>) =>
     const { found = 0, beside = 0 } = read[name] ?? {};
     return found > rows || beside > mostBeside ? [`${name}: ${found} rows, ${beside} beside`] : [];
   });
+
+test('a search looks through the texts once', async () => {
+  await client.query('SET plan_cache_mode = force_custom_plan');
+  const { rows } = await send(
+    { text: 'child-1234', includeTerminal: true },
+    (_, values) => `EXPLAIN EXECUTE "a search for a rare text" (${values})`,
+  );
+  const plan = rows.map((row) => row['QUERY PLAN']);
+  // And once for the texts that the page shows.
+  expect(plan.filter((line) => / on agent_briefs b/.test(line))).toHaveLength(2);
+});
 
 test('a page of a list is read without a scan of the agents that ended long ago', async () => {
   const read = await plans();

@@ -14,7 +14,6 @@ import {
 export interface ListFilter extends Omit<ListRange, 'walkedLabel'> {
   readonly workspace: string;
   readonly phases: readonly string[];
-  readonly text: string;
   readonly limit: number;
 }
 
@@ -195,6 +194,8 @@ export interface ListRange {
   readonly labels: Labels;
   /** The one of them whose agents are walked; empty without labels. */
   readonly walkedLabel: string;
+  /** In the path or in the beginning of the description; empty for any. */
+  readonly text: string;
   /** Only agents older than this one. */
   readonly before: string | null;
   /** Only these; for a stream that follows changes. */
@@ -235,6 +236,8 @@ function partText(
 function listParts(range: ListRange, bind: Bind): Part[] {
   const { parent, includeTerminal, endedSince, ids } = range;
   if (ids) return [namedPart(range, ids, bind)];
+  const isSearch = range.text !== '' && range.walkedLabel === '';
+  if (isSearch && !parent && includeTerminal && endedSince === null) return [searchedPart(range, bind)];
   const lives: readonly Life[] = includeTerminal ? ['live', 'ended'] : ['live'];
   if (parent && range.allDepths && includeTerminal && endedSince === null)
     return [treePart(range, parent, 'any', bind)];
@@ -270,6 +273,16 @@ function walkedParts(range: ListRange, life: Life, bind: Bind): Part[] {
   const roots = part('r', 'a.is_root');
   return range.allDepths ? [roots, part('n', 'NOT a.is_root')] : [roots];
 }
+
+/**
+ * Live and ended agents, roots and nested ones together: the index of the texts is looked into once, and if most texts
+ * match, the primary key has all of them in the list's order.
+ */
+const searchedPart = (range: ListRange, bind: Bind): Part => ({
+  name: `S${range.allDepths ? 'a' : 'r'}`,
+  where: [tenantIs(range, bind), depthIs(range, bind)],
+  order: newestFirst,
+});
 
 /** Agents that have one of the labels, in the list's order. The other labels are compared. */
 function labelledPart(range: ListRange, isLive: boolean, bind: Bind): Part {
