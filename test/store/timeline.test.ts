@@ -8,6 +8,8 @@ import {
   clearRunResults,
   deleteCheckpoint,
   deleteEntries,
+  deleteHistories,
+  findOldAgents,
 } from '../../packages/service/src/store/statements/maintenance.ts';
 import { readFirstSequence, readTimeline } from '../../packages/service/src/store/statements/timeline.ts';
 import {
@@ -15,7 +17,7 @@ import {
   partitionPlan,
   readPartitions,
 } from '../../packages/service/src/store/timeline-partitions.ts';
-import { freshDatabase, insertAgentRow, rowsRead, sqlLiteral } from '../support/database.ts';
+import { copyAgents, freshDatabase, insertAgentRow, rowsRead, sqlLiteral } from '../support/database.ts';
 
 /** The timeline as a table: what a page reads, what maintenance deletes, and its partitions. */
 const tenant = 1;
@@ -157,6 +159,43 @@ test('the history of an agent that ended long ago is deleted, and known ids stay
   expect(rows).toEqual([{ history_deleted: true, ...gone }]);
 });
 
+test('histories of many agents of several tenants are deleted, and none is looked at twice', async () => {
+  const others = 120;
+  const template = await agentWith(0, { ...ended, ended_at: '2001-03-01T00:00:00Z' });
+  await client.query("INSERT INTO tenants (id, provider, org) VALUES (2, 'PROVIDER_CODEHOST_APP', 'other')");
+  await copyAgents(client, {
+    from: `agents a CROSS JOIN generate_series(1, ${others}) n CROSS JOIN LATERAL (SELECT md5('old' || n)::uuid) AS fresh (id)`,
+    where: `a.id = '${template}'`,
+    fields: `json_build_object('id', fresh.id, 'root', fresh.id, 'tenant', 1 + n % 2, 'path', 'old-' || n,
+        'ended_at', '2001-03-02T00:00:00Z'::timestamptz + n / 10 * interval '1 hour')`,
+  });
+  await client.query(
+    `INSERT INTO timeline SELECT tenant, id, n, now(), 1, 'MESSAGE', '', 'words', '{}'
+     FROM agents, generate_series(1, 3) n WHERE path LIKE 'old-%'`,
+  );
+  await client.query("UPDATE maintenance SET history_until = '-infinity'");
+  await maintain();
+  const { rows } = await client.query(
+    `SELECT count(*)::int AS agents, count(*) FILTER (WHERE history_deleted)::int AS done,
+       (SELECT count(*)::int FROM timeline WHERE agent IN (SELECT id FROM agents WHERE path LIKE 'old-%')) AS entries
+     FROM agents WHERE path LIKE 'old-%'`,
+  );
+  expect(rows).toEqual([{ agents: others, done: others, entries: 0 }]);
+
+  // From where the last look ended, without those before it.
+  await client.query('ANALYZE agents');
+  let found = 0;
+  const query = async ({ text, values }: { text: string; values: unknown[] }) => {
+    const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${text}`, values);
+    found = rowsRead(rows[0]['QUERY PLAN'][0].Plan, /^agents$/).found;
+    return { rows: [] };
+  };
+  const until = '2001-03-03T00:00:00Z';
+  const connection = { query } as unknown as pg.PoolClient;
+  await findOldAgents(connection, 2, '2001-03-02T12:00:00Z', begun, until, 50);
+  expect(found).toBeLessThanOrEqual(5);
+});
+
 test('of a live agent the newest entries are kept, and the texts of undelivered messages', async () => {
   const agent = await agentWith(5_000);
   await insertFollowUp(agent, 'long-delivered', 'DELIVERED', 10);
@@ -170,10 +209,10 @@ test('of a live agent the newest entries are kept, and the texts of undelivered 
 
 test('entries are deleted in batches, oldest first', async () => {
   const agent = await agentWith(100);
-  expect(await deleteEntries(pool, tenant, agent, null, 60, 40)).toEqual([{ deleted: 40 }]);
+  expect(await deleteEntries(pool, tenant, agent, 60, 40)).toEqual([{ deleted: 40 }]);
   expect(await readFirstSequence(pool, tenant, agent, begun)).toEqual([{ first: 41 }]);
-  expect(await deleteEntries(pool, tenant, agent, null, 60, 40)).toEqual([{ deleted: 20 }]);
-  expect(await deleteEntries(pool, tenant, agent, null, 60, 40)).toEqual([{ deleted: 0 }]);
+  expect(await deleteEntries(pool, tenant, agent, 60, 40)).toEqual([{ deleted: 20 }]);
+  expect(await deleteEntries(pool, tenant, agent, 60, 40)).toEqual([{ deleted: 0 }]);
 });
 
 test('an agent that was reopened meanwhile keeps its history', async () => {
@@ -184,9 +223,9 @@ test('an agent that was reopened meanwhile keeps its history', async () => {
   );
   const none = [{ deleted: 0 }];
   const before = new Date().toISOString();
-  expect(await deleteEntries(pool, tenant, agent, before, 10, 10)).toEqual(none);
-  expect(await clearRunResults(pool, tenant, agent, before, 10)).toEqual(none);
-  expect(await deleteCheckpoint(pool, tenant, agent, before)).toEqual(none);
+  expect(await deleteHistories(pool, [tenant], [agent], before, 10)).toEqual(none);
+  expect(await clearRunResults(pool, [tenant], [agent], before, 10)).toEqual(none);
+  expect(await deleteCheckpoint(pool, [tenant], [agent], before)).toEqual(none);
   expect(await entriesOf(agent)).toBe(10);
 });
 

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Log } from '../lib/log.ts';
-import type { AgentKey } from '../store/agent-store.ts';
+import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { deleteOldSessions } from '../store/statements/browser-sessions.ts';
 import {
   clearRunResults,
@@ -11,13 +11,15 @@ import {
   deleteCheckpoint,
   deleteEntries,
   deleteFromDefault,
+  deleteHistories,
   deleteOldReplies,
   type EntryKey,
   findGrownTables,
   findLongTimelines,
   findOldAgents,
+  finishAgents,
   finishHistories,
-  finishHistory,
+  type OldAgent,
   readTimeAgo,
   releaseMaintenance,
   takeMaintenance,
@@ -35,7 +37,7 @@ import {
 
 const leaseMs = 60_000;
 const passMs = 10 * 60 * 1_000;
-const agentsPerLook = 20;
+const agentsPerLook = 50;
 /** What a batch should take: much shorter than what a caller would notice. */
 const batchMs = { short: 50, long: 200 };
 const rows = { first: 500, least: 10, most: 5_000 };
@@ -165,32 +167,32 @@ export class Maintenance {
     const until = await this.#timeAgo(limits.timelineDays);
     const [lease] = await takeMaintenance(database, this.#holder, leaseMs);
     const from = lease?.history_until ?? until;
+    let last: Pick<OldAgent, 'tenant' | 'ended_at'> = { tenant: 0, ended_at: from };
     for (;;) {
-      const old = await findOldAgents(database, from, until, agentsPerLook);
+      const startMs = performance.now();
+      const old = await findOldAgents(database, last.tenant, last.ended_at, from, until, agentsPerLook);
       if (old.length === 0 || this.#isClosed) break;
-      for (const key of old) await this.#history(key, until);
+      await this.#deleteHistories(old, until);
       if (this.#isClosed || !(await this.#holdsLease())) return;
+      last = old.at(-1) ?? last;
+      await this.#pause((performance.now() - startMs) * (1 + Math.random()));
     }
     if (!this.#isClosed) await finishHistories(database, until);
   }
 
-  async #history({ tenant, id }: AgentKey, endedBefore: string): Promise<void> {
+  async #deleteHistories(agents: readonly AgentKey[], endedBefore: string): Promise<void> {
     const { database } = this.#options;
-    const every = Number.MAX_SAFE_INTEGER;
-    await this.#inBatches((most) =>
-      deleteEntries(database, tenant, id, endedBefore, every, most).then(count),
-    );
-    await this.#inBatches((most) => clearRunResults(database, tenant, id, endedBefore, most).then(count));
-    await this.#inBatches(async () =>
-      count(await deleteCheckpoint(database, tenant, id, endedBefore)) > 0 ? rows.most : 0,
-    );
-    if (!this.#isClosed) await finishHistory(database, tenant, id, endedBefore);
+    const keys = [...keyColumns(agents), endedBefore] as const;
+    await this.#inBatches((most) => deleteHistories(database, ...keys, most).then(count));
+    await this.#inBatches((most) => clearRunResults(database, ...keys, most).then(count));
+    await this.#inBatches(async () => (count(await deleteCheckpoint(database, ...keys)) > 0 ? rows.most : 0));
+    if (!this.#isClosed) await finishAgents(database, ...keys);
   }
 
   async #longTimelines(): Promise<void> {
     const { database, timelineEntries } = this.#options;
     for (const { tenant, id, last } of await findLongTimelines(database, timelineEntries))
-      await this.#inBatches((most) => deleteEntries(database, tenant, id, null, last, most).then(count));
+      await this.#inBatches((most) => deleteEntries(database, tenant, id, last, most).then(count));
   }
 
   /** Until a batch finds less than it may take. */

@@ -39,11 +39,25 @@ export const readTimeAgo = statement<[days: number], { then: string }>(
   'SELECT now() - make_interval(days => $1) AS then',
 );
 
-/** Some agents that ended in this time and whose history is not deleted yet. */
-export const findOldAgents = statement<[from: string, until: string, most: number], AgentKey>(
+export interface OldAgent extends AgentKey {
+  ended_at: string;
+}
+
+/**
+ * The next agents, by tenant and end, that ended before the time `until` and whose history is not deleted yet: those of
+ * the first tenant that ended at the given time or later, and those of the tenants after it.
+ */
+export const findOldAgents = statement<
+  [tenant: number, endedAt: string, from: string, until: string, most: number],
+  OldAgent
+>(
   'find-old-agents',
-  `SELECT a.tenant, a.id FROM tenants t
-   JOIN agents a ON a.tenant = t.id AND a.ended_at >= $1 AND a.ended_at < $2 AND NOT a.history_deleted LIMIT $3`,
+  `SELECT a.tenant, a.id, a.ended_at FROM tenants t CROSS JOIN LATERAL (
+     SELECT a.tenant, a.id, a.ended_at FROM agents a
+     WHERE a.tenant = t.id AND a.ended_at >= CASE t.id WHEN $1 THEN $2::timestamptz ELSE $3::timestamptz END
+       AND a.ended_at < $4 AND NOT a.history_deleted
+     ORDER BY a.ended_at LIMIT $5
+   ) a WHERE t.id >= $1 ORDER BY t.id, a.ended_at LIMIT $5`,
 );
 
 /** Live agents with more entries than are kept, and the last entry that is too many. */
@@ -64,63 +78,78 @@ const clearTexts = (entries: string): string =>
    WHERE e.text IS NULL AND f.tenant = e.tenant AND f.agent = e.agent AND f.id = e.follow_up_id
      AND f.sequence = e.sequence AND f.state NOT IN ('QUEUED', 'DEFERRED')`;
 
-/** The agent, locked, if it ended before the time `$3`: one that was reopened meanwhile keeps what it has. */
-const ended = 'SELECT id FROM agents WHERE tenant = $1 AND id = $2 AND ended_at < $3 FOR UPDATE';
+/** Deletes the entries `old` of a table, and what belongs to them. */
+const deletedEntries = (table: string): string => `deleted AS (
+     DELETE FROM ${table} t USING old
+     WHERE t.tenant = old.tenant AND t.agent = old.agent AND t.sequence = old.sequence AND t.at = old.at
+     RETURNING t.tenant, t.agent, t.sequence, t.follow_up_id, t.text
+   ), texts AS (${clearTexts('deleted')})
+   SELECT count(*)::int AS deleted FROM deleted`;
 
-/** Deletes some entries of an agent, oldest first, up to this one; with a time only if the agent ended before. */
+/** Deletes some entries of an agent, oldest first, up to this one. */
 export const deleteEntries = statement<
-  [tenant: number, agent: string, endedBefore: string | null, last: number, most: number],
+  [tenant: number, agent: string, last: number, most: number],
   { deleted: number }
 >(
   'delete-entries',
-  `WITH ended AS (${ended}), old AS (
-     SELECT sequence, at FROM timeline
-     WHERE tenant = $1 AND agent = $2 AND sequence <= $4 AND ($3::timestamptz IS NULL OR EXISTS (SELECT FROM ended))
-     ORDER BY sequence LIMIT $5
-   ), deleted AS (
-     DELETE FROM timeline t USING old
-     WHERE t.tenant = $1 AND t.agent = $2 AND t.sequence = old.sequence AND t.at = old.at
-     RETURNING t.tenant, t.agent, t.sequence, t.follow_up_id, t.text
-   ), texts AS (${clearTexts('deleted')})
-   SELECT count(*)::int AS deleted FROM deleted`,
+  `WITH old AS (
+     SELECT tenant, agent, sequence, at FROM timeline
+     WHERE tenant = $1 AND agent = $2 AND sequence <= $3 ORDER BY sequence LIMIT $4
+   ), ${deletedEntries('timeline')}`,
 );
 
-/** Clears what some runs of an agent said and produced. */
-export const clearRunResults = statement<
-  [tenant: number, agent: string, endedBefore: string, most: number],
-  { deleted: number }
->(
+/** Of agents that ended long ago: the keys, and the time before which they ended. */
+type Ended = [tenants: readonly number[], agents: readonly string[], endedBefore: string];
+
+/** These agents, locked, if they ended before: one that was reopened meanwhile keeps what it has. */
+const ended = `ended AS (
+     SELECT a.tenant, a.id, a.created_at FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
+     JOIN agents a ON a.tenant = q.tenant AND a.id = q.id WHERE a.ended_at < $3 FOR UPDATE OF a
+   )`;
+
+/** Deletes some entries of these agents, oldest first. */
+export const deleteHistories = statement<[...Ended, most: number], { deleted: number }>(
+  'delete-histories',
+  `WITH ${ended}, old AS (
+     SELECT t.tenant, t.agent, t.sequence, t.at FROM ended e CROSS JOIN LATERAL (
+       SELECT t.tenant, t.agent, t.sequence, t.at FROM timeline t
+       WHERE t.tenant = e.tenant AND t.agent = e.id AND t.at >= e.created_at ORDER BY t.sequence LIMIT $4
+     ) t LIMIT $4
+   ), ${deletedEntries('timeline')}`,
+);
+
+/** Clears what some runs of these agents said and produced. */
+export const clearRunResults = statement<[...Ended, most: number], { deleted: number }>(
   'clear-run-results',
-  `WITH ended AS (${ended}), old AS (
-     SELECT number FROM runs
-     WHERE tenant = $1 AND agent = $2 AND EXISTS (SELECT FROM ended)
-       AND (response IS NOT NULL OR structured_output IS NOT NULL) LIMIT $4
+  `WITH ${ended}, old AS (
+     SELECT r.tenant, r.agent, r.number FROM ended e JOIN runs r ON r.tenant = e.tenant AND r.agent = e.id
+     WHERE r.response IS NOT NULL OR r.structured_output IS NOT NULL LIMIT $4
    ), cleared AS (
      UPDATE runs r SET response = NULL, structured_output = NULL FROM old
-     WHERE r.tenant = $1 AND r.agent = $2 AND r.number = old.number RETURNING r.number
+     WHERE r.tenant = old.tenant AND r.agent = old.agent AND r.number = old.number RETURNING r.number
    )
    SELECT count(*)::int AS deleted FROM cleared`,
 );
 
-/** Deletes one checkpoint of an agent. */
-export const deleteCheckpoint = statement<
-  [tenant: number, agent: string, endedBefore: string],
-  { deleted: number }
->(
+/** Deletes one checkpoint of these agents: it may be large. */
+export const deleteCheckpoint = statement<Ended, { deleted: number }>(
   'delete-checkpoint',
-  `WITH ended AS (${ended}), deleted AS (
-     DELETE FROM checkpoints WHERE tenant = $1 AND agent = $2 AND EXISTS (SELECT FROM ended) AND id = (
-       SELECT id FROM checkpoints WHERE tenant = $1 AND agent = $2 LIMIT 1) RETURNING id
+  `WITH ${ended}, one AS (
+     SELECT c.tenant, c.agent, c.id FROM ended e JOIN checkpoints c ON c.tenant = e.tenant AND c.agent = e.id LIMIT 1
+   ), deleted AS (
+     DELETE FROM checkpoints c USING one WHERE c.tenant = one.tenant AND c.agent = one.agent AND c.id = one.id
+     RETURNING c.id
    )
    SELECT count(*)::int AS deleted FROM deleted`,
 );
 
-/** The end of deleting an agent's history, unless it was reopened meanwhile. */
-export const finishHistory = statement<[tenant: number, agent: string, endedBefore: string], never>(
-  'finish-history',
+/** The end of deleting these agents' histories, unless they were reopened meanwhile. */
+export const finishAgents = statement<Ended, never>(
+  'finish-agents',
   `WITH old AS (
-     UPDATE agents SET history_deleted = true, checkpoint_at = NULL
-     WHERE tenant = $1 AND id = $2 AND ended_at < $3 RETURNING tenant, id
+     UPDATE agents a SET history_deleted = true, checkpoint_at = NULL
+     FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
+     WHERE a.tenant = q.tenant AND a.id = q.id AND a.ended_at < $3 RETURNING a.tenant, a.id
    )
    DELETE FROM diffs d USING old WHERE d.tenant = old.tenant AND d.agent = old.id`,
 );
@@ -152,10 +181,5 @@ export const deleteFromDefault = statement<[before: string, most: number], { del
   'delete-from-default',
   `WITH old AS (
      SELECT tenant, agent, sequence, at FROM timeline_default WHERE at < $1 LIMIT $2
-   ), deleted AS (
-     DELETE FROM timeline_default t USING old
-     WHERE t.tenant = old.tenant AND t.agent = old.agent AND t.sequence = old.sequence AND t.at = old.at
-     RETURNING t.tenant, t.agent, t.sequence, t.follow_up_id, t.text
-   ), texts AS (${clearTexts('deleted')})
-   SELECT count(*)::int AS deleted FROM deleted`,
+   ), ${deletedEntries('timeline_default')}`,
 );
