@@ -13,30 +13,40 @@ export class InstantRunner {
   readonly #service: Pick<Service, 'url' | 'key'>;
   readonly #runnerId = randomUUID();
   #isOn = true;
+  #polls = 0;
+  #runs: { agentKey: string; runId: number }[] = [];
 
   constructor(service: Pick<Service, 'url' | 'key'>) {
     this.#service = service;
   }
 
   async run(): Promise<void> {
-    let runs: { agentKey: string; runId: number }[] = [];
-    for (let poll = 1; this.#isOn; poll += 1) {
-      const { claims } = await post<{ claims: Claim[] }>(this.#service, '/v1/runner/poll', {
-        runnerId: this.#runnerId,
-        name: 'bench',
-        poll,
-        capabilities: ['deferral', 'sandbox'],
-        backends: ['BACKEND_A', 'BACKEND_B'],
-        rehearses: true,
-        free: { real: 8, rehearsed: 256 },
-        runs,
-        waitMs: 1_000,
-      });
-      const now = performance.now();
-      for (const claim of claims) this.claimedAt.set(claim.agentId.agent.join('/'), now);
-      runs = claims.map(({ agentKey, runId }) => ({ agentKey, runId }));
-      await Promise.all(runs.map((run) => this.#end(run)));
-    }
+    while (this.#isOn) await this.poll({ real: 8, rehearsed: 256 }, 1_000);
+  }
+
+  /** Polls once and ends what it got. */
+  async poll(
+    free: { real: number; rehearsed: number },
+    waitMs: number,
+  ): Promise<{ claims: number; tookMs: number }> {
+    this.#polls += 1;
+    const sentAt = performance.now();
+    const { claims } = await post<{ claims: Claim[] }>(this.#service, '/v1/runner/poll', {
+      runnerId: this.#runnerId,
+      name: 'bench',
+      poll: this.#polls,
+      capabilities: ['deferral', 'sandbox'],
+      backends: ['BACKEND_A', 'BACKEND_B'],
+      rehearses: true,
+      free,
+      runs: this.#runs,
+      waitMs,
+    });
+    const now = performance.now();
+    for (const claim of claims) this.claimedAt.set(claim.agentId.agent.join('/'), now);
+    this.#runs = claims.map(({ agentKey, runId }) => ({ agentKey, runId }));
+    await Promise.all(this.#runs.map((run) => this.#end(run)));
+    return { claims: claims.length, tookMs: now - sentAt };
   }
 
   stop(): void {

@@ -15,7 +15,12 @@ export interface Service {
   readonly pid: number;
   readonly pgEnv: Record<string, string>;
   readonly database: pg.Client;
+  /** Ends the process; its data stay. */
+  stop(): Promise<void>;
+  /** Ends the process and deletes its data. */
   close(): Promise<void>;
+  /** The folder of its data. */
+  readonly data: string;
 }
 
 /** A benchmark that fails leaves nothing running. */
@@ -49,8 +54,8 @@ export async function startProgram(file: string, args: string[], env: NodeJS.Pro
 export async function startService(
   env: Record<string, string> = {},
   args: readonly string[] = [],
+  data = mkdtempSync(join(tmpdir(), 'muster-bench-')),
 ): Promise<Service> {
-  const data = mkdtempSync(join(tmpdir(), 'muster-bench-'));
   const program = here('../../packages/service/bin/muster.js');
   const { url, child } = await startProgram(program, ['serve', ...args], {
     PATH: process.env.PATH,
@@ -74,17 +79,22 @@ export async function startService(
     password: pgEnv.PGPASSWORD,
   });
   await database.connect();
+  const stop = async (): Promise<void> => {
+    await database.end();
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGTERM');
+    await gone;
+  };
   return {
     url,
     key: readFileSync(join(data, 'admin.key'), 'utf8').trim(),
     pid: child.pid ?? 0,
     pgEnv,
     database,
+    data,
+    stop,
     async close() {
-      await database.end();
-      const gone = new Promise((resolve) => child.once('exit', resolve));
-      child.kill('SIGTERM');
-      await gone;
+      await stop();
       rmSync(data, { recursive: true, force: true });
     },
   };
@@ -96,8 +106,9 @@ export async function load(
   script: string,
   seconds: number,
   env: Record<string, string>,
+  callers = 64,
 ): Promise<number> {
-  const { stdout } = await run('wrk', ['-t1', '-c64', `-d${seconds}s`, '-s', here(script), url], {
+  const { stdout } = await run('wrk', ['-t1', `-c${callers}`, `-d${seconds}s`, '-s', here(script), url], {
     env: { PATH: process.env.PATH ?? '', ...env },
   });
   const failed = /Non-2xx or 3xx responses: (\d+)/.exec(stdout);
