@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AgentState } from '../domain/agent.ts';
 import { type Command, decide } from '../domain/decide.ts';
 import { type Effect, effectsOf } from '../domain/decision.ts';
-import type { Change } from '../domain/loaded-agents.ts';
+import { type Change, identityKey } from '../domain/loaded-agents.ts';
 import { alreadyExists, exhausted, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { isRolledBack, isTimeout, isUnavailable } from '../lib/errors.ts';
 import { heapBytesOf } from '../lib/json.ts';
@@ -24,8 +24,11 @@ import { FairShare } from './tenant-limits.ts';
  * what they need (`load-batch.ts`), decides each in order of arrival (a refusal is a reply, not an abort), writes table
  * by table and commits once. Effects are performed after the commit, never before.
  *
- * Locks are taken without waiting. A command whose agent another node holds goes into the next batch, so one busy row
- * never stalls the others and no two nodes can deadlock over agents that exist.
+ * The next batch is loaded while the one before commits, on another connection. Commands for an agent that a batch has
+ * named wait until that batch has ended, so that they are decided in order.
+ *
+ * Locks are taken without waiting. A command whose agent another batch or node holds goes into a later batch, so one
+ * busy row never stalls the others and no two nodes can deadlock over agents that exist.
  *
  * A batch that aborts is tried again one command at a time: only the culprit gets its error. Without a database nobody
  * is the culprit, and each of them would wait for it in turn, so then all get the error.
@@ -38,6 +41,8 @@ export interface Transact {
 }
 
 interface Waiting extends Submission {
+  /** Names its target, to keep the commands for one agent in order. */
+  readonly agent: string;
   readonly bytes: number;
   readonly submittedMs: number;
   readonly resolve: (reply: unknown) => void;
@@ -70,6 +75,9 @@ const maxBatchBytes = 16 * mebibyte;
 /** How many callers are answered in one turn of the event loop. */
 const repliesPerTurn = 32;
 
+/** One batch is loaded and decided while another one commits. */
+const maxInFlight = 2;
+
 /** After deciding for so long, the node serves other callers before it continues. */
 const maxTurnMs = 20;
 
@@ -79,13 +87,30 @@ export function transact(options: TransactOptions): Transact {
   const shares = () => ({ places: new FairShare(maxWaiting), bytes: new FairShare(maxWaitingBytes) });
   const sharesOf = { caller: shares(), runner: shares() };
   let waiting: Waiting[] = [];
-  let running: Promise<void> | null = null;
+  /** The agents that the batches in flight have named. */
+  const named = new Set<string>();
+  const inFlight = new Set<Promise<unknown>>();
+  /** Batches in flight, and commands that wait for a lock. */
+  const running = new Set<Promise<void>>();
+  let isStarting = false;
+  let isLoading = false;
 
   const enqueue = ({ target, command, reply }: Submission, bytes: number): Promise<unknown> =>
     new Promise((resolve, reject) => {
-      waiting.push({ target, command, reply, bytes, submittedMs: Date.now(), resolve, reject });
-      running ??= drain();
+      const agent = nameOf(target);
+      startSoon();
+      waiting.push({ agent, target, command, reply, bytes, submittedMs: Date.now(), resolve, reject });
     });
+
+  /** Commands of the same turn of the event loop share a batch. */
+  function startSoon(): void {
+    if (isStarting) return;
+    isStarting = true;
+    setImmediate(() => {
+      isStarting = false;
+      startNext();
+    });
+  }
 
   async function submit(submission: Submission): Promise<unknown> {
     const { target, command } = submission;
@@ -105,29 +130,48 @@ export function transact(options: TransactOptions): Transact {
     });
   }
 
-  /** The next batch: at least one command. */
+  /** The next batch; empty when all that waits is for agents of a batch in flight. */
   function takeBatch(): Waiting[] {
-    let count = 0;
+    const batch: Waiting[] = [];
+    const rest: Waiting[] = [];
     let bytes = 0;
-    do bytes += waiting[count++]?.bytes ?? 0;
-    while (count < maxBatch && count < waiting.length && bytes < maxBatchBytes);
-    const batch = waiting.slice(0, count);
-    waiting = waiting.slice(count);
+    for (const submission of waiting) {
+      if (batch.length === maxBatch || bytes >= maxBatchBytes || named.has(submission.agent)) {
+        rest.push(submission);
+      } else {
+        batch.push(submission);
+        bytes += submission.bytes;
+      }
+    }
+    waiting = rest;
     return batch;
   }
 
-  async function drain(): Promise<void> {
-    // Commands of the same turn of the event loop share the first batch.
-    await Promise.resolve();
-    while (waiting.length > 0) {
-      const batch = takeBatch();
-      const locked = await runBatch(batch);
-      if (locked.length === 0) continue;
-      if (locked.length === batch.length && waiting.length === 0) await new Promise((r) => setTimeout(r, 5));
-      waiting = [...locked.filter((submission) => !rejectIfLate(submission)), ...waiting];
-    }
-    // Synchronously after the last look at `waiting`, so that the next command starts another drain.
-    running = null;
+  /** Starts a batch, unless one is being loaded: what arrives meanwhile shares the next. */
+  function startNext(): void {
+    if (isLoading || inFlight.size >= maxInFlight || waiting.length === 0) return;
+    const batch = takeBatch();
+    if (batch.length === 0) return;
+    const run = complete(batch).finally(() => {
+      running.delete(run);
+      startNext();
+    });
+    running.add(run);
+  }
+
+  async function complete(batch: readonly Waiting[]): Promise<void> {
+    for (const { agent } of batch) named.add(agent);
+    const locking = runBatch(batch);
+    inFlight.add(locking);
+    const locked = await locking;
+    inFlight.delete(locking);
+    for (const { agent } of batch) named.delete(agent);
+    if (locked.length === 0) return;
+    startNext();
+    if (inFlight.size > 0) await Promise.race(inFlight);
+    else if (locked.length === batch.length && waiting.length === 0)
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    waiting = [...locked.filter((submission) => !rejectIfLate(submission)), ...waiting];
   }
 
   function rejectIfLate({ submittedMs, reject }: Waiting): boolean {
@@ -139,18 +183,22 @@ export function transact(options: TransactOptions): Transact {
   /** Runs one batch and returns what has to wait for the next. */
   async function runBatch(batch: readonly Waiting[]): Promise<readonly Waiting[]> {
     onBatch?.(batch.length);
+    isLoading = true;
     try {
       const outcome = await store.transaction(async (transaction) => {
         const loaded = await loadBatch(transaction, batch);
         const decided = await decideBatch(loaded);
         if (decided.changes.length > 0)
           transaction.save(decided.changes, decided.newReplies, loaded.agents.now);
+        isLoading = false;
+        startNext();
         return { ...decided, locked: loaded.locked };
       });
       perform(effectsOf(outcome.changes));
       void answer(outcome.replies);
       return outcome.locked;
     } catch (error) {
+      isLoading = false;
       if (batch.length > 1 && !isWithoutDatabase(error)) {
         const locked: Waiting[] = [];
         for (const one of batch) locked.push(...(await runBatch([one])));
@@ -176,10 +224,12 @@ export function transact(options: TransactOptions): Transact {
     command: <R>(target: Wanted, command: Command, reply?: ReplyOptions) =>
       submit({ target, command, reply }) as Promise<R | Refusal>,
     async idle() {
-      while (running) await running;
+      while (running.size > 0 || waiting.length > 0) await Promise.all([...running, nextTurn()]);
     },
   };
 }
+
+const nameOf = (target: Wanted): string => ('key' in target ? target.key.id : identityKey(target.identity));
 
 /** Decides the commands of a batch in order. A later one works on what an earlier one has decided. */
 async function decideBatch<S extends Submission>({ agents, replies: stored, ready }: LoadedBatch<S>) {
