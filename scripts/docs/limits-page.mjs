@@ -105,6 +105,11 @@ const explained = {
     (n) => `${n} days`,
     'OUT_OF_RANGE',
   ],
+  runResultsPerAgent: [
+    'Runs of one live agent whose response and structured output are stored; the newest ones',
+    number,
+    'those of older runs are empty',
+  ],
   idempotencyHours: ['How long the reply for an `Idempotency-Key` is stored', (n) => `${n} hours`, '–'],
   signInCodeMinutes: ['How long a sign-in code is valid', (n) => `${n} minutes`, 'UNAUTHENTICATED'],
   firstSignInCodeMinutes: [

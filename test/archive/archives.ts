@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip, gunzipSync, gzipSync } from 'node:zlib';
+import type { Tenant } from '@muster/sdk/contract';
 import { afterAll } from 'vitest';
 import { readArchive } from '../../packages/service/src/cli/archive.ts';
 import { exportStore } from '../../packages/service/src/store/archive/export-store.ts';
-import { importStore } from '../../packages/service/src/store/archive/import-store.ts';
+import { importStore, importTenant } from '../../packages/service/src/store/archive/import-store.ts';
 import type { DatabaseConfig } from '../../packages/service/src/store/connection.ts';
 import { Node, type NodeOptions } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
@@ -30,10 +31,14 @@ export function muster(args: readonly string[], env: NodeJS.ProcessEnv): Promise
 }
 
 /** What `muster export` does with a database, without a process. */
-export async function exportDatabase(database: string | DatabaseConfig, file: string): Promise<string> {
+export async function exportDatabase(
+  database: string | DatabaseConfig,
+  file: string,
+  tenant: Tenant | null = null,
+): Promise<string> {
   const connection = typeof database === 'string' ? { connectionString: database } : database;
   await pipeline(
-    exportStore(connection, () => {}),
+    exportStore(connection, () => {}, tenant),
     createGzip(),
     createWriteStream(file),
   );
@@ -43,6 +48,15 @@ export async function exportDatabase(database: string | DatabaseConfig, file: st
 /** What `muster import` does with a database, without a process. */
 export async function importDatabase(file: string, connectionString: string): Promise<void> {
   await importStore({ connectionString }, readArchive(file, new AbortController().signal));
+}
+
+/** What `muster import --tenant` does with a database, without a process. */
+export async function importTenantInto(
+  connectionString: string,
+  tenant: Tenant,
+  file: string,
+): Promise<void> {
+  await importTenant({ connectionString }, tenant, readArchive(file, new AbortController().signal));
 }
 
 /** Files, databases and nodes that are removed after the tests of a file. */

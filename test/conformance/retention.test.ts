@@ -1,26 +1,28 @@
+import { limits } from '@muster/sdk/contract';
 import { afterAll, expect, test } from 'vitest';
 import { parseKey } from '../../packages/service/src/lib/token.ts';
 import { agent, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { freshDatabase, useDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { startServer } from '../support/server.ts';
+import { bootstrapKey, startServer } from '../support/server.ts';
 
 // Its own database: the node that deletes is the one that starts last.
 const store = await freshDatabase();
 afterAll(store.drop);
 const database = await useDatabase(store.url);
-const options = { runner: false, databaseUrl: store.url };
+const key = bootstrapKey();
+const options = { runner: false, databaseUrl: store.url, env: { MUSTER_BOOTSTRAP_KEY: key } };
 
 test("timeline, checkpoint and diff are deleted 30 days after the agent's end; resuming before it is OUT_OF_RANGE", async () => {
   const first = await startServer(options);
-  const before = apiOf({ url: first.url, key: first.key });
+  const before = apiOf({ url: first.url, key });
   for (const name of ['old', 'recent']) {
     await before.post('/v1/agent/spawn', { agentId: agent(name), description: '!say done' });
     await before.post('/v1/agent/kill', { agentId: agent(name) });
   }
   await first.close();
-  const keyId = parseKey(first.key)?.keyId;
+  const keyId = parseKey(key)?.keyId;
   const { rows: keys } = await database.query('SELECT tenant FROM keys WHERE key_id = $1', [keyId]);
   const tenant = [keys[0]?.tenant];
   const execute = (sql: string) => database.query(sql, tenant);
@@ -42,7 +44,7 @@ test("timeline, checkpoint and diff are deleted 30 days after the agent's end; r
   // As if nobody had looked yet: a service deletes what is too old when it starts.
   await database.query("UPDATE maintenance SET lease_until = '-infinity', history_until = '-infinity'");
   const second = await startServer(options);
-  const after = apiOf({ url: second.url, key: first.key });
+  const after = apiOf({ url: second.url, key });
   const read = (name: string, afterSequence = 1) =>
     after.post<{ code?: number; details?: { metadata?: Record<string, string> }[]; entries?: unknown[] }>(
       '/v1/agent/timeline',
@@ -73,5 +75,48 @@ test("timeline, checkpoint and diff are deleted 30 days after the agent's end; r
      WHERE p.tenant = $1`,
   );
   expect(rows).toEqual([{ path: 'recent' }]);
+  await second.close();
+});
+
+test('the results of the newest runs of a live agent are kept; earlier runs stay listed, with an empty response', async () => {
+  const runs = limits.runResultsPerAgent + 2;
+  const first = await startServer(options);
+  const agentId = agent('busy');
+  await apiOf({ url: first.url, key }).post('/v1/agent/spawn', { agentId, description: 'work' });
+  await first.close();
+  await database.query(
+    `WITH busy AS (
+       UPDATE agents SET run_count = $1, phase = 'PHASE_WAITING_FOR_INPUT', reason = 'RESTING', claimable_at = NULL, queued = 0
+       WHERE path = 'busy' RETURNING tenant, id
+     )
+     INSERT INTO runs (tenant, agent, number, batch, state, outcome, stop, runner_id, runner, started_at, ended_at, gone_at,
+       reports, current_action, follow_up_ids, cost, input_tokens, cached_tokens, output_tokens, response, structured_output)
+     SELECT tenant, id, n, n, 'ENDED', 'COMPLETED', 'NONE', id, 'runner', now(), now(), now(), 1, '', '{}', 0.5, 1, 1, 1,
+       'said ' || n, '{"n": 1}' FROM busy, generate_series(1, $1::int) n`,
+    [runs],
+  );
+  await database.query("UPDATE maintenance SET lease_until = '-infinity'");
+  const second = await startServer(options);
+  const api = apiOf({ url: second.url, key });
+  const run = async (runId: number) =>
+    (await api.post<{ runs: unknown[] }>('/v1/agent/runs', { agentId, runId })).body.runs[0];
+  const cleared = { outcome: 'COMPLETED', cost: 0.5, response: '', structuredOutput: null, truncated: false };
+  await until(
+    'the result of the second run gone',
+    () => run(2),
+    (found) => (found as { response: string }).response === '',
+  );
+  expect(await run(1)).toMatchObject({ runId: '1', ...cleared });
+  expect(await run(2)).toMatchObject({ runId: '2', ...cleared });
+  expect(await run(3)).toMatchObject({ response: 'said 3', structuredOutput: { n: 1 } });
+  const page = await api.post<{ runs: unknown[]; more: boolean }>('/v1/agent/runs', {
+    agentId,
+    beforeRunId: 4,
+  });
+  expect(page.body).toMatchObject({ runs: [{ response: 'said 3' }, cleared, cleared], more: false });
+  expect(await api.post('/v1/agent/wait', { agentId, runId: 1 })).toMatchObject({
+    status: 200,
+    body: { phaseReason: 'RESTING', runCount: String(runs), run: { runId: String(runs) } },
+  });
   await second.close();
 });

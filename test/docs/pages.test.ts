@@ -72,6 +72,8 @@ const rules: Readonly<Record<string, Rules>> = {
         'needs an agent with unpushed work, and a clone; test/cli/work.test.ts does the same',
       'muster export -f muster.gz                                            # where the service runs; -f - pipes it':
         'needs another PostgreSQL, and ends with a running service; test/archive does the same',
+      'muster tenant close codehost_app/acme                     # with the variables of the installation it leaves':
+        'needs two installations; test/archive/tenant-move.test.ts does the same',
     },
   },
 };

@@ -7,6 +7,7 @@ import {
   type AgentTransaction,
   CommitUnknownError,
   type Found,
+  type Moment,
   type StoredReply,
   type Wanted,
 } from '../../packages/service/src/store/agent-store.ts';
@@ -114,9 +115,9 @@ class MemoryTransaction implements AgentTransaction {
     this.#locked.clear();
   }
 
-  async now(): Promise<string> {
+  async moment(): Promise<Moment> {
     await this.#sent;
-    return this.#clock.now;
+    return { now: this.#clock.now, closedTenants: [] };
   }
 
   /** As one statement does it: rows are found in a snapshot and locked later in their current state. */

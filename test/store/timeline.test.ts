@@ -207,6 +207,30 @@ test('of a live agent the newest entries are kept, and the texts of undelivered 
   expect((await followUp('undelivered')).description).toBe('words of undelivered');
 });
 
+test('of a live agent the results of its newest runs are kept, the runs themselves all', async () => {
+  const runs = limits.runResultsPerAgent + 700;
+  const agent = await agentWith(1, { run_count: runs });
+  await client.query(
+    `INSERT INTO runs (tenant, agent, number, batch, state, outcome, stop, runner_id, runner, started_at, ended_at, gone_at,
+       reports, current_action, follow_up_ids, cost, input_tokens, cached_tokens, output_tokens, response, structured_output)
+     SELECT 1, $1, n, n, 'ENDED', 'COMPLETED', 'NONE', $1, 'runner', now(), now(), now(), 1, '', '{}', 0, 0, 0, 0,
+       CASE WHEN n % 3 > 0 THEN 'said' END, CASE WHEN n % 2 = 0 THEN '{}'::json END
+     FROM generate_series(1, $2::int) n`,
+    [agent, runs],
+  );
+  const results = async () => {
+    const { rows } = await client.query(
+      `SELECT count(*)::int AS runs, min(number) FILTER (WHERE response IS NOT NULL) AS said,
+         min(number) FILTER (WHERE structured_output IS NOT NULL) AS made FROM runs WHERE agent = $1`,
+      [agent],
+    );
+    return rows[0];
+  };
+  expect(await results()).toEqual({ runs, said: 1, made: 2 });
+  await maintain();
+  expect(await results()).toEqual({ runs, said: 701, made: 702 });
+});
+
 test('entries are deleted in batches, oldest first', async () => {
   const agent = await agentWith(100);
   expect(await deleteEntries(pool, tenant, agent, 60, 40)).toEqual([{ deleted: 40 }]);

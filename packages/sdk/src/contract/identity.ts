@@ -30,6 +30,15 @@ export const providerName = (provider: Provider): string => provider.slice('PROV
 export const providerByName = (name: string | undefined): Provider | undefined =>
   providers.find((p) => p !== 'PROVIDER_UNSPECIFIED' && providerName(p) === name);
 
+/** `codehost_app/acme`. */
+export const tenantName = ({ provider, org }: Tenant): string => `${providerName(provider)}/${org}`;
+/** `codehost_app/acme` and `PROVIDER_CODEHOST_APP/acme` name the same tenant. */
+export function tenantNamed(text: string): Tenant | undefined {
+  const [, name, org] = /^([^/]*)\/(.+)$/s.exec(text) ?? [];
+  const provider = providerByName(name) ?? providers.find((one) => one === name);
+  return provider && org !== undefined ? { provider, org } : undefined;
+}
+
 export const provider = { title: 'Provider', type: 'string', enum: providers } as const;
 
 /** In a request, empty means "not given". */

@@ -50,6 +50,7 @@ export const limits = {
   justificationLength: 4096,
   deferDays: 30,
   timelineDays: 30,
+  runResultsPerAgent: 1_000,
   idempotencyHours: 24,
   signInCodeMinutes: 5,
   firstSignInCodeMinutes: 60,

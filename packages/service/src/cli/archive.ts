@@ -3,38 +3,39 @@ import { constants, createReadStream, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
+import { tenantName } from '@muster/sdk/contract';
 import { openLog } from '../lib/log.ts';
 import { ArchiveError, cutOff, type RowCounts } from '../store/archive/archive-format.ts';
 import { exportStore } from '../store/archive/export-store.ts';
-import { importStore } from '../store/archive/import-store.ts';
+import { importStore, importTenant } from '../store/archive/import-store.ts';
 import type { Flags, Invocation } from './command.ts';
 import { type Config, readConfig } from './config.ts';
 import { keyFile } from './connection.ts';
 import { openDataFolder, secretFile } from './data-folder.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
 import { checkTarget, writeNewFile } from './output.ts';
-import { openStore } from './store.ts';
+import { type OpenStore, openExistingStore, openStore } from './store.ts';
+import { readTenant } from './tenants.ts';
 
-export type ExportFlags = Flags<'file', 'force'>;
+export type ExportFlags = Flags<'file' | 'tenant', 'force'>;
 
 /** Needs no API key: it reads the database itself, also while the service runs. */
 export async function exportArchive({ flags, output, env, signal }: Invocation<ExportFlags>): Promise<void> {
   const { file = '-', force = false } = flags;
+  const tenant = flags.tenant === undefined ? null : readTenant(flags.tenant);
   checkTarget(file, force, output);
-  const config = readConfig(env);
-  // Opening the store would create an empty one, and its archive would look complete.
-  if (!config.databaseUrl && !existsSync(`${config.dataFolder}/postgres`))
-    throw new CommandError(
-      `no database in ${config.dataFolder}; set MUSTER_DATA or DATABASE_URL as for muster serve`,
-      exitCodes.notFound,
-    );
   let rows: Readonly<RowCounts> = {};
-  const store = await openStore(config, openLog('warn'), { shares: true });
+  // A new store would be empty, and its archive would look complete.
+  const store = await openExistingStore(env);
   try {
-    const lines = exportStore(store.connection, (counts) => {
-      rows = counts;
-      output.progress.show(() => `${total(counts)} rows`);
-    });
+    const lines = exportStore(
+      store.connection,
+      (counts) => {
+        rows = counts;
+        output.progress.show(() => `${total(counts)} rows`);
+      },
+      tenant,
+    );
     if (file === '-') await pipeline(lines, createGzip(), process.stdout, { signal, end: false });
     else await writeNewFile(file, force, (stream) => pipeline(lines, createGzip(), stream, { signal }));
   } catch (error) {
@@ -46,37 +47,51 @@ export async function exportArchive({ flags, output, env, signal }: Invocation<E
   }
   if (file === '-') output.note(`exported ${countsText(rows)}`);
   else output.answer({ file, rows }, () => output.line(`exported ${countsText(rows)} to ${file}`));
+  if (!tenant) return;
+  const name = tenantName(tenant);
+  output.note(
+    `Next: muster import --tenant ${name} -f FILE, once, with the variables of the other installation.\n` +
+      `Here the tenant stays closed. Open it (muster tenant open ${name}) only if you do not import the file.`,
+  );
 }
 
 export interface ImportFlags {
   readonly file: string;
+  readonly tenant?: string;
 }
 
-/** Does not share the embedded server of a service that is running. */
+/** Of a whole database: does not share the embedded server of a service that is running. */
 export async function importArchive({ flags, output, env, signal }: Invocation<ImportFlags>): Promise<void> {
   const { file } = flags;
+  const tenant = flags.tenant === undefined ? null : readTenant(flags.tenant);
   if (file !== '-')
     await access(file, constants.R_OK).catch((error: Error) => {
       throw usageError(`can't read ${file}: ${error.message}`);
     });
   const config = readConfig(env);
-  const log = openLog('warn');
-  openDataFolder(config.dataFolder, log);
-  const store = await openStore(config, log);
+  const store = tenant ? await openExistingStore(env) : await openNewStore(config);
   try {
-    const loading = importStore(store.connection, readArchive(file, signal), (counts) =>
-      output.progress.show(() => `${total(counts)} rows`),
-    );
+    const bytes = readArchive(file, signal);
+    const onProgress = (counts: Readonly<RowCounts>) => output.progress.show(() => `${total(counts)} rows`);
+    const loading = tenant
+      ? importTenant(store.connection, tenant, bytes, onProgress)
+      : importStore(store.connection, bytes, onProgress);
     const { header, rows } = await Promise.race([loading, interrupted(signal)]);
     output.progress.clear();
     output.answer({ exportedAt: header.createdAt, rows }, () => {
       output.line(`imported ${countsText(rows)}, exported at ${header.createdAt}`);
     });
-    output.note(nextSteps(config));
+    output.note(tenant ? tenantSteps : nextSteps(config));
   } finally {
     output.progress.clear();
     await store.close();
   }
+}
+
+async function openNewStore(config: Config): Promise<OpenStore> {
+  const log = openLog('warn');
+  openDataFolder(config.dataFolder, log);
+  return openStore(config, log);
 }
 
 /** The current statement may wait for a lock, so it is not waited for; closing the connection rolls it back. */
@@ -101,6 +116,11 @@ function nextSteps({ secret, dataFolder }: Config): string {
     `To use the command line here, copy the old admin.key to ${keyFile(dataFolder)}.`,
   ].join('\n');
 }
+
+const tenantSteps = [
+  'Next: give the tenant the address of this installation, for its users and in MUSTER_URL of its runners. Its keys work here.',
+  'Signing keys of integrations depend on the secret of an installation: rotate them, unless both have the same secret.',
+].join('\n');
 
 /** Unpacks the file as it is read. */
 export async function* readArchive(file: string, signal: AbortSignal): AsyncGenerator<Buffer> {

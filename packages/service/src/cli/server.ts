@@ -43,15 +43,31 @@ export function addServerCommands(program: Command): void {
     (await import('./migrate.ts')).migrateStore(invocation),
   );
 
-  const exportText = 'export the whole database to a file; uses the variables of serve, also while it runs';
+  const tenant = program
+    .command('tenant')
+    .description('close a tenant, to move it to another installation; uses the variables of serve');
+  const closeText = 'let runs end, and refuse everything else that would change the tenant';
+  addCommand(tenant, 'close', closeText, async (invocation: Invocation, name: string) =>
+    (await import('./tenants.ts')).closeTenant(invocation, name),
+  ).argument('<tenant>', 'such as codehost_app/acme');
+  const openText = 'open a closed tenant again; only if it was not imported anywhere';
+  addCommand(tenant, 'open', openText, async (invocation: Invocation, name: string) =>
+    (await import('./tenants.ts')).openTenant(invocation, name),
+  ).argument('<tenant>', 'such as codehost_app/acme');
+
+  const exportText =
+    'export the database, or one closed tenant, to a file; uses the variables of serve, also while it runs';
   addCommand(program, 'export', exportText, async (invocation: Invocation<ExportFlags>) =>
     (await import('./archive.ts')).exportArchive(invocation),
   )
     .option('-f, --file <path>', 'output file; - or none: standard output')
+    .option('--tenant <tenant>', 'only this tenant, such as codehost_app/acme')
     .option('--force', 'replace the file');
   const importText =
-    'import an exported file into an empty database; uses the variables of serve, before its first start';
+    'import an exported file into an empty database, or a tenant into one in use; uses the variables of serve';
   addCommand(program, 'import', importText, async (invocation: Invocation<ImportFlags>) =>
     (await import('./archive.ts')).importArchive(invocation),
-  ).requiredOption('-f, --file <path>', 'input file; - is standard input');
+  )
+    .requiredOption('-f, --file <path>', 'input file; - is standard input')
+    .option('--tenant <tenant>', 'the tenant in the file, which is added to this installation');
 }

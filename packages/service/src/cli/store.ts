@@ -1,7 +1,8 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
-import type { Log } from '../lib/log.ts';
+import { type Log, openLog } from '../lib/log.ts';
 import { type DatabaseConfig, hasSettings, openDatabase } from '../store/connection.ts';
 import {
   type EmbeddedPostgres,
@@ -10,7 +11,8 @@ import {
   startEmbeddedPostgres,
 } from '../store/embedded/embedded-postgres.ts';
 import { expectMigrated, migrate } from '../store/migrate.ts';
-import { type Config, ConfigError } from './config.ts';
+import { type Config, ConfigError, readConfig } from './config.ts';
+import { CommandError, exitCodes } from './errors.ts';
 
 type DatabaseSettings = Pick<Config, 'databaseUrl' | 'directUrl' | 'pooler' | 'passwordFile'>;
 
@@ -56,6 +58,17 @@ export async function openStore(
       await embedded?.stop();
     },
   };
+}
+
+/** The store of an installation, whether or not its service is running. */
+export async function openExistingStore(env: NodeJS.ProcessEnv): Promise<OpenStore> {
+  const config = readConfig(env);
+  if (!config.databaseUrl && !existsSync(postgresFolder(config.dataFolder)))
+    throw new CommandError(
+      `no database in ${config.dataFolder}; set MUSTER_DATA or DATABASE_URL as for muster serve`,
+      exitCodes.notFound,
+    );
+  return openStore(config, openLog('warn'), { shares: true });
 }
 
 /** Connects a worker to the database that its supervisor has opened and migrated. */

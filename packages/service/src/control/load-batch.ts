@@ -28,6 +28,7 @@ export interface ReplyOptions {
 
 export interface LoadedBatch<S> {
   readonly agents: LoadedAgents;
+  readonly closedTenants: readonly number[];
   /** Stored under the idempotency keys of the batch, by `replyId`. */
   readonly replies: Map<string, StoredReply>;
   readonly ready: readonly { readonly submission: S; readonly matches: readonly Found[] }[];
@@ -58,9 +59,9 @@ export async function loadBatch<S extends Submission>(
       (await loader.prepare(submission, matches.get(submission) ?? []));
     (isFree ? ready : locked).push(submission);
   }
-  const [agents, replies] = await Promise.all([loader.load(), readReplies(transaction, ready)]);
+  const [loaded, replies] = await Promise.all([loader.load(), readReplies(transaction, ready)]);
   return {
-    agents,
+    ...loaded,
     replies,
     ready: ready.map((submission) => ({ submission, matches: matches.get(submission) ?? [] })),
     locked,
@@ -205,7 +206,7 @@ class BatchLoader {
    * Loads everything that was locked in one round trip, and only the parts that are needed. The clock is read after
    * the last lock, so that the times of one agent never go back.
    */
-  async load(): Promise<LoadedAgents> {
+  async load(): Promise<{ agents: LoadedAgents; closedTenants: readonly number[] }> {
     const transaction = this.#transaction;
     const keys = [...this.#keys.values()];
     const needing = (part: Part) => keys.filter((key) => this.#needs.get(key.id)?.[part]);
@@ -217,16 +218,17 @@ class BatchLoader {
       [...(this.#needs.get(key.id)?.followUpIds ?? [])].map((followUpId) => ({ ...key, followUpId })),
     );
     const pools = [...this.#pools.values()];
-    const [now, states, byId, queues, checklists, children, live, freeRuns] = await Promise.all([
-      transaction.now(),
-      transaction.agents(keys),
-      ifAny(named, (some) => transaction.followUps(some)),
-      ifAny(needing('queue'), (some) => transaction.queues(some)),
-      ifAny(needing('checklist'), (some) => transaction.checklists(some)),
-      ifAny(needing('children'), (some) => transaction.children(some)),
-      ifAny([...this.#counted.values()], (some) => transaction.liveDescendants(some)),
-      pools.length > 0 ? transaction.freeRuns(pools) : [],
-    ]);
+    const [{ now, closedTenants }, states, byId, queues, checklists, children, live, freeRuns] =
+      await Promise.all([
+        transaction.moment(),
+        transaction.agents(keys),
+        ifAny(named, (some) => transaction.followUps(some)),
+        ifAny(needing('queue'), (some) => transaction.queues(some)),
+        ifAny(needing('checklist'), (some) => transaction.checklists(some)),
+        ifAny(needing('children'), (some) => transaction.children(some)),
+        ifAny([...this.#counted.values()], (some) => transaction.liveDescendants(some)),
+        pools.length > 0 ? transaction.freeRuns(pools) : [],
+      ]);
     const loaded = new LoadedAgents(now);
     for (const state of states) {
       const { id } = state.agent;
@@ -240,7 +242,7 @@ class BatchLoader {
     }
     for (const [id, count] of live) loaded.addLiveDescendants(id, count);
     for (const pool of freeRuns) loaded.addFreeRuns(pool, pool.freeRuns);
-    return loaded;
+    return { agents: loaded, closedTenants };
   }
 }
 

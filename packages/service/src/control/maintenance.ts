@@ -6,6 +6,7 @@ import type { Log } from '../lib/log.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { deleteOldSessions } from '../store/statements/browser-sessions.ts';
 import {
+  clearOldRunResults,
   clearRunResults,
   clearTextsIn,
   deleteCheckpoint,
@@ -16,6 +17,7 @@ import {
   type EntryKey,
   findGrownTables,
   findLongTimelines,
+  findManyRuns,
   findOldAgents,
   finishAgents,
   finishHistories,
@@ -124,6 +126,7 @@ export class Maintenance {
       'sign-in codes': () => deleteOldSignInCodes(this.#options.database).then(() => {}),
       history: () => this.#histories(),
       timelines: () => this.#longTimelines(),
+      'run results': () => this.#manyRuns(),
     };
     for (const [task, work] of Object.entries(tasks)) {
       if (this.#isClosed || !(await this.#holdsLease())) return;
@@ -177,7 +180,7 @@ export class Maintenance {
       last = old.at(-1) ?? last;
       await this.#pause((performance.now() - startMs) * (1 + Math.random()));
     }
-    if (!this.#isClosed) await finishHistories(database, until);
+    if (!this.#isClosed) await finishHistories(database, from, until);
   }
 
   async #deleteHistories(agents: readonly AgentKey[], endedBefore: string): Promise<void> {
@@ -193,6 +196,12 @@ export class Maintenance {
     const { database, timelineEntries } = this.#options;
     for (const { tenant, id, last } of await findLongTimelines(database, timelineEntries))
       await this.#inBatches((most) => deleteEntries(database, tenant, id, last, most).then(count));
+  }
+
+  async #manyRuns(): Promise<void> {
+    const { database } = this.#options;
+    for (const { tenant, id, last } of await findManyRuns(database, limits.runResultsPerAgent))
+      await this.#inBatches((most) => clearOldRunResults(database, tenant, id, last, most).then(count));
   }
 
   /** Until a batch finds less than it may take. */

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { AgentState } from '../domain/agent.ts';
+import { type AgentState, isLive } from '../domain/agent.ts';
 import { type Command, decide } from '../domain/decide.ts';
 import { type Effect, effectsOf } from '../domain/decision.ts';
 import { type Change, identityKey } from '../domain/loaded-agents.ts';
-import { alreadyExists, exhausted, isRefusal, type Refusal } from '../domain/refusal.ts';
+import { alreadyExists, exhausted, isRefusal, type Refusal, tenantClosed } from '../domain/refusal.ts';
 import { isRolledBack, isTimeout, isUnavailable } from '../lib/errors.ts';
 import { heapBytesOf } from '../lib/json.ts';
 import { type AgentStore, IdentityTakenError, type StoredReply, type Wanted } from '../store/agent-store.ts';
@@ -116,7 +116,7 @@ export function transact(options: TransactOptions): Transact {
     const { target, command } = submission;
     const sender = senderOf(command);
     if (!sender) return enqueue(submission, 0);
-    const { tenant } = 'key' in target ? target.key : target.identity;
+    const tenant = tenantOf(target);
     const size = heapBytesOf(command);
     const { places, bytes } = sharesOf[sender];
     if (!places.take(tenant)) return exhausted('too many commands of this tenant are waiting; try again');
@@ -232,7 +232,8 @@ export function transact(options: TransactOptions): Transact {
 const nameOf = (target: Wanted): string => ('key' in target ? target.key.id : identityKey(target.identity));
 
 /** Decides the commands of a batch in order. A later one works on what an earlier one has decided. */
-async function decideBatch<S extends Submission>({ agents, replies: stored, ready }: LoadedBatch<S>) {
+async function decideBatch<S extends Submission>(batch: LoadedBatch<S>) {
+  const { agents, closedTenants, replies: stored, ready } = batch;
   const changes: Change[] = [];
   const replies = new Map<S, unknown>();
   const newReplies: StoredReply[] = [];
@@ -248,7 +249,9 @@ async function decideBatch<S extends Submission>({ agents, replies: stored, read
       replies.set(submission, repeatedReply(earlier, reply.key));
       continue;
     }
-    const decision = decide(agents, command, targetOf(agents, submission, matches));
+    const target = targetOf(agents, submission, matches);
+    const isClosed = closedTenants.includes(tenantOf(submission.target)) && !mayFinish(command, target);
+    const decision = isClosed ? tenantClosed() : decide(agents, command, target);
     if (isRefusal(decision)) {
       replies.set(submission, decision);
       continue;
@@ -265,6 +268,14 @@ async function decideBatch<S extends Submission>({ agents, replies: stored, read
   }
   return { changes, replies, newReplies };
 }
+
+const tenantOf = (target: Wanted): number => ('key' in target ? target.key : target.identity).tenant;
+
+/** In a closed tenant, runs that are live may end, with all that they do until then. */
+const mayFinish = (command: Command, target: AgentState | Refusal | null): boolean =>
+  command.type === 'report' ||
+  senderOf(command) === null ||
+  (target !== null && !isRefusal(target) && isLive(target.run));
 
 /** A statement that took too long is the fault of a command, and what was rolled back is tried again. */
 export const isWithoutDatabase = (error: unknown): boolean =>

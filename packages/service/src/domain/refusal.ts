@@ -39,6 +39,13 @@ export const outOfRange = (message: string, metadata: Record<string, string>): R
 export const precondition = (type: string, subject: string, message: string): Refusal =>
   refusal('FAILED_PRECONDITION', message, [preconditionFailure(type, subject, message)]);
 
+export const tenantClosed = (): Refusal =>
+  precondition(
+    'TENANT_CLOSED',
+    'tenant',
+    'the tenant is closed: it moves, or has moved, to another installation; the operator knows its address',
+  );
+
 /** For a run that is no longer the agent's current one. */
 export const fenced = (message: string): Refusal => refusal('ABORTED', message, [errorInfo('RUN_FENCED')]);
 export const aborted = (reason: string, message: string): Refusal =>

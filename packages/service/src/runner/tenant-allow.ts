@@ -1,4 +1,4 @@
-import { type Provider, providerByName, providerName, providers, type Tenant } from '@muster/sdk/contract';
+import { type Tenant, tenantName, tenantNamed } from '@muster/sdk/contract';
 import { isObject } from '../lib/json.ts';
 
 /**
@@ -28,9 +28,7 @@ export function readTenantAllow(text: string): TenantAllow {
     throw new Error(`expected JSON such as ${example}: ${(error as Error).message}`);
   }
   if (!isObject(value)) throw new Error(`expected a JSON object such as ${example}`);
-  return new Map(
-    Object.entries(value).map(([tenant, given]) => [tenantNamed(tenant), allowed(tenant, given)]),
-  );
+  return new Map(Object.entries(value).map(([tenant, given]) => [canonical(tenant), allowed(tenant, given)]));
 }
 
 function allowed(tenant: string, given: unknown): Allowed {
@@ -47,18 +45,12 @@ function allowed(tenant: string, given: unknown): Allowed {
   return { fromRunner: list('fromRunner'), repos: list('repos') };
 }
 
-/** `codehost_app/acme` and `PROVIDER_CODEHOST_APP/acme` name the same tenant. */
-function tenantNamed(text: string): string {
-  const slash = text.indexOf('/');
-  const name = text.slice(0, Math.max(slash, 0));
-  const provider = providerByName(name) ?? providers.find((one) => one === name);
-  if (!provider || slash === text.length - 1)
+function canonical(text: string): string {
+  const tenant = tenantNamed(text);
+  if (!tenant)
     throw new Error(`"${text}": expected a tenant as <provider>/<org>, for example codehost_app/acme`);
-  return tenantName({ provider, org: text.slice(slash + 1) });
+  return tenantName(tenant);
 }
-
-const tenantName = ({ provider, org }: Pick<Tenant, 'org'> & { provider: Provider }): string =>
-  `${providerName(provider)}/${org}`;
 
 /** What one tenant may use of this machine. */
 export class TenantRights {

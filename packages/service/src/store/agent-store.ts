@@ -35,14 +35,19 @@ export interface StoredReply extends ReplyKey {
   readonly reply: unknown;
 }
 
+export interface Moment {
+  /** The database's clock. */
+  readonly now: Instant;
+  readonly closedTenants: readonly number[];
+}
+
 /** What a batch of commands needs of the store: PostgreSQL, or in the simulator a store in memory that fails at times. */
 export interface AgentStore {
   transaction<T>(work: (transaction: AgentTransaction) => Promise<T>): Promise<T>;
 }
 
 export interface AgentTransaction {
-  /** The database's clock. */
-  now(): Promise<Instant>;
+  moment(): Promise<Moment>;
   lock(wanted: readonly Wanted[]): Promise<Found[]>;
   /** Every live agent below this one. */
   lockTree(key: AgentKey, root: string): Promise<{ key: AgentKey; locked: boolean }[]>;

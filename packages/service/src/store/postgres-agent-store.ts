@@ -25,9 +25,10 @@ import {
 import { loadReplies, lockReplies } from './statements/replies.ts';
 
 const commit = statement<[], never>('commit', 'COMMIT');
-const readNow = statement<[], { now: string }>(
-  'now',
-  "SELECT date_trunc('milliseconds', clock_timestamp()) AS now",
+const readMoment = statement<[], { now: string; closed: number[] }>(
+  'moment',
+  `SELECT date_trunc('milliseconds', clock_timestamp()) AS now,
+     ARRAY(SELECT id FROM tenants WHERE closed_at IS NOT NULL) AS closed`,
 );
 
 export function postgresAgentStore(pool: pg.Pool): AgentStore {
@@ -84,9 +85,9 @@ const poolColumns = (pools: readonly PoolKey[]): [tenants: number[], pools: stri
 
 function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) => void): AgentTransaction {
   return {
-    async now() {
-      const [row] = await readNow(client);
-      return row?.now ?? '';
+    async moment() {
+      const [row] = await readMoment(client);
+      return { now: row?.now ?? '', closedTenants: row?.closed ?? [] };
     },
 
     async lock(wanted) {

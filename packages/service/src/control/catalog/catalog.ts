@@ -7,7 +7,7 @@ import {
   type WriteRequest,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
-import { isRefusal, notFound, type Refusal } from '../../domain/refusal.ts';
+import { isRefusal, notFound, type Refusal, tenantClosed } from '../../domain/refusal.ts';
 import type { KeyParts } from '../../lib/token.ts';
 import { begin, rollBack } from '../../store/connection.ts';
 import { deleteKeys } from '../../store/statements/keys.ts';
@@ -224,7 +224,7 @@ export class Catalog {
       await reserveResource(client, tenant, change.kind, change.name);
       const [row] = await lockResource(client, tenant, change.kind, change.name);
       if (!row) throw new Error('the resource was not reserved');
-      const reply = await work(client, tenant, row);
+      const reply = row.is_closed ? tenantClosed() : await work(client, tenant, row);
       await client.query(isRefusal(reply) ? 'ROLLBACK' : 'COMMIT');
       client.release();
       return reply;
@@ -235,7 +235,7 @@ export class Catalog {
   }
 }
 
-type LockedResource = ResourceRow & { readonly now: string };
+type LockedResource = ResourceRow & { readonly now: string; readonly is_closed: boolean };
 
 async function record(
   client: pg.PoolClient,

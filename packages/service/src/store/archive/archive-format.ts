@@ -1,3 +1,4 @@
+import type { Tenant } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { type DatabaseConfig, openClient, statement } from '../connection.ts';
 
@@ -10,6 +11,9 @@ import { type DatabaseConfig, openClient, statement } from '../connection.ts';
  *   …
  *   {"end": true, "rows": {"tenants": 1, …}}
  *
+ * The archive of one tenant names it in its first line, as `"tenant": {"provider": "…", "org": "…"}`, and has only
+ * rows that move with a tenant. Their column `tenant` is ignored when they are imported.
+ *
  * Each value of a row is the text that PostgreSQL writes for it, or null, so that none changes on the way: no number
  * is rounded, no time truncated, no JSON rewritten. The last line tells a complete archive from a truncated one.
  */
@@ -19,6 +23,8 @@ export interface Header {
   /** The last migration of the store it was taken from. */
   readonly migration: number;
   readonly createdAt: string;
+  /** Without one, the archive has the whole store. */
+  readonly tenant?: Tenant;
 }
 
 export interface TableLine {
@@ -107,6 +113,8 @@ export interface ArchivedTable {
   readonly rowsPerFetch: number;
   /** The rows to export; the others come with the schema. */
   readonly where?: string;
+  /** The rows that move with their tenant to another installation; all by default. */
+  readonly moves?: string;
   /** The column with generated numbers. */
   readonly identity?: string;
 }
@@ -115,13 +123,14 @@ const rowsPerFetch = 100;
 
 /** All tables in an order in which they can be loaded. Parents of an agent come first: they have fewer ancestors. */
 export const archivedTables: readonly ArchivedTable[] = [
-  { name: 'tenants', order: 'id', rowsPerFetch, where: 'id <> 0', identity: 'id' },
-  { name: 'keys', order: 'tenant, key_id', rowsPerFetch },
-  { name: 'browser_sessions', order: 'tenant, id', rowsPerFetch },
-  { name: 'sign_in_codes', order: 'tenant, hash', rowsPerFetch },
+  { name: 'tenants', order: 'id', rowsPerFetch, where: 'id <> 0', identity: 'id', moves: 'false' },
+  // An operator of one installation is not one of another.
+  { name: 'keys', order: 'tenant, key_id', rowsPerFetch, moves: "role <> 'operator'" },
+  { name: 'browser_sessions', order: 'tenant, id', rowsPerFetch, moves: 'false' },
+  { name: 'sign_in_codes', order: 'tenant, hash', rowsPerFetch, moves: 'false' },
   { name: 'resources', order: 'tenant, kind, name', rowsPerFetch },
   { name: 'resource_history', order: 'tenant, kind, name, generation', rowsPerFetch },
-  { name: 'runners', order: 'tenant, id', rowsPerFetch },
+  { name: 'runners', order: 'tenant, id', rowsPerFetch, moves: 'false' },
   { name: 'agents', order: 'cardinality(ancestors), tenant, id', rowsPerFetch },
   { name: 'agent_states', order: 'tenant, agent', rowsPerFetch },
   { name: 'agent_briefs', order: 'tenant, agent', rowsPerFetch },
@@ -136,6 +145,8 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'checkpoint_parts', order: 'tenant, agent, checkpoint, part', rowsPerFetch: 10 },
   { name: 'diffs', order: 'tenant, agent, repo, working_tree', rowsPerFetch },
 ];
+
+export const movingTables = archivedTables.filter(({ moves }) => moves !== 'false');
 
 export const allTables = archivedTables.map(({ name }) => name).join(', ');
 

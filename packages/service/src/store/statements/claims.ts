@@ -32,8 +32,8 @@ const maxKinds = 4000;
  *
  * The cost does not depend on how many agents wait. Tenants are found one after another in the index, so those without waiting
  * agents cost nothing; it ends when twice `limit` tenants have candidates, because the last run that one of them may have
- * can go to the other kind of slot. Tenants that may have no more runs here are left out before their agents are looked
- * at. An agent lives where its workspace is: its home runner comes first, and another only when that one is gone or could
+ * can go to the other kind of slot. Tenants that are closed or may have no more runs here are left out before their agents
+ * are looked at. An agent lives where its workspace is: its home runner comes first, and another only when that one is gone or could
  * not run it. So the agents of a tenant are of a few kinds, by home and backend, and the
  * runner may take either all of a kind or none. Kinds are found like tenants, and at most `limit` agents of each are
  * read: however many agents wait for another runner, they hide none that this one can take.
@@ -114,6 +114,7 @@ export const findCandidates = statement<
        ) w
      ) w
      WHERE t.turn > 0 AND coalesce(l.room, 1) > 0 AND w.ids IS NOT NULL
+       AND NOT EXISTS (SELECT FROM tenants n WHERE n.id = t.tenant AND n.closed_at IS NOT NULL)
      LIMIT $7 * 2
    ) c CROSS JOIN LATERAL unnest(c.ids, c.times) AS w (id, claimable_at)
    ORDER BY c.turn, w.claimable_at`,

@@ -118,17 +118,42 @@ export const deleteHistories = statement<[...Ended, most: number], { deleted: nu
    ), ${deletedEntries('timeline')}`,
 );
 
+const clearedResults = `cleared AS (
+     UPDATE runs r SET response = NULL, structured_output = NULL FROM old
+     WHERE r.tenant = old.tenant AND r.agent = old.agent AND r.number = old.number RETURNING r.number
+   )
+   SELECT count(*)::int AS deleted FROM cleared`;
+
 /** Clears what some runs of these agents said and produced. */
 export const clearRunResults = statement<[...Ended, most: number], { deleted: number }>(
   'clear-run-results',
   `WITH ${ended}, old AS (
      SELECT r.tenant, r.agent, r.number FROM ended e JOIN runs r ON r.tenant = e.tenant AND r.agent = e.id
      WHERE r.response IS NOT NULL OR r.structured_output IS NOT NULL LIMIT $4
-   ), cleared AS (
-     UPDATE runs r SET response = NULL, structured_output = NULL FROM old
-     WHERE r.tenant = old.tenant AND r.agent = old.agent AND r.number = old.number RETURNING r.number
-   )
-   SELECT count(*)::int AS deleted FROM cleared`,
+   ), ${clearedResults}`,
+);
+
+/** Live agents with more runs than keep their results, and the last run that is too many. */
+export const findManyRuns = statement<[keptRuns: number], AgentKey & { last: number }>(
+  'find-many-runs',
+  `SELECT a.tenant, a.id, a.run_count - $1::int AS last FROM tenants t
+   JOIN agents a ON a.tenant = t.id AND a.is_root IN (true, false) AND a.is_live AND a.current AND a.run_count > $1
+   WHERE EXISTS (SELECT FROM runs r
+     WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number <= a.run_count - $1
+       AND (r.response IS NOT NULL OR r.structured_output IS NOT NULL))`,
+);
+
+/** Clears what some runs of an agent said and produced, oldest first, up to this one. */
+export const clearOldRunResults = statement<
+  [tenant: number, agent: string, last: number, most: number],
+  { deleted: number }
+>(
+  'clear-old-run-results',
+  `WITH old AS (
+     SELECT tenant, agent, number FROM runs
+     WHERE tenant = $1 AND agent = $2 AND number <= $3 AND (response IS NOT NULL OR structured_output IS NOT NULL)
+     ORDER BY number LIMIT $4
+   ), ${clearedResults}`,
 );
 
 /** Deletes one checkpoint of these agents: it may be large. */
@@ -154,9 +179,10 @@ export const finishAgents = statement<Ended, never>(
    DELETE FROM diffs d USING old WHERE d.tenant = old.tenant AND d.agent = old.id`,
 );
 
-export const finishHistories = statement<[until: string], never>(
+/** The history of all agents that ended in this time is deleted; an import may have added older ones meanwhile. */
+export const finishHistories = statement<[from: string, until: string], never>(
   'finish-histories',
-  'UPDATE maintenance SET history_until = greatest(history_until, $1)',
+  'UPDATE maintenance SET history_until = $2 WHERE history_until = $1',
 );
 
 export interface EntryKey {

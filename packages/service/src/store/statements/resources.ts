@@ -19,9 +19,10 @@ export const reserveResource = statement<Ref, never>(
   'INSERT INTO resources (tenant, kind, name, generation) VALUES ($1, $2, $3, 0) ON CONFLICT DO NOTHING',
 );
 
-export const lockResource = statement<Ref, ResourceRow & { now: string }>(
+export const lockResource = statement<Ref, ResourceRow & { now: string; is_closed: boolean }>(
   'lock-resource',
-  `SELECT kind, name, generation, document, nonce, date_trunc('milliseconds', clock_timestamp()) AS now
+  `SELECT kind, name, generation, document, nonce, date_trunc('milliseconds', clock_timestamp()) AS now,
+     (SELECT closed_at IS NOT NULL FROM tenants WHERE id = $1) AS is_closed
    FROM resources WHERE tenant = $1 AND kind = $2 AND name = $3 FOR UPDATE`,
 );
 
