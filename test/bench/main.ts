@@ -12,6 +12,7 @@ import { peers } from './peers.ts';
 import { reads } from './reads.ts';
 import { missed, say } from './report.ts';
 import { retention } from './retention.ts';
+import { sizes } from './sizes.ts';
 import { throughput } from './throughput.ts';
 
 /**
@@ -36,6 +37,7 @@ const longParts = {
   growth: { measure: (rows = 20_000_000) => growth(rows), tools: ['wrk'] },
   retention: { measure: (rows = 10_000_000) => retention(rows), tools: [] },
   partitions: { measure: (rows = 5_000_000) => partitions(rows), tools: [] },
+  sizes: { measure: () => sizes(), tools: [] },
 };
 
 const { positionals: wanted, values } = parseArgs({
