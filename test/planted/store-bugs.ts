@@ -122,9 +122,8 @@ export const storeBugs: readonly PlantedBug[] = [
   {
     name: 'the history of an agent is deleted although it was reopened meanwhile',
     file: `${store}/statements/maintenance.ts`,
-    find: "const ended = 'SELECT id FROM agents WHERE tenant = $1 AND id = $2 AND ended_at < $3 FOR UPDATE';",
-    replace:
-      "const ended = 'SELECT id FROM agents WHERE tenant = $1 AND id = $2 AND created_at < $3 FOR UPDATE';",
+    find: 'WHERE a.ended_at < $3 FOR UPDATE OF a',
+    replace: 'WHERE a.created_at < $3 FOR UPDATE OF a',
     suites: ['test/store/timeline.test.ts'],
   },
   {
