@@ -71,6 +71,24 @@ describe('kill', () => {
     }
   });
 
+  test('is carried out while messages arrive for every agent of the tree without a pause', async () => {
+    const t = await newTestTenant(api);
+    const paths = ['r', ...Array.from({ length: 15 }, (_, i) => `r/${i}`)];
+    for (const path of paths) await t.spawn(path);
+    let accepted = 0;
+    const senders = [...paths, ...paths].map(async (path) => {
+      while ((await t.add({ description: 'x' }, path)).status === 200) accepted += 1;
+    });
+    await until(
+      'messages without a pause',
+      async () => accepted,
+      (count) => count > 200,
+    );
+    await t.kill('r');
+    await Promise.all(senders);
+    for (const path of paths.slice(1)) expect(await t.phase(path)).toBe('CANCELED/PARENT_KILLED');
+  });
+
   test('ends the agent’s key', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');

@@ -1,6 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { AgentCommand } from '../domain/decide.ts';
-import type { AgentStore } from '../store/agent-store.ts';
+import type { AgentKey, AgentStore, AgentTransaction } from '../store/agent-store.ts';
 import { transact } from './transact.ts';
 
 /** A store that answers nothing until it is told to fail. */
@@ -42,6 +43,45 @@ test('while the store is slow, a tenant fills its share of the queue; others, ru
   await expect(command({ key: { tenant: 1, id: 'agent' } }, { type: 'kill' })).rejects.toThrow(
     'the store is gone',
   );
+});
+
+test('a command that finds its agent locked by another batch gets it, however many commands follow', async () => {
+  let open = 0;
+  const store: AgentStore = {
+    async transaction(work) {
+      open += 1;
+      const result = await work({
+        now: async () => '',
+        agents: async () => [],
+        queues: async () => new Map(),
+        children: async () => new Map(),
+        // A tree that is free only while nobody else works on it.
+        lock: async (wanted) =>
+          wanted.map((want, i) => {
+            const { key } = want as { key: AgentKey };
+            return { ...key, wanted: i, root: key.id, parent: null, locked: key.id !== 'tree' || open === 1 };
+          }),
+      } as Partial<AgentTransaction> as AgentTransaction);
+      for (let turn = 0; turn < 8; turn += 1) await nextTurn();
+      open -= 1;
+      return result;
+    },
+  };
+  const { command } = transact({ store, perform: () => {} });
+  const send = (id: string) => command({ key: { tenant: 1, id } }, { type: 'due' });
+  let isDone = false;
+  const others = [...'abcdefgh'].map(async (id, i) => {
+    for (let turn = 0; turn < 3 * i; turn += 1) await nextTurn();
+    for (let count = 0; count < 1_000; count += 1) {
+      await send(id);
+      if (isDone) return true;
+    }
+    return false;
+  });
+  await nextTurn();
+  await send('tree');
+  isDone = true;
+  expect(await Promise.all(others), 'sent on until it was done').not.toContain(false);
 });
 
 const queueOf = (text: string): AgentCommand => ({

@@ -27,8 +27,9 @@ import { FairShare } from './tenant-limits.ts';
  * The next batch is loaded while the one before commits, on another connection. Commands for an agent that a batch has
  * named wait until that batch has ended, so that they are decided in order.
  *
- * Locks are taken without waiting. A command whose agent another batch or node holds goes into a later batch, so one
- * busy row never stalls the others and no two nodes can deadlock over agents that exist.
+ * Locks are taken without waiting. A command whose agent another batch or node holds goes into the next batch, so one
+ * busy row never stalls the others and no two nodes can deadlock over agents that exist. That batch starts when no other
+ * one of this node is in flight: otherwise a kill might never find its whole tree free.
  *
  * A batch that aborts is tried again one command at a time: only the culprit gets its error. Without a database nobody
  * is the culprit, and each of them would wait for it in turn, so then all get the error.
@@ -89,11 +90,13 @@ export function transact(options: TransactOptions): Transact {
   let waiting: Waiting[] = [];
   /** The agents that the batches in flight have named. */
   const named = new Set<string>();
-  const inFlight = new Set<Promise<unknown>>();
-  /** Batches in flight, and commands that wait for a lock. */
+  /** Batches in flight, and pauses before the next try. */
   const running = new Set<Promise<void>>();
+  let inFlight = 0;
   let isStarting = false;
   let isLoading = false;
+  /** The next batch has commands that found their agents locked. */
+  let isRetry = false;
 
   const enqueue = ({ target, command, reply }: Submission, bytes: number): Promise<unknown> =>
     new Promise((resolve, reject) => {
@@ -149,9 +152,10 @@ export function transact(options: TransactOptions): Transact {
 
   /** Starts a batch, unless one is being loaded: what arrives meanwhile shares the next. */
   function startNext(): void {
-    if (isLoading || inFlight.size >= maxInFlight || waiting.length === 0) return;
+    if (isLoading || inFlight >= (isRetry ? 1 : maxInFlight)) return;
     const batch = takeBatch();
     if (batch.length === 0) return;
+    isRetry = false;
     const run = complete(batch).finally(() => {
       running.delete(run);
       startNext();
@@ -161,17 +165,15 @@ export function transact(options: TransactOptions): Transact {
 
   async function complete(batch: readonly Waiting[]): Promise<void> {
     for (const { agent } of batch) named.add(agent);
-    const locking = runBatch(batch);
-    inFlight.add(locking);
-    const locked = await locking;
-    inFlight.delete(locking);
+    inFlight += 1;
+    const locked = (await runBatch(batch)).filter((submission) => !rejectIfLate(submission));
+    inFlight -= 1;
     for (const { agent } of batch) named.delete(agent);
     if (locked.length === 0) return;
-    startNext();
-    if (inFlight.size > 0) await Promise.race(inFlight);
-    else if (locked.length === batch.length && waiting.length === 0)
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    waiting = [...locked.filter((submission) => !rejectIfLate(submission)), ...waiting];
+    const isIdle = inFlight === 0 && waiting.length === 0 && locked.length === batch.length;
+    waiting = [...locked, ...waiting];
+    isRetry = true;
+    if (isIdle) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
   function rejectIfLate({ submittedMs, reject }: Waiting): boolean {

@@ -173,7 +173,7 @@ function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) =>
       send(saveChanges(client, changes));
       if (replies.length === 0) return;
       const rows = replies.map(({ keyId, ...reply }) => ({ ...reply, key_id: keyId, created_at: now }));
-      send(insertReplies(client, JSON.stringify(rows)));
+      send(insertReplies(client, rows));
     },
   };
 }

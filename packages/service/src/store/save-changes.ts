@@ -7,6 +7,7 @@ import {
   agentColumns,
   agentStateColumns,
   assigned,
+  type Columns,
   changingAgentColumns,
   changingFollowUpColumns,
   changingRunColumns,
@@ -17,6 +18,8 @@ import {
   hotAgentColumns,
   insertInto,
   labelColumns,
+  listParameters,
+  listsOf,
   replyColumns,
   rowsOf,
   runColumns,
@@ -25,16 +28,28 @@ import {
   updateOf,
 } from './tables.ts';
 
-/** Writes of a whole batch, one statement per table. The rows are sent as one JSON text. */
-type Write = [rows: string];
+/** Writes the rows of a whole batch to one table. */
+type Write = (connection: Connection, rows: readonly object[]) => Promise<unknown>;
 
-const write = (name: string, text: string) => statement<Write, never>(name, text);
+/** The rows are sent as one JSON text. */
+function write(name: string, text: string): Write {
+  const send = statement<[rows: string], never>(name, text);
+  return (connection, rows) => send(connection, JSON.stringify(rows));
+}
+
+/** The rows are sent as a list per column. */
+function writeLists(name: string, columns: Columns, textOf: (rows: string) => string): Write {
+  const send = statement<string[], never>(name, textOf(listsOf(columns)));
+  return (connection, rows) => send(connection, ...listParameters(columns, rows));
+}
 
 const insertAgents = write('insert-agents', insertInto('agents', agentColumns));
 const insertAgentStates = write('insert-agent-states', insertInto('agent_states', agentStateColumns));
 const insertAgentBriefs = write('insert-agent-briefs', insertInto('agent_briefs', agentBriefColumns));
 
-const updateAgents = write('update-agents', updateOf('agents', hotAgentColumns, ['tenant', 'id']));
+const updateAgents = writeLists('update-agents', hotAgentColumns, (rows) =>
+  updateOf('agents', hotAgentColumns, ['tenant', 'id'], rows),
+);
 
 /**
  * The same, and what a run changes. The history of an agent that lives again is kept again. Stored settings that are
@@ -83,9 +98,10 @@ const keepTexts = write(
      AND t.text IS NULL`,
 );
 
-const upsertFollowUps = write(
+const upsertFollowUps = writeLists(
   'upsert-follow-ups',
-  `${insertInto('follow_ups', followUpColumns)}
+  followUpColumns,
+  (rows) => `${insertInto('follow_ups', followUpColumns, rows)}
    ON CONFLICT (tenant, agent, id) DO UPDATE SET ${assigned(followUpColumns, 'excluded', followUpKey)}`,
 );
 
@@ -107,7 +123,9 @@ const deleteLabels = write(
 );
 
 const insertLabels = write('insert-labels', insertInto('labels', labelColumns));
-const insertTimeline = write('insert-timeline', insertInto('timeline', timelineColumns));
+const insertTimeline = writeLists('insert-timeline', timelineColumns, (rows) =>
+  insertInto('timeline', timelineColumns, rows),
+);
 
 const upsertDiffs = write(
   'upsert-diffs',
@@ -172,8 +190,8 @@ function combine(changes: readonly Change[]): CombinedChange[] {
 export async function saveChanges(connection: Connection, changes: readonly Change[]): Promise<void> {
   const combined = combine(changes);
   const sent: Promise<unknown>[] = [];
-  const send = (statement: typeof insertAgents, rows: readonly unknown[]): void => {
-    if (rows.length > 0) sent.push(statement(connection, JSON.stringify(rows)));
+  const send = (write: Write, rows: readonly object[]): void => {
+    if (rows.length > 0) sent.push(write(connection, rows));
   };
   const existing = combined.filter((f) => f.before !== null);
   const created = combined.filter((f) => f.before === null);

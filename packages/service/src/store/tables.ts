@@ -15,8 +15,33 @@ export const rowsOf = (columns: Columns): string =>
     .map(([name, type]) => `${name} ${type}`)
     .join(', ')})`;
 
-export const insertInto = (table: string, columns: Columns): string =>
-  `INSERT INTO ${table} (${namesOf(columns)}) SELECT ${namesOf(columns, 'n')} FROM ${rowsOf(columns)}`;
+/**
+ * The same from one parameter per column, a list of its values: PostgreSQL reads lists in less time than JSON, and knows
+ * how many rows there are. For what nearly every command writes; no column may be an array.
+ */
+export const listsOf = (columns: Columns): string =>
+  `unnest(${Object.values(columns)
+    .map((type, i) => `$${i + 1}::${type}[]`)
+    .join(', ')}) AS n (${namesOf(columns)})`;
+
+export const listParameters = (columns: Columns, rows: readonly object[]): string[] =>
+  Object.entries(columns).map(([name, type]) => {
+    let list = '';
+    for (const row of rows) {
+      const value = (row as Record<string, unknown>)[name];
+      list += `${list && ','}${listItem(type === 'json' && value != null ? JSON.stringify(value) : value)}`;
+    }
+    return `{${list}}`;
+  });
+
+function listItem(value: unknown): string {
+  if (value === null || value === undefined) return 'NULL';
+  if (typeof value !== 'string') return String(value);
+  return `"${/["\\]/.test(value) ? value.replace(/["\\]/g, '\\$&') : value}"`;
+}
+
+export const insertInto = (table: string, columns: Columns, rows = rowsOf(columns)): string =>
+  `INSERT INTO ${table} (${namesOf(columns)}) SELECT ${namesOf(columns, 'n')} FROM ${rows}`;
 
 /** Assigns the columns of `n` to those of the same name, except to the key. */
 export const assigned = (columns: Columns, from: string, key: readonly string[]): string =>
@@ -26,8 +51,13 @@ export const assigned = (columns: Columns, from: string, key: readonly string[])
     .join(', ');
 
 /** Changes the rows with the same key. */
-export const updateOf = (table: string, columns: Columns, key: readonly string[]): string =>
-  `UPDATE ${table} t SET ${assigned(columns, 'n', key)} FROM ${rowsOf(columns)}
+export const updateOf = (
+  table: string,
+  columns: Columns,
+  key: readonly string[],
+  rows = rowsOf(columns),
+): string =>
+  `UPDATE ${table} t SET ${assigned(columns, 'n', key)} FROM ${rows}
    WHERE ${key.map((name) => `t.${name} = n.${name}`).join(' AND ')}`;
 
 const agentKey = { tenant: 'int', agent: 'uuid' };
