@@ -138,7 +138,13 @@ export class SchedulingAudit {
       const own = claimsOf(waiting);
       const key = `${runnerId}/${slot}/${waiting}`;
       if (own > 0 || left.length < agents.length) this.#passes.delete(key);
-      if (left.length === 0 || left.length + own < agents.length || tables.roomFor(waiting, runnerId) <= 0)
+      // Runs for the other kind of slot took room, even if they have ended since.
+      const others = claimed.real.concat(claimed.rehearsed).filter((one) => one === waiting).length - own;
+      if (
+        left.length === 0 ||
+        left.length + own < agents.length ||
+        tables.roomFor(waiting, runnerId) <= others
+      )
         continue;
       const passes = [...(this.#passes.get(key) ?? [])];
       for (const tenant of tenants) {
