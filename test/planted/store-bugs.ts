@@ -79,8 +79,8 @@ export const storeBugs: readonly PlantedBug[] = [
   {
     name: 'a node reads from a server that follows another one',
     file: `${store}/connection.ts`,
-    find: '      onConnect: refuseStandby,\n',
-    replace: '',
+    find: 'onConnect: refuseStandby,',
+    replace: 'onConnect: (client) => void refuseStandby(client).catch(() => {}),',
     suites: ['test/crash/failover.test.ts'],
   },
   {
@@ -94,7 +94,7 @@ export const storeBugs: readonly PlantedBug[] = [
     name: 'a connection with an outdated plan is used again',
     file: `${store}/connection.ts`,
     find: 'client.release(!isUndone || isUnavailable(error));',
-    replace: "client.release(!isUndone || codeOf(error) === '25006');",
+    replace: "client.release(!isUndone || (isUnavailable(error) && codeOf(error) === '25006'));",
     suites: ['test/crash/failover.test.ts'],
   },
   {
