@@ -192,6 +192,34 @@ export class DatabaseCluster {
     }
   }
 
+  /**
+   * Lets another server be the primary, as an operator does for an upgrade. Resolves when the former one no longer is, with
+   * what waits for the rest.
+   */
+  async switchOver(): Promise<() => Promise<void>> {
+    const { name, ports } = await this.primary();
+    const send = (method: string, path: string, body?: unknown) =>
+      sendRequest(`http://127.0.0.1:${ports.rest}${path}`, {
+        method,
+        headers: { 'content-type': 'application/json' },
+        body: body === undefined ? undefined : JSON.stringify(body),
+        signal: AbortSignal.timeout(120_000),
+      });
+    const switched = send('POST', '/switchover', { leader: name }).then(async (response) => {
+      const said = await text(response);
+      if (response.statusCode !== 200) throw new Error(`switchover: ${response.statusCode} ${said}`);
+    });
+    switched.catch(() => {});
+    const status = async () => {
+      const response = await send('GET', '/primary');
+      response.resume();
+      return response.statusCode;
+    };
+    const demoted = until('the primary demoted', status, (seen) => seen !== 200);
+    await Promise.race([demoted, switched]);
+    return () => switched;
+  }
+
   logTails(): string {
     return [...this.machines, ...this.etcd, this.#proxy].map((program) => program.logTail()).join('\n');
   }

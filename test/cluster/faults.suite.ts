@@ -68,16 +68,21 @@ const faults = {
     const machine = await cluster.primary();
     if (random.chance(0.3)) {
       await machine.killPostgres();
-      return { what: `PostgreSQL of the primary ${machine.name}`, repair: async () => {} };
+      return { what: `PostgreSQL of the primary ${machine.name} killed`, repair: async () => {} };
     }
     await machine.killMachine();
-    return { what: `primary ${machine.name}`, repair: () => machine.start() };
+    return { what: `primary ${machine.name} killed`, repair: () => machine.start() };
+  },
+  switchover: async () => {
+    const { name } = await cluster.primary();
+    const done = await cluster.switchOver();
+    return { what: `primary ${name} made a replica`, repair: done };
   },
   replica: async () => {
     const primary = await cluster.primary();
     const machine = random.oneOf(cluster.machines.filter((other) => other !== primary));
     await machine.killMachine();
-    return { what: `replica ${machine.name}`, repair: () => machine.start() };
+    return { what: `replica ${machine.name} killed`, repair: () => machine.start() };
   },
   etcd: async () => {
     const killed = random.chance(0.3) ? cluster.etcd.slice(0, 2) : [random.oneOf(cluster.etcd)];
@@ -85,7 +90,7 @@ const faults = {
     const start = async () => {
       for (const member of killed) await member.start();
     };
-    const what = killed.map(({ name }) => name).join(' and ');
+    const what = `${killed.map(({ name }) => name).join(' and ')} killed`;
     // etcd elects no primary without a majority of its members, so the killed member is restarted for the recovery.
     if (killed.length > 1) await start();
     return { what, repair: killed.length > 1 ? async () => {} : start };
@@ -96,17 +101,17 @@ const faults = {
     await node.kill();
     await node.start();
     outputs.push(node.server.output);
-    return { what: `node ${index + 1}`, repair: async () => {} };
+    return { what: `node ${index + 1} killed`, repair: async () => {} };
   },
   runner: async () => {
     const runner = random.oneOf(runners);
     await runner.process.close();
     runner.process = await runner.restart();
-    return { what: runner.process.name, repair: async () => {} };
+    return { what: `${runner.process.name} killed`, repair: async () => {} };
   },
   connections: async () => {
     await cluster.cutConnections();
-    return { what: 'connections of HAProxy', repair: async () => {} };
+    return { what: 'connections of HAProxy closed', repair: async () => {} };
   },
 };
 type Kind = keyof typeof faults;
@@ -160,7 +165,7 @@ test('a cluster whose parts are killed one after another loses nothing that it a
     await everyTenant(({ load }) => load.more(random.between(5, 20)));
     const { what, repair } = await faults[kind]();
     const findLost = tenants.map(({ load }) => load.snapshot());
-    process.stdout.write(`  fault ${index + 1} of ${count}: ${what} killed`);
+    process.stdout.write(`  fault ${index + 1} of ${count}: ${what}`);
     const tookMs = await recovery();
     process.stdout.write(`, recovered in ${tookMs} ms\n`);
     slowestMs = Math.max(slowestMs, tookMs);

@@ -42,10 +42,10 @@ export const storeBugs: readonly PlantedBug[] = [
     suites: ['test/conformance/labels.test.ts'],
   },
   {
-    name: 'agents are loaded with all columns of their table, so a prepared statement breaks when one is added',
-    file: `${store}/statements/load-agents.ts`,
-    find: "(agentColumns, 'a')},",
-    replace: "(agentColumns, 'a')}, a.*,",
+    name: 'a status reads all columns of a table, so its prepared statement breaks when one is added',
+    file: `${store}/statements/status.ts`,
+    find: 's.settings, s.result, s.response,',
+    replace: 's.*, s.settings, s.result, s.response,',
     suites: ['test/crash/rolling-upgrade.test.ts'],
   },
   {
