@@ -109,8 +109,9 @@ const ownPageOnly =
   };
 
 /** A reply is for one caller, and may contain a one-time secret. */
-const noStore = async (_request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+const noStore = (_request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
   reply.header('cache-control', 'no-store');
+  done();
 };
 
 /** Field names are the caller's text: escaped for a header, and limited in number and length. */

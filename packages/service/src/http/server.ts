@@ -104,8 +104,9 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   const authenticateBelowV1 = async (request: FastifyRequest): Promise<void> => {
     if (isBelowV1(request.url)) await authenticateCaller(request);
   };
-  app.addHook('onRequest', async (request) => {
-    if (request.is404) await authenticateBelowV1(request);
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (request.is404) authenticateBelowV1(request).then(() => done(), done);
+    else done();
   });
   operationRoutes(context);
   longReplyRoutes(context);
