@@ -97,6 +97,8 @@ const settings: readonly string[] = [
   // the price of a scan.
   'random_page_cost=1.1',
   'jit=off',
+  // To start a process takes longer than any of them.
+  'max_parallel_workers_per_gather=0',
   `idle_in_transaction_session_timeout=${timeoutMs}`,
   `statement_timeout=${timeoutMs}`,
 ];

@@ -107,13 +107,13 @@ const ended = `ended AS (
      JOIN agents a ON a.tenant = q.tenant AND a.id = q.id WHERE a.ended_at < $3 FOR UPDATE OF a
    )`;
 
-/** Deletes some entries of these agents, oldest first. */
+/** Deletes some entries of these agents. Not in order: for that, all entries of a long timeline were sorted each time. */
 export const deleteHistories = statement<[...Ended, most: number], { deleted: number }>(
   'delete-histories',
   `WITH ${ended}, old AS (
      SELECT t.tenant, t.agent, t.sequence, t.at FROM ended e CROSS JOIN LATERAL (
        SELECT t.tenant, t.agent, t.sequence, t.at FROM timeline t
-       WHERE t.tenant = e.tenant AND t.agent = e.id AND t.at >= e.created_at ORDER BY t.sequence LIMIT $4
+       WHERE t.tenant = e.tenant AND t.agent = e.id AND t.at >= e.created_at LIMIT $4
      ) t LIMIT $4
    ), ${deletedEntries('timeline')}`,
 );
