@@ -51,7 +51,7 @@ test('a command that finds its agent locked by another batch gets it, however ma
     async transaction(work) {
       open += 1;
       const result = await work({
-        now: async () => '',
+        moment: async () => ({ now: '', closedTenants: [] }),
         agents: async () => [],
         queues: async () => new Map(),
         children: async () => new Map(),
