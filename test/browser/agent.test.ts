@@ -124,6 +124,7 @@ describeInBrowser("an agent's page", () => {
 
   test('sends one message for a double click', async () => {
     await spawned('twice', '!sleep 600');
+    await header('working').waitFor();
     await composer().fill('only once');
     await page.getByRole('button', { name: 'Send', exact: true }).dblclick();
     await page.getByRole('region', { name: 'Queue' }).getByText('1 queued').waitFor();
@@ -289,6 +290,7 @@ describeInBrowser("an agent's page", () => {
 
   test('is accessible with every menu open, also on a phone', async () => {
     await spawned('looked-over', '!sleep 600');
+    await header('working').waitFor();
     await agents.queue('looked-over', 'queued');
     await agents.queue('looked-over', { description: 'scheduled', deliverAt: inMs(600_000) });
     const onPhone = await fixture.visit({ ...phone, path: await addressOf(agents, 'looked-over') });
