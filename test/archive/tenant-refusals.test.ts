@@ -42,8 +42,16 @@ test('commands about a tenant that is unknown, open or the first one are refused
   const target = places.path('refused.gz');
   const cases: [args: string[], code: number, words: string][] = [
     [['tenant', 'close', 'acme'], 2, '"acme": expected a tenant as <provider>/<org>'],
-    [['tenant', 'close', 'codehost_app/nobody'], 3, 'there is no tenant codehost_app/nobody'],
-    [['tenant', 'open', 'codehost_app/nobody'], 3, 'there is no tenant codehost_app/nobody'],
+    [
+      ['tenant', 'close', 'codehost_app/nobody'],
+      3,
+      'the tenant codehost_app/nobody does not exist in this database',
+    ],
+    [
+      ['tenant', 'open', 'codehost_app/nobody'],
+      3,
+      'the tenant codehost_app/nobody does not exist in this database',
+    ],
     [
       ['tenant', 'close', 'codehost_app/local'],
       5,
@@ -53,7 +61,7 @@ test('commands about a tenant that is unknown, open or the first one are refused
     [
       ['export', '--tenant', 'codehost_app/nobody', '-f', target],
       1,
-      'There is no tenant codehost_app/nobody',
+      'The tenant codehost_app/nobody does not exist in this database',
     ],
     [['export', '--tenant', name, '-f', target], 1, `is open: what it writes after the export would be lost`],
   ];

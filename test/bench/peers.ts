@@ -1,16 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { gate, say, seconds } from './report.ts';
-import {
-  alternated,
-  here,
-  load,
-  pgbench,
-  type Service,
-  seedAgents,
-  spawnTemplate,
-  startService,
-} from './tools.ts';
+import { alternated, here, load, pgbench, type Service, startForQueueAdd } from './tools.ts';
 
 const run = promisify(execFile);
 
@@ -23,11 +14,8 @@ async function peer(service: Service, name: 'pg-boss' | 'graphile-worker'): Prom
 
 /** Adding a message over HTTP, against the libraries that add one in the caller's own process. */
 export async function peers(): Promise<void> {
-  const service = await startService({ MUSTER_RUNNER: 'off' });
-  await spawnTemplate(service);
-  await seedAgents(service, 'bench-', 0, 1_000);
+  const service = await startForQueueAdd();
   const env = { KEY: service.key };
-  await load(service.url, 'queue-add.lua', 2, env);
   const { boss, worker, same, queueAdd } = await alternated({
     boss: () => peer(service, 'pg-boss'),
     worker: () => peer(service, 'graphile-worker'),

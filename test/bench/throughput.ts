@@ -1,13 +1,10 @@
 import { gate, say, seconds } from './report.ts';
-import { alternated, load, pgbench, seedAgents, spawnTemplate, startService } from './tools.ts';
+import { alternated, load, pgbench, startForQueueAdd } from './tools.ts';
 
 /** Commands over HTTP, against the same transaction by `pgbench`. */
 export async function throughput(): Promise<void> {
-  const service = await startService({ MUSTER_RUNNER: 'off' });
-  await spawnTemplate(service);
-  await seedAgents(service, 'bench-', 0, 1_000);
+  const service = await startForQueueAdd();
   const env = { KEY: service.key };
-  await load(service.url, 'queue-add.lua', 2, env);
   const { queueAdd, same, spawn } = await alternated({
     same: () => pgbench(service, 'queue-add.pgbench.sql', seconds),
     queueAdd: () => load(service.url, 'queue-add.lua', seconds, env),

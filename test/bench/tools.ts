@@ -205,3 +205,12 @@ export async function alternated<K extends string>(
     Object.entries<number[]>(seen).map(([name, values]) => [name, median(values)]),
   ) as Record<K, number>;
 }
+
+/** A service without a runner and with the 1,000 agents of `queue-add.lua`, warmed up by it. */
+export async function startForQueueAdd(): Promise<Service> {
+  const service = await startService({ MUSTER_RUNNER: 'off' });
+  await spawnTemplate(service);
+  await seedAgents(service, 'bench-', 0, 1_000);
+  await load(service.url, 'queue-add.lua', 2, { KEY: service.key });
+  return service;
+}

@@ -54,7 +54,8 @@ async function inStore<T>(
   const store = await openExistingStore(env);
   try {
     const [found] = await findTenant(store.database, provider, org);
-    if (!found) throw new CommandError(`there is no tenant ${text} in this database`, exitCodes.notFound);
+    if (!found)
+      throw new CommandError(`the tenant ${text} does not exist in this database`, exitCodes.notFound);
     return await work(store.database, found.id);
   } finally {
     await store.close();

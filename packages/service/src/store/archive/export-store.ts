@@ -73,7 +73,7 @@ async function settledTenant(connection: DatabaseConfig, tenant: Tenant): Promis
   try {
     const name = tenantName(tenant);
     const [found] = await findTenant(client, tenant.provider, tenant.org);
-    if (!found) throw new ArchiveError(`There is no tenant ${name} in this database.`);
+    if (!found) throw new ArchiveError(`The tenant ${name} does not exist in this database.`);
     if (!found.is_closed)
       throw new ArchiveError(
         `The tenant ${name} is open: what it writes after the export would be lost. Close it first: muster tenant close ${name}`,

@@ -1,5 +1,6 @@
 import type { Phase, ReportItem, StopKind, Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
+import { rowsOf } from '../tables.ts';
 
 /** A report of output, as a row. */
 export interface OutputRow {
@@ -13,6 +14,17 @@ export interface OutputRow {
   response: string | null;
   items: readonly ReportItem[];
 }
+
+const outputColumns = {
+  tenant: 'int',
+  agent: 'uuid',
+  run: 'int',
+  runner: 'uuid',
+  report: 'int',
+  current_action: 'text',
+  response: 'text',
+  items: 'json',
+} as const satisfies Record<keyof OutputRow, string>;
 
 export interface AppendedRow {
   agent: string;
@@ -38,9 +50,7 @@ export const appendOutput = statement<[reports: string], AppendedRow>(
   'append-output',
   `WITH held AS MATERIALIZED (
      SELECT n.tenant, n.agent, n.run, n.report, n.current_action, n.response, n.items, a.phase, a.sequence, json_array_length(n.items) AS added, r.stop
-     FROM json_to_recordset($1::json) AS n (
-       tenant int, agent uuid, run int, runner uuid, report int, current_action text, response text, items json
-     )
+     FROM ${rowsOf(outputColumns)}
      JOIN agents a ON a.tenant = n.tenant AND a.id = n.agent
      JOIN runs r ON r.tenant = n.tenant AND r.agent = n.agent AND r.number = n.run
      WHERE a.run_count = n.run AND a.phase = 'PHASE_RUNNING'
