@@ -28,11 +28,13 @@ class MixedSuites extends BaseSequencer {
 }
 
 const leftOut = process.env.MUSTER_TEST_QUICK ? slowSuites : [];
+/** What only `npm run test:deep` runs, because it starts a service and a code host per harness. */
+const deepSuites = process.env.MUSTER_CODEHOST_HARNESSES ? [] : ['test/codehost/harnesses.test.ts'];
 
 export default defineConfig({
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, ...leftOut],
+    exclude: [...configDefaults.exclude, ...leftOut, ...deepSuites],
     sequence: { sequencer: MixedSuites },
     globalSetup: ['test/support/global-setup.ts'],
     reporters: ['default', new CostReporter(leftOut)],

@@ -19,8 +19,12 @@ const figures = {
   MUSTER_CRASH_SILENT_SEEDS: 400,
   MUSTER_CRASH_LOST_REPLIES: 1_000,
   MUSTER_CRASH_TREES: 50_000,
+  MUSTER_CRASH_RACES: 1_000,
+  MUSTER_CRASH_REVIEW_KILLS: 50,
   MUSTER_CRASH_MIGRATION_KILLS: 50,
   MUSTER_ARCHIVE_EXPORTS: 100,
+  MUSTER_CODEHOST_KILLS: 200,
+  MUSTER_CODEHOST_HARNESSES: 1,
   MUSTER_OPEN_WAITS: 10_000,
 };
 
@@ -34,6 +38,8 @@ const suites = [
   'test/tenancy',
   'test/canary',
   'test/archive/under-load.test.ts',
+  'test/codehost/kills.test.ts',
+  'test/codehost/harnesses.test.ts',
   'test/conformance/load-limits.test.ts',
 ];
 const run = (suites, env) =>
@@ -41,5 +47,8 @@ const run = (suites, env) =>
     stdio: 'inherit',
     env: { ...env, ...process.env },
   }).status;
-const failed = [run(suites, deep), run(['test/browser', 'test/dashboard'], { MUSTER_TEST_WORKERS: '2' })];
+const failed = [
+  run(suites, deep),
+  run(['test/browser', 'test/dashboard'], { MUSTER_TEST_WORKERS: '2', MUSTER_BROWSER_EVERY_SCREEN: '1' }),
+];
 process.exit(failed.some((status) => status !== 0) ? 1 : 0);

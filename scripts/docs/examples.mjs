@@ -6,6 +6,7 @@
  */
 const runnerId = '5f0c1f6e-6a0b-4c1e-9d2b-0c6a1d9e7b42';
 const checkpointId = '0b8e4a8c-2f6d-4a55-9a31-7d3c5b1e9f60';
+const agentId = { agent: ['fix-login'] };
 const held = { runnerId, agentKey: '$AGENT_KEY', runId: 1 };
 
 export const examples = {
@@ -184,6 +185,30 @@ for (const { id, status, subject } of tasks) console.log(id, status, subject);`,
     ts: `await muster.updateTask('fix-login', 'docs', { status: 'TASK_STATUS_COMPLETED' });`,
   },
 
+  threads: {
+    cli: 'muster threads fix-login --open',
+    ts: `for await (const { path, line, answer } of muster.threads('fix-login', { states: ['OPEN'] }))
+  console.log(path, line, answer);`,
+  },
+  createReview: {
+    cli: 'muster threads add fix-login src/login.ts:12 "What if the password is empty?"',
+    ts: `const { threads } = await muster.createReview('fix-login', {
+  comments: [{ path: 'src/login.ts', line: 12, body: 'What if the password is empty?' }],
+});
+console.log(threads[0]?.threadId);`,
+  },
+  replyToThread: {
+    body: { agentId, threadId: '$THREAD', body: 'And if it is only spaces?' },
+    cli: 'muster threads reply fix-login $THREAD "And if it is only spaces?"',
+    ts: `for await (const { threadId } of muster.threads('fix-login'))
+  await muster.replyToThread('fix-login', threadId, 'And if it is only spaces?');`,
+  },
+  resolveThread: {
+    body: { agentId, threadId: '$THREAD' },
+    cli: 'muster threads resolve fix-login $THREAD',
+    ts: `for await (const { threadId } of muster.threads('fix-login')) await muster.resolveThread('fix-login', threadId);`,
+  },
+
   writeResource: {
     cli: `muster apply --justification "A first draft" -f - <<'END'
 kind: persona
@@ -217,6 +242,35 @@ console.log(generation, document.instructions);`,
 for (const { generation, by, justification } of entries) console.log(generation, by, justification);`,
   },
 
+  openChangeRequest: {
+    cli: 'muster cr open fix-login --title "Show what is wrong with a password" --draft',
+    ts: `const { changeRequest } = await muster.openChangeRequest('fix-login', {
+  title: 'Show what is wrong with a password',
+  draft: true,
+});
+console.log(changeRequest?.url);`,
+  },
+  syncChangeRequests: {
+    cli: 'muster cr sync',
+    ts: `const { asked } = await muster.syncChangeRequests();
+console.log(asked);`,
+  },
+  testIntegration: {
+    cli: 'muster integration test github',
+    ts: `const { checks } = await muster.testIntegration('github');
+for (const { name, ok, advice } of checks) console.log(ok, name, advice);`,
+  },
+  listDeliveries: {
+    cli: 'muster integration deliveries github --state failed',
+    ts: `for await (const { deliveryId, event, state, reason } of muster.deliveries('github'))
+  console.log(deliveryId, event, state, reason);`,
+  },
+  redeliver: {
+    cli: 'muster integration redeliver github 72d3162e-cc78-11e3-81ab-4c9367dc0958',
+    ts: `const { state } = await muster.redeliver('github', '72d3162e-cc78-11e3-81ab-4c9367dc0958');
+console.log(state);`,
+  },
+
   runnerPoll: {
     body: {
       runnerId,
@@ -242,5 +296,6 @@ for (const { generation, by, justification } of entries) console.log(generation,
   runnerCompleteCheckpoint: { body: { ...held, checkpointId, parts: 1, final: false } },
   runnerCheckpoints: { body: held },
   runnerLoadCheckpoint: { body: { ...held, checkpointId, part: 0 } },
+  runnerGitCredential: { body: { ...held, repo: 'https://github.com/acme/app.git' } },
   runnerEndedAgents: { body: { runnerId, agentKeys: ['$AGENT_KEY'] } },
 };

@@ -9,6 +9,7 @@ const exhausted = 'RESOURCE_EXHAUSTED';
 const explained = {
   bodyBytes: ['The body of a request, except a part of a checkpoint and a sign-in (4 KiB)', kib, invalid],
   bodyDepth: ['Levels of nesting in the body of a request', number, invalid],
+  bodyObjects: ['Objects and lists in the body of a request', number, invalid],
   descriptionBytes: ['`description` and `expectedOutput`, in bytes of UTF-8', kib, invalid],
   tasksPerAgent: [
     'Tasks of one agent, on its checklist and in undelivered messages; also tasks in one request',
@@ -58,6 +59,8 @@ const explained = {
     'the page ends',
   ],
   documentDepth: ['Levels of nesting in a document or an output schema', number, invalid],
+  secretValueBytes: ['The value of a secret', kib, invalid],
+  secretBytesPerRun: ['Secrets in the environment of a run', kib, 'the run fails with ENVIRONMENT_INVALID'],
   maskPaths: ['Paths of an `updateMask`', number, invalid],
   checkpointPartBytes: ['A part of a checkpoint, before base64', kib, invalid],
   checkpointParts: ['Parts of a checkpoint', number, invalid],
@@ -95,13 +98,28 @@ const explained = {
   nameLength: ['Path elements, workspace, persona and catalog names, in characters', number, invalid],
   taskSubjectLength: ["A task's `subject`, in characters", number, invalid],
   taskDescriptionLength: ["A task's `description`, in characters", number, invalid],
+  taskNoteLength: ['`note` of a changed task, in characters', number, invalid],
+  commentsPerReview: ['Comments of one review, and threads that one message tells', number, invalid],
+  commentLength: ['`body` of a comment on a change, in characters', number, invalid],
+  threadQuoteLength: ['`quote` of a comment on a change, in characters', number, invalid],
+  openThreadsPerAgent: ['Open review threads of one agent', number, exhausted],
+  threadBytesPerAgent: ['The texts of those threads, in bytes of UTF-8', kib, exhausted],
+  resolvedThreadsPerAgent: [
+    'Resolved review threads of one agent, beside those of its open change requests',
+    number,
+    'the oldest are deleted',
+  ],
   patternLength: ["A task's glob `activation.filesModified.pattern`, in characters", number, invalid],
-  fileNameLength: ['A file name in a push that a runner reports, in characters', number, invalid],
+  fileNameLength: [
+    'A file name in a push that a runner reports or in a comment on a change, in characters',
+    number,
+    invalid,
+  ],
   filesPerPush: ['Files of one push that a runner reports', number, invalid],
   justificationLength: ['`justification`, in characters', number, invalid],
   deferDays: ['How far ahead `deliverAt` may be', (n) => `${n} days`, invalid],
   timelineDays: [
-    "How long a timeline, checkpoints and a diff are stored after the agent's end",
+    "How long a timeline, checkpoints, a diff and review threads are stored after the agent's end",
     (n) => `${n} days`,
     'OUT_OF_RANGE',
   ],
@@ -155,6 +173,30 @@ const explained = {
     'Agents that the open waits and streams of one key watch, at all workers of one `muster serve`',
     number,
     exhausted,
+  ],
+  deliveryBytes: ['A delivery of a code host', kib, invalid],
+  deliveryBytesInFlight: ['Deliveries that arrive at one node at the same time', kib, 'UNAVAILABLE'],
+  deliveryIdLength: ["The host's id of a delivery, in characters", number, 'the rest is cut off'],
+  deliveryDays: [
+    'How long a delivery can be listed and processed again',
+    (n) => `${n} days`,
+    'it is deleted',
+  ],
+  deliveryRetryDays: [
+    'How long a delivery whose processing fails is tried again',
+    (n) => `${n} days`,
+    'its state is FAILED',
+  ],
+  deliveriesWaitingPerTenant: [
+    'Deliveries of one tenant that are not processed yet',
+    number,
+    'UNAVAILABLE; the host sends them again, or the state is compared',
+  ],
+  deliveriesPerIntegration: ['Processed deliveries of one integration', number, 'the oldest are deleted'],
+  outboxDays: [
+    'How long settled items of the outbox are stored; those about an open change request longer',
+    (n) => `${n} days`,
+    'they are deleted',
   ],
 };
 

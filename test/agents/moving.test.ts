@@ -37,63 +37,57 @@ const processesGone = (agentKey: string): Promise<string[]> =>
     patienceMs,
   );
 
-describe.concurrent('Claude Code and Codex', { timeout: 150_000 }, () => {
-  it('continue with their whole session on another runner when their runner shuts down, and find no stale files when it comes back', async () => {
+describe.concurrent('a runner', { timeout: 150_000 }, () => {
+  // The end of a run at a shutdown, and which files are in the folder, do not depend on the backend.
+  it('that shuts down gives Codex back to another runner, where it continues with its whole session; when it comes back, no stale files are found', async () => {
     const runners = await TestRunners.create(service());
     const { agents } = runners;
     const working = gate();
     const here = await runners.start();
-    const painters = await Promise.all(
-      backends.map(async ({ name, model }) => {
-        const first = service().script(
-          {
-            shell: `test -e wall.txt && echo found $(cat wall.txt) || { echo half > wall.txt && ${commitAll}; }`,
-          },
-          { shell: 'echo the ladder is $((40 + 3)) high; echo stale > stale.txt' },
-          { until: working.promise },
-          { shell: `rm stale.txt && echo two > two.txt && ${commitAll}` },
-          { say: 'The first coat is on.' },
-        );
-        await agents.spawn(name, { model, description: `Paint the wall. ${first}` });
-        await service().asked(first, 3);
-        const key = await runners.keyOf(name);
-        expect(processesWith(`MUSTER_RUN=${key}/1`)).not.toEqual([]);
-        return { name, key, first };
-      }),
+    const { name, model } = codex;
+    const first = service().script(
+      {
+        shell: `test -e wall.txt && echo found $(cat wall.txt) || { echo half > wall.txt && ${commitAll}; }`,
+      },
+      { shell: 'echo the ladder is $((40 + 3)) high; echo stale > stale.txt' },
+      { until: working.promise },
+      { shell: `rm stale.txt && echo two > two.txt && ${commitAll}` },
+      { say: 'The first coat is on.' },
     );
+    await agents.spawn(name, { model, description: `Paint the wall. ${first}` });
+    await service().asked(first, 3);
+    const key = await runners.keyOf(name);
+    expect(processesWith(`MUSTER_RUN=${key}/1`)).not.toEqual([]);
     const there = await runners.start();
 
     await here.kill('SIGTERM');
     expect(here.process.exitCode).toBe(0);
-    for (const { key } of painters) expect(processesWith(`MUSTER_RUN=${key}/1`)).toEqual([]);
+    expect(processesWith(`MUSTER_RUN=${key}/1`)).toEqual([]);
     expect(leftOfRuns(here)).toEqual([]);
     working.open();
-    for (const { name, key, first } of painters) {
-      expect(await agents.idle(name)).toMatchObject({
-        phase: 'PHASE_WAITING_FOR_INPUT',
-        response: 'The first coat is on.',
-        error: null,
-      });
-      expect(existsSync(inWorkspace(here, key, 'stale.txt'))).toBe(true);
-      expect(await agents.outcomes(name)).toEqual(['HANDED_BACK', 'COMPLETED']);
-      const again = runners.conversations(first).filter((text) => text.includes(secondAttempt));
-      expect(timesIn(again[0] ?? '', 'Paint the wall.')).toBe(2);
-      expect(again[0]).toContain('the ladder is 43 high');
-      expect(again.at(-1)).toContain('found half');
-    }
+    expect(await agents.idle(name)).toMatchObject({
+      phase: 'PHASE_WAITING_FOR_INPUT',
+      response: 'The first coat is on.',
+      error: null,
+    });
+    expect(existsSync(inWorkspace(here, key, 'stale.txt'))).toBe(true);
+    expect(await agents.outcomes(name)).toEqual(['HANDED_BACK', 'COMPLETED']);
+    const again = runners.conversations(first).filter((text) => text.includes(secondAttempt));
+    expect(timesIn(again[0] ?? '', 'Paint the wall.')).toBe(2);
+    expect(again[0]).toContain('the ladder is 43 high');
+    expect(again.at(-1)).toContain('found half');
     expect(leftOfRuns(there)).toEqual([]);
 
     await there.kill();
 
-    // Which files are in the folder does not depend on the backend.
     const back = await runners.start({}, here.folder);
     const second = service().script({ shell: 'echo here are *.txt' }, { say: 'The second coat is on.' });
-    await agents.queue(codex.name, `Put on a second. ${second}`);
-    expect(await agents.runEnded(codex.name, 3)).toMatchObject({
+    await agents.queue(name, `Put on a second. ${second}`);
+    expect(await agents.runEnded(name, 3)).toMatchObject({
       response: 'The second coat is on.',
       error: null,
     });
-    const starts = await runners.starts(codex.name);
+    const starts = await runners.starts(name);
     expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2, 1]);
     const [one, two, three] = starts.map(({ runner }) => runner);
     expect(three).toBe(one);
@@ -101,15 +95,13 @@ describe.concurrent('Claude Code and Codex', { timeout: 150_000 }, () => {
     const [request = '', afterCommand = ''] = runners.conversations(second);
     expect(request).toContain('The first coat is on.');
     expect(afterCommand).toContain('here are two.txt wall.txt');
-    const key = await runners.keyOf(codex.name);
     expect(existsSync(inWorkspace(back, key, 'stale.txt'))).toBe(false);
-    const keys = painters.map(({ key }) => key);
-    const setAside = agentsOn(back).filter((name) => !keys.includes(name));
-    expect(setAside.map((name) => existsSync(inWorkspace(back, name, 'stale.txt')))).toEqual([true]);
-    for (const { name } of painters) expect(await agents.warnings(name)).toEqual([]);
+    const setAside = agentsOn(back).filter((folder) => folder !== key);
+    expect(setAside.map((folder) => existsSync(inWorkspace(back, folder, 'stale.txt')))).toEqual([true]);
+    expect(await agents.warnings(name)).toEqual([]);
   });
 
-  it('wait for a runner that has their backend; leave their branch, session and folder when they end, and the folder only as long as configured', async () => {
+  it('that has their backend is what Claude Code and Codex wait for; they leave their branch, session and folder when they end, and the folder only as long as configured', async () => {
     const runners = await TestRunners.create(service());
     const { agents, remote } = runners;
     const rest = (name: string, { model }: Backend) => {

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type Server as HttpServer } from 'node:http';
@@ -168,7 +168,7 @@ done; true`;
         model,
         [
           'bash find.sh',
-          'echo "$TEAM $NPM_TOKEN"',
+          'echo "$TEAM $NPM_TOKEN"; printf %s "$NPM_TOKEN" | sha256sum',
           `curl -sS ${url}`,
           `curl -sS --proxytunnel ${url}`,
           `curl -sS --noproxy '*' ${url} 2>&1`,
@@ -201,7 +201,7 @@ done; true`;
       const places = ['environment', '/proc/environ', '/proc/cmdline', `${folder}/canary.txt`];
       expect(linesOf(found)).toEqual(expect.arrayContaining(places.map((place) => `${place}:${canary}`)));
       expect(linesOf(found).filter((line) => !line.endsWith(`:${canary}`))).toEqual([]);
-      expect(given).toContain(`muster ${teamToken}`);
+      expect(given).toBe(`muster ***\n${createHash('sha256').update(teamToken).digest('hex')}  -\n`);
 
       expect(plain).toContain('the local server answers');
       expect(tunnelled).toContain('the local server answers');

@@ -230,7 +230,8 @@ export function useTestService(
   };
 }
 
-const providerEnvironment = (stub: ProviderStub): Record<string, string> => ({
+/** Both providers are the stub. */
+export const providerEnvironment = (stub: ProviderStub): Record<string, string> => ({
   ANTHROPIC_API_KEY: providerKeys.anthropic,
   ANTHROPIC_BASE_URL: stub.anthropicUrl,
   OPENAI_API_KEY: providerKeys.openai,

@@ -10,10 +10,14 @@ import { readArchive } from '../../packages/service/src/cli/archive.ts';
 import { exportStore } from '../../packages/service/src/store/archive/export-store.ts';
 import { importStore, importTenant } from '../../packages/service/src/store/archive/import-store.ts';
 import type { DatabaseConfig } from '../../packages/service/src/store/connection.ts';
+import { runHere } from '../cli/cli.ts';
 import { Node, type NodeOptions } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { program } from '../support/server.ts';
+
+/** The same for services that are compared: the addresses of webhooks contain it. */
+export const publicAddress = { MUSTER_PUBLIC_URL: 'https://muster.example.com' };
 
 export interface CommandResult {
   readonly code: number;
@@ -21,8 +25,14 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs a command with only this environment. */
-export function muster(args: readonly string[], env: NodeJS.ProcessEnv): Promise<CommandResult> {
+/** Runs a command with only this environment, in this process: starting one costs more than most commands. */
+export async function muster(args: readonly string[], env: NodeJS.ProcessEnv): Promise<CommandResult> {
+  const { code, out, err } = await runHere(args, { env });
+  return { code: code ?? -1, stdout: out, stderr: err };
+}
+
+/** The same in a process of its own. */
+export function musterProcess(args: readonly string[], env: NodeJS.ProcessEnv): Promise<CommandResult> {
   return new Promise((resolve) => {
     const child = execFile(process.execPath, [program, ...args], { env }, (_, stdout, stderr) =>
       resolve({ code: child.exitCode ?? -1, stdout, stderr }),
@@ -115,6 +125,9 @@ export function pack(file: string, lines: readonly string[]): string {
   return file;
 }
 
+/** Each start decides when the host is asked next. */
+const hookColumns = '(t.tenant, t.integration, t.id, t.compared_at)';
+
 /** Every row of every table, read by SQL; long rows are truncated, with a digest of the whole. */
 export const dump = (url: string): Promise<string[]> =>
   lookInto(url, async (store) => {
@@ -127,7 +140,7 @@ export const dump = (url: string): Promise<string[]> =>
     for (const { name } of tables) {
       const rows = await store.rows<{ row: string }>(
         `SELECT left(whole, 2000) || ' ' || md5(whole) AS row
-         FROM (SELECT t::text AS whole FROM ${name} t OFFSET 0) AS texts`,
+         FROM (SELECT ${name === 'hooks' ? hookColumns : 't'}::text AS whole FROM ${name} t OFFSET 0) AS texts`,
       );
       lines.push(...rows.map(({ row }) => `${name} ${row}`));
     }

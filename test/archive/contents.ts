@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Agents, inAnHour } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
 import { createKey, createShareLink, postResource, readResource } from '../support/catalog.ts';
+import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 
 /** The checkpoint of the agent `worked`. */
@@ -22,6 +23,7 @@ export async function populate(api: Api): Promise<TenantKeys> {
   await postResource(api, 'persona', 'gone', { model: 'gpt-5.5' });
   await api.del('/v1/catalog/persona/gone');
   await postResource(api, 'integration', 'hooks', { type: 'codehost' });
+  await postResource(api, 'secret', 'npm', { value: 'an archived value' });
   const member = (await createKey(api, { role: 'member', account: 'ada' })).key;
 
   const s = new Agents(api, 'default');
@@ -46,6 +48,8 @@ export async function populate(api: Api): Promise<TenantKeys> {
   await s.spawn('waits/child');
   await s.spawn('waits/child/grandchild');
   await s.queue('waits', { description: 'next', followUpId: 'follow-1' });
+  const comments = ['why? 🙂', 'and\nthis?'].map((body) => ({ path: 'a.ts', line: 3, body }));
+  expectOk(await s.send('agent/threads/create', 'waits', { comments }));
   await api.post('/v1/agent/spawn', { agentId: s.id('once'), description: 'x' }, { 'idempotency-key': 'k1' });
   return { member, runner: runnerKey, shared: (await createShareLink(api, s.id('worked'))).api.key };
 }
@@ -62,12 +66,14 @@ export async function seen(api: Api): Promise<unknown> {
   const catalog = await Promise.all([
     readResource(api, 'persona', 'careful'),
     readResource(api, 'integration', 'hooks'),
+    readResource(api, 'secret', 'npm'),
     api.get('/v1/catalog/persona/careful/history'),
     api.get('/v1/catalog/persona/gone/history'),
   ]);
   return {
     agents,
     queue: (await s.send('agent/queue/list', 'waits')).body,
+    threads: (await s.send('agent/threads', 'waits')).body,
     catalog: catalog.map((c) => c.body),
   };
 }

@@ -7,13 +7,13 @@ import { exportDatabase, Places } from './archives.ts';
 
 const places = new Places();
 
-async function start(databaseUrl: string, turnMs: number): Promise<Node> {
+async function start(turnMs: number, databaseUrl?: string): Promise<Node> {
   const env = { MUSTER_LEASE_SECONDS: '6', MUSTER_REHEARSAL_MS: String(turnMs) };
-  return places.node({ databaseUrl, env });
+  return places.node({ ...(databaseUrl && { databaseUrl }), env });
 }
 
 test('a run that was live during the export is lost, and its agent continues after the import', async () => {
-  const old = await start(await places.database(), 3_600_000);
+  const old = await start(3_600_000);
   const s = new Agents(old.api, 'default');
   await s.spawn('a', { description: 'a long turn' });
   await until(
@@ -25,7 +25,7 @@ test('a run that was live during the export is lost, and its agent continues aft
   await old.kill();
 
   const url = await places.importedDatabase(file);
-  const next = await start(url, 50);
+  const next = await start(50, url);
   const there = new Agents(next.api.as(old.key), 'default');
   expect(await there.wait('a')).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', phaseReason: 'RESTING' });
   expect((await there.runs('a')).map(({ runId, outcome }) => [runId, outcome])).toEqual([

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { Node } from '../crash/node.ts';
 import { Agents } from '../support/agents.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { dump, muster, Places } from './archives.ts';
+import { dump, musterProcess, Places, publicAddress } from './archives.ts';
 import { archive, populate, runnerName, seen, type TenantKeys } from './contents.ts';
 
 const places = new Places();
@@ -11,24 +11,24 @@ let home: Node;
 let keys: TenantKeys;
 
 beforeAll(async () => {
-  home = await places.node({ embedded: true, runner: false });
+  home = await places.node({ embedded: true, runner: false, env: publicAddress });
   keys = await populate(home.api);
 });
 
 test('everything moves from the embedded database to another server and back, while the service runs', async () => {
   const before = await seen(home.api);
   const file = places.path('from-embedded.gz');
-  const exported = await muster(['export', '-f', file], home.server.env);
+  const exported = await musterProcess(['export', '-f', file], home.server.env);
   expect(exported).toMatchObject({ code: 0, stderr: '' });
   expect(exported.stdout).toContain('exported 6 agents, ');
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  expect(await muster(['import', '-f', file], home.server.env)).toMatchObject({
+  expect(await musterProcess(['import', '-f', file], home.server.env)).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/^muster: The folder .* is in use by process \d+; stop it first/),
   });
 
   const url = await places.database();
-  const imported = await muster(['import', '-f', file], places.env(url));
+  const imported = await musterProcess(['import', '-f', file], places.env(url));
   expect(imported).toMatchObject({ code: 0, stdout: expect.stringContaining('imported 6 agents, ') });
   expect(imported.stderr).toContain(
     'set MUSTER_SECRET to the secret of the old service, or copy its file "secret"',
@@ -36,15 +36,15 @@ test('everything moves from the embedded database to another server and back, wh
   const rows = await dump(url);
   expect(rows).toEqual(await dump(await home.databaseUrl()));
 
-  const own = await places.node({ databaseUrl: url, runner: false });
+  const own = await places.node({ databaseUrl: url, runner: false, env: publicAddress });
   expect((await own.api.get('/v1/whoami')).status, 'no first key is made').toBe(401);
   expect(await seen(own.api.as(home.key))).toEqual(before);
 
-  const back = new Node({ embedded: true, runner: false });
+  const back = new Node({ embedded: true, runner: false, env: publicAddress });
   const second = places.path('from-own.gz');
-  expect(await muster(['export', '-f', second], own.server.env)).toMatchObject({ code: 0 });
+  expect(await musterProcess(['export', '-f', second], own.server.env)).toMatchObject({ code: 0 });
   const env = { ...home.server.env, MUSTER_DATA: back.folder };
-  expect(await muster(['import', '-f', second], env)).toMatchObject({
+  expect(await musterProcess(['import', '-f', second], env)).toMatchObject({
     code: 0,
     stderr: expect.stringContaining('make sure that MUSTER_SECRET is the secret of the old service'),
   });

@@ -1,6 +1,6 @@
 import { type Tenant, tenantName } from '@muster/sdk/contract';
 import pg from 'pg';
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { Node } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
 import { Agents } from '../support/agents.ts';
@@ -8,21 +8,30 @@ import type { Api } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, postResource } from '../support/catalog.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
+import { serviceSecret } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
-import { dump, exportDatabase, linesOf, muster, Places } from './archives.ts';
+import { dump, exportDatabase, linesOf, muster, musterProcess, Places, publicAddress } from './archives.ts';
 import { archive, populate, runnerName, seen } from './contents.ts';
 
 const places = new Places();
 
-/** A service on a database of its own. */
-async function installation(options: { runner?: boolean; turnMs?: number } = {}): Promise<Node> {
-  const { runner = false, turnMs = 50 } = options;
-  return places.node({
-    databaseUrl: await places.database(),
-    runner,
-    env: { MUSTER_REHEARSAL_MS: String(turnMs) },
-  });
-}
+const otherSecret = 'the secret of the other installation';
+/** Services on databases of their own. The first two have no runner; agents take hours at the third one. */
+let source: Node;
+let target: Node;
+let withLongTurns: Node;
+let withRunner: Node;
+
+beforeAll(async () => {
+  const installation = (runner: boolean, env: Record<string, string>) =>
+    places.node({ runner, env: { ...publicAddress, ...env } });
+  [source, target, withLongTurns, withRunner] = await Promise.all([
+    installation(false, {}),
+    installation(false, { MUSTER_SECRET: otherSecret, MUSTER_SECRET_PREVIOUS: serviceSecret }),
+    installation(true, { MUSTER_REHEARSAL_MS: '3600000' }),
+    installation(true, { MUSTER_REHEARSAL_MS: '50' }),
+  ]);
+});
 
 const tenantOn = async (node: Node): Promise<{ tenant: Tenant; name: string; admin: Api; operator: Api }> => {
   const operator = await operatorOf({ ...node.server, databaseUrl: await node.databaseUrl() });
@@ -30,18 +39,25 @@ const tenantOn = async (node: Node): Promise<{ tenant: Tenant; name: string; adm
   return { ...made, name: tenantName(made.tenant), operator };
 };
 
-const close = (node: Node, name: string) => muster(['tenant', 'close', name], node.server.env);
-const exportTo = (node: Node, name: string, file: string) =>
-  muster(['export', '--tenant', name, '-f', file], node.server.env);
-const importFrom = (node: Node, name: string, file: string) =>
-  muster(['import', '--tenant', name, '-f', file], node.server.env);
+const close = (node: Node, name: string, run = muster) => run(['tenant', 'close', name], node.server.env);
+const exportTo = (node: Node, name: string, file: string, run = muster) =>
+  run(['export', '--tenant', name, '-f', file], node.server.env);
+const importFrom = (node: Node, name: string, file: string, run = muster) =>
+  run(['import', '--tenant', name, '-f', file], node.server.env);
+
+/** A run at this installation gets this secret of the tenant. */
+async function secretOf(admin: Api, name: string) {
+  await postResource(admin, 'environment', 'default', { variables: { TOKEN: { fromSecret: name } } });
+  const runner = (await createKey(admin, { role: 'runner', pool: 'default' })).api;
+  await new Agents(admin, 'default').spawn('with-secret');
+  return (await new FakeRunner(runner).claim()).secrets;
+}
 
 const closed = { status: 400, body: { code: 9, message: expect.stringContaining('the tenant is closed') } };
 /** A runner that takes nothing, so that a waiting agent has the same reason everywhere. */
 const busy = { free: { real: 0, rehearsed: 0 } };
 
 test('a tenant moves with everything it has, while both services serve others', async () => {
-  const [source, target] = await Promise.all([installation(), installation()]);
   const { tenant, name, admin, operator } = await tenantOn(source);
   const keys = await populate(admin);
   const operatorToo = await createKey(
@@ -52,7 +68,7 @@ test('a tenant moves with everything it has, while both services serve others', 
   const neighbour = new Agents(target.api, 'default');
   await neighbour.spawn('worked');
 
-  expect(await close(source, name)).toMatchObject({
+  expect(await close(source, name, musterProcess)).toMatchObject({
     code: 0,
     stdout: expect.stringContaining(`${name} is closed`),
   });
@@ -68,12 +84,12 @@ test('a tenant moves with everything it has, while both services serve others', 
   const before = await seen(admin);
 
   const file = places.path('tenant.gz');
-  expect(await exportTo(source, name, file)).toMatchObject({
+  expect(await exportTo(source, name, file, musterProcess)).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('exported 6 agents, '),
   });
   const others = await dump(await target.databaseUrl());
-  expect(await importFrom(target, name, file)).toMatchObject({
+  expect(await importFrom(target, name, file, musterProcess)).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('imported 6 agents, '),
   });
@@ -112,11 +128,7 @@ test('a tenant moves with everything it has, while both services serve others', 
 });
 
 test('a run ends before its tenant is exported, and its agent continues at the other installation', async () => {
-  const [source, target] = await Promise.all([
-    installation({ runner: true, turnMs: 3_600_000 }),
-    installation({ runner: true }),
-  ]);
-  const { name, admin } = await tenantOn(source);
+  const { name, admin } = await tenantOn(withLongTurns);
   const s = new Agents(admin, 'default');
   await s.spawn('a', { description: 'a long turn' });
   await until(
@@ -125,11 +137,11 @@ test('a run ends before its tenant is exported, and its agent continues at the o
     (phase) => phase === 'RUNNING/WORKING',
   );
   const file = places.path('run.gz');
-  expect(await close(source, name)).toMatchObject({
+  expect(await close(withLongTurns, name)).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('1 run has not ended'),
   });
-  expect(await exportTo(source, name, file)).toMatchObject({
+  expect(await exportTo(withLongTurns, name, file)).toMatchObject({
     code: 1,
     stderr: expect.stringContaining(`1 run of ${name} has not ended`),
   });
@@ -141,27 +153,26 @@ test('a run ends before its tenant is exported, and its agent continues at the o
     (phase) => phase.startsWith('PENDING/'),
   );
   // The closed tenant's agent waits first, and hides no other.
-  const other = new Agents(source.api, 'default');
+  const other = new Agents(withLongTurns.api, 'default');
   await other.spawn('b', { description: '!say done' });
   expect(await other.wait('b')).toMatchObject({ response: 'done' });
-  expect(await exportTo(source, name, file)).toMatchObject({ code: 0 });
+  expect(await exportTo(withLongTurns, name, file)).toMatchObject({ code: 0 });
 
-  expect(await importFrom(target, name, file)).toMatchObject({ code: 0 });
-  const there = new Agents(target.api.as(admin.key), 'default');
+  expect(await importFrom(withRunner, name, file)).toMatchObject({ code: 0 });
+  const there = new Agents(withRunner.api.as(admin.key), 'default');
   expect(await there.wait('a')).toMatchObject({ response: 'continued', runCount: '2' });
   expect((await there.runs('a')).map(({ outcome }) => outcome)).toEqual(['COMPLETED', 'INTERRUPTED']);
   expect(await s.status('a')).toMatchObject({ phase: 'PHASE_PENDING', runCount: '1' });
 });
 
 test('a tenant that is opened again continues', async () => {
-  const node = await installation({ runner: true });
-  const { name, admin } = await tenantOn(node);
+  const { name, admin } = await tenantOn(withRunner);
   const s = new Agents(admin, 'default');
   await s.spawn('a', { description: '!say first' });
   await s.wait('a');
-  await close(node, name);
+  await close(withRunner, name);
   expect(await s.send('agent/queue', 'a', { description: '!say second' })).toMatchObject(closed);
-  expect(await muster(['tenant', 'open', name], node.server.env)).toMatchObject({ code: 0 });
+  expect(await muster(['tenant', 'open', name], withRunner.server.env)).toMatchObject({ code: 0 });
   await s.queue('a', '!say second');
   await until(
     'the second run has ended',
@@ -171,7 +182,6 @@ test('a tenant that is opened again continues', async () => {
 });
 
 test('everything that was acknowledged before the tenant closed is in its archive', async () => {
-  const source = await installation();
   const { tenant, name, admin } = await tenantOn(source);
   const s = new Agents(admin, 'default');
   const acknowledged: string[] = [];
@@ -220,4 +230,31 @@ test('everything that was acknowledged before the tenant closed is in its archiv
   );
   expect(await Promise.all(writers)).toEqual([400, 400, 400, 400]);
   expect([...acknowledged, 'slow'].filter((id) => !lines.has(id))).toEqual([]);
+});
+
+test('the values of secrets move too, to an installation that knows the service secret of the other one', async () => {
+  const stranger = await places.node({ runner: false, env: { MUSTER_SECRET: otherSecret } });
+  const { tenant, name, admin } = await tenantOn(source);
+  await postResource(admin, 'secret', 'npm', { value: 'a value that moves' });
+  await postResource(admin, 'integration', 'hooks', { type: 'codehost' });
+  const file = places.path('secrets.gz');
+  await close(source, name);
+  await exportTo(source, name, file);
+  for (const [node, secret, works] of [
+    [target, { value: 'a value that moves', problem: '' }, true],
+    [stranger, { value: '', problem: expect.stringContaining('sealed with a service secret') }, false],
+  ] as const) {
+    expect(await importFrom(node, name, file)).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('set MUSTER_SECRET_PREVIOUS here'),
+    });
+    const there = node.api.as(admin.key);
+    expect(await secretOf(there, 'npm')).toEqual([{ name: 'npm', ...secret }]);
+    expect((await there.get('/v1/service')).body).toMatchObject({
+      outdatedSecrets: [
+        { tenant, kind: 'integration', name: 'hooks', works },
+        { tenant, kind: 'secret', name: 'npm', works },
+      ],
+    });
+  }
 });

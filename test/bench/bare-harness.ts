@@ -5,9 +5,10 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Options, query, type SDKUserMessage } from '@anthropic-ai/claude-agent-sdk';
 import { findClaudeCode } from '../../packages/service/src/harness/claude-code/claude-code.ts';
-import { AppServer } from '../../packages/service/src/harness/codex/app-server.ts';
+import { AppServer, type Notification } from '../../packages/service/src/harness/codex/app-server.ts';
 import { findCodex } from '../../packages/service/src/harness/codex/codex.ts';
 import type { AgentProcess, ProcessExit } from '../../packages/service/src/harness/harness.ts';
+import { ValueMask } from '../../packages/service/src/lib/value-mask.ts';
 import type { ProviderStub } from '../provider/stub.ts';
 
 /**
@@ -118,9 +119,10 @@ export function bareCodex({ stub, model, workspaceFolder, homeFolder, toolsUrl }
       const rested = new Promise<unknown>((resolve) => {
         rest = resolve;
       });
-      const server = new AppServer(program, ({ method, params }) => {
+      const onNotification = ({ method, params }: Notification) => {
         if (method === 'turn/completed') rest(params.turn.error ?? undefined);
-      });
+      };
+      const server = new AppServer(program, onNotification, new ValueMask().stream());
       await server.request('initialize', {
         clientInfo: { name: 'bench', title: 'Bench', version: '1' },
         capabilities: { experimentalApi: true, requestAttestation: false },

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
+import { deliveries } from './deliveries.ts';
 import { firstRequest } from './first-request.ts';
 import { fullRunner } from './full-runner.ts';
 import { growth } from './growth.ts';
@@ -27,6 +28,7 @@ const defaultParts = {
   idle: { measure: idle, tools: [] },
   latency: { measure: latency, tools: ['pgbench'] },
   output: { measure: output, tools: [] },
+  deliveries: { measure: deliveries, tools: ['wrk'] },
   memory: { measure: memory, tools: [] },
   'first-request': { measure: firstRequest, tools: [] },
   'full-runner': { measure: fullRunner, tools: [] },

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MusterClient } from '@muster/sdk';
 import { type Claim, limits, type ReportRequest } from '@muster/sdk/contract';
+import { ValueMask } from '../../packages/service/src/lib/value-mask.ts';
 import { ReportStream } from '../../packages/service/src/runner/run/report-stream.ts';
 import { percentile } from './tools.ts';
 
@@ -68,6 +69,7 @@ async function start({ agentKey, runId, token }: Claim): Promise<void> {
     agentKey,
     runId,
     token,
+    mask: new ValueMask(),
     mayAct: () => true,
     maxItems: limits.reportItems,
     textLength: limits.reportedTextLength,

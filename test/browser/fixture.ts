@@ -13,6 +13,13 @@ export interface BrowserFixture<S> {
   readonly visit: (options?: Parameters<typeof Visitor.arrive>[2]) => Promise<Visitor>;
 }
 
+/**
+ * Whether checks are repeated on every page and screen, as `npm run test:deep` does. Otherwise accessibility on a phone is
+ * checked on the home page, the page of an agent with its review, and the dialog for a new agent; pictures.test.ts opens
+ * every page on a phone.
+ */
+export const onEveryScreen = process.env.MUSTER_BROWSER_EVERY_SCREEN !== undefined;
+
 /** A suite that needs Chromium. */
 export const describeInBrowser = describe.skipIf(!hasChromium);
 

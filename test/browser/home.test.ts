@@ -257,7 +257,7 @@ describeInBrowser('the home page', () => {
   });
 
   test('lists agents that ended recently, and older ones on request', async () => {
-    const { agents, visitor, page } = await arrive();
+    const { agents, visitor, page } = await arrive({ path: '/healthz' });
     const { default: pg } = await import('pg');
     const database = new pg.Client({ connectionString: fixture.server.databaseUrl });
     await database.connect();
@@ -271,7 +271,7 @@ describeInBrowser('the home page', () => {
       ]);
     }
     await database.end();
-    await page.reload();
+    await visitor.goto('/');
     const names = async () => (await page.getByRole('list').getByRole('link').allTextContents()).sort();
     await expect.poll(names).toEqual(['recent, unseen']);
     await page.getByText('Ended agents of the last 7 days are listed.').waitFor();

@@ -1,5 +1,5 @@
 import type { AgentStatus } from '@muster/sdk/contract';
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import type { Visitor } from '../support/browser.ts';
@@ -145,9 +145,21 @@ describeInBrowser("the panels of an agent's page", () => {
       await tree.getByRole('button', { name: 'Children of t0' }).click();
       await tree.getByRole('link', { name: 'far', exact: true }).waitFor();
 
+      // Leaving while both requests for the tree wait aborts both.
+      const held = new Set<string>();
+      const hold = (route: Route) => void held.add(new URL(route.request().url()).pathname);
+      await page.route('**/v1/agents', hold);
+      await page.route('**/v1/agent/status', (route) => {
+        const { agent } = route.request().postDataJSON().agentId;
+        return agent.join() === 'forest' ? hold(route) : route.continue();
+      });
+      await t.spawn('forest/near/here/child');
+      await expect.poll(() => [...held].sort()).toEqual(['/v1/agent/status', '/v1/agents']);
       await t.spawn('hermit');
       await open('hermit');
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
       await (await panel(page, 'Tree')).getByText('--name hermit/child').waitFor();
+      expect(visitor.errors).toEqual([]);
     });
   });
 

@@ -9,12 +9,12 @@ import { type Server, startServer } from '../support/server.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { inMs } from '../support/test-tenant.ts';
 import { readText } from '../tidy/sources.ts';
-import { browserFixture, describeInBrowser } from './fixture.ts';
+import { browserFixture, describeInBrowser, onEveryScreen } from './fixture.ts';
 import { openShowcase, type Showcase } from './showcase.ts';
 
 /**
- * Opens every page, in both themes and on a phone, and checks for errors and sideways scrolling. `npm run pictures` also
- * writes the pictures that the documentation shows to docs/images.
+ * Opens every page on a phone, and checks for errors and sideways scrolling; `npm run test:deep` also on a desktop, in both
+ * themes. `npm run pictures` writes the pictures that the documentation shows to docs/images.
  */
 const folder = process.env.MUSTER_PICTURES;
 const documentation = ['README.md', 'docs/dashboard.md'].map(readText).join();
@@ -116,7 +116,7 @@ describeInBrowser('pictures of the pages', () => {
   };
 
   test.each([
-    [['light', 'dark'], desktop],
+    ...(folder || onEveryScreen ? [[['light', 'dark'], desktop] as const] : []),
     [['phone'], folder ? { ...phone, deviceScaleFactor: 2 } : phone],
   ] as const)('every page, %j', async (looks, options) => {
     const visitor = await fixture.visit(options);

@@ -14,7 +14,7 @@ import {
   topOf,
   transcriptIn,
 } from './agent-page.ts';
-import { browserFixture, describeInBrowser } from './fixture.ts';
+import { browserFixture, describeInBrowser, onEveryScreen } from './fixture.ts';
 
 const call = (tool: string, id: string, text: string, more: Fields = {}): Fields => ({
   type: 'TOOL_CALL',
@@ -265,14 +265,15 @@ describeInBrowser('the transcript', () => {
     await rowWith(page, 'the last').waitFor();
   });
 
-  it('is accessible and fits, also on a phone', async () => {
+  it('is accessible and fits', async () => {
     await tenant.spawn('looked', { description: 'Look at **this**' });
     const claim = await tenant.start('looked');
     await tenant.report(claim, { items: turnItems });
     await tenant.end(claim, 'COMPLETED', { question: 'Which one?' });
     await open(tenant, 'looked');
-    const onPhone = await fixture.visit({ ...phone, path: await addressOf(tenant, 'looked') });
-    for (const reader of [visitor, onPhone]) {
+    const path = await addressOf(tenant, 'looked');
+    const phones = onEveryScreen ? [await fixture.visit({ ...phone, path })] : [];
+    for (const reader of [visitor, ...phones]) {
       await rowWith(reader.page, 'Which one?').waitFor();
       await expect.poll(() => distanceFromEnd(reader.page)).toBeLessThanOrEqual(1);
       for (const name of [/Edit src.session/, /Bash npm test/, /Thinking/])
@@ -283,6 +284,6 @@ describeInBrowser('the transcript', () => {
         expect(await reader.accessibilityProblems(part)).toEqual([]);
       await reader.expectNoSidewaysScroll();
     }
-    await onPhone.leave();
+    for (const each of phones) await each.leave();
   });
 });

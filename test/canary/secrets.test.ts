@@ -67,6 +67,7 @@ beforeAll(async () => {
   const operator = admin.as(await createOperatorKey(server));
   secrets.set("the operator's key", operator.key);
   await makeKeys(operator);
+  await makeValues();
   await signInBrowsers();
   await runAgents();
   await makeErrors();
@@ -113,6 +114,29 @@ async function makeKeys(operator: Api): Promise<void> {
     record(await admin.del(`/v1/catalog/${kind}/${name}?justification=done`));
     record(await admin.get(`/v1/catalog/${kind}/${name}/history`));
   }
+}
+
+/** The value of a secret is in no reply at all, and the agents below get it in their environment. */
+async function makeValues(): Promise<void> {
+  for (const [name, value] of [
+    ['deploy', `canary-value-${randomBytes(24).toString('hex')}`],
+    ['replaced', `canary-replaced-${randomBytes(24).toString('hex')}`],
+  ] as const) {
+    secrets.set(`the value of ${name}`, value);
+    record(await postResource(admin, 'secret', name, { value, note: 'first' }));
+    record(await postResource(admin, 'secret', name, { value, note: 'second' }, { updateMask: 'value' }));
+    record(await postResource(admin, 'secret', name, { value: [value] }));
+    record(await postResource(admin, 'secret', name, { value: value.repeat(2000) }));
+    record(await postResource(admin, 'secret', name, { value }, { updateMask: 'value.inner' }));
+    record(await postResource(admin, 'secret', name, { value }, { ifGenerationMatch: '99' }));
+    record(await postResource(admin, 'secret', name, { note: 'third' }));
+    for (const path of ['', `/${name}`, `/${name}/history`])
+      record(await admin.get(`/v1/catalog/secret${path}`));
+  }
+  record(await postResource(admin, 'secret', 'replaced', { value: 'another value' }));
+  record(await admin.del('/v1/catalog/secret/replaced'));
+  const variables = { DEPLOY_TOKEN: { fromSecret: 'deploy' } };
+  expectOk(record(await postResource(admin, 'environment', 'default', { variables })));
 }
 
 /** Codes that are used, refused, misused and never used. */
@@ -220,7 +244,16 @@ async function makeErrors(): Promise<void> {
 }
 
 async function readEverything(): Promise<void> {
-  for (const kind of ['token', 'share-link', 'integration', 'workspace', 'pool', 'environment', 'persona']) {
+  for (const kind of [
+    'token',
+    'share-link',
+    'integration',
+    'secret',
+    'workspace',
+    'pool',
+    'environment',
+    'persona',
+  ]) {
     record(await admin.get(`/v1/catalog/${kind}?pageSize=1000`));
   }
   record(await admin.post('/v1/agents', { account: '*', includeTerminal: true }));
@@ -318,6 +351,7 @@ describe('a secret is in no', () => {
     );
     const transcript = JSON.stringify(entries);
     expect(transcript).toContain('PATH=');
+    expect(transcript).toContain('DEPLOY_TOKEN=***');
     for (const name of [
       ...Object.keys(serverVariables),
       'MUSTER_SECRET',

@@ -84,6 +84,58 @@ describe('apply', () => {
   });
 });
 
+describe('secret', () => {
+  const fingerprint = async (name: string) => (await document('secret', name)).fingerprint;
+
+  test('set reads the value from standard input or a file, and never shows it', async () => {
+    const first = await ada.prints(['secret', 'set', 'npm'], { input: 'first-value\n' });
+    expect(first).toBe(`secret/npm set (generation 1, fingerprint ${await fingerprint('npm')})\n`);
+    await writeResource(ada.api, 'secret', 'npm', { note: 'of the team' });
+    const again = await ada.prints(['secret', 'set', 'npm', '-f', '-'], { input: 'first-value' });
+    expect(again).toContain(`generation 3, fingerprint ${await fingerprint('npm')}`);
+    expect(first).toContain(String(await fingerprint('npm')));
+    const key = '-----BEGIN-----\nlines\n';
+    const file = ada.file('key.pem', key);
+    const changed = await ada.prints(['secret', 'set', 'npm', '-f', file, '--justification', 'a new key']);
+    expect(changed).toContain('generation 4');
+    expect(await document('secret', 'npm')).toMatchObject({ note: 'of the team' });
+    const { fingerprint: ofKey } = await writeResource(ada.api, 'secret', 'npm', { value: key });
+    expect(changed).toContain(String(ofKey));
+    for (const args of [
+      ['get', 'secret', 'npm'],
+      ['get', 'secrets'],
+      ['history', 'secret', 'npm'],
+    ])
+      for (const format of ['table', 'json', 'yaml'])
+        expect(await ada.prints([...args, '-o', format])).not.toMatch(/first-value|BEGIN|value:|"value":/);
+  });
+
+  test.each([
+    ['an empty value', '', /the value is empty/],
+    ['an empty line', '\n', /the value is empty/],
+    ['a value that is too long', 'x'.repeat(65_537), /the value has more than 65536 bytes/],
+  ])('set refuses %s', async (_, input, problem) => {
+    expect(await ada.muster(['secret', 'set', 'bad'], { input })).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(problem),
+    });
+  });
+
+  test('apply writes a value without showing it; without one the value stays', async () => {
+    const file = ada.file('secret.yaml', 'kind: secret\nname: applied\nvalue: applied-value\nnote: 1\n');
+    const created = await ada.prints(['apply', '-f', file]);
+    expect(created).toContain('+value: "***"\n');
+    expect(created).toContain('secret/applied created (generation 1)\n');
+    expect(created + JSON.stringify(await ada.data(['apply', '-f', file]))).not.toContain('applied-value');
+    const before = await fingerprint('applied');
+    ada.file('secret.yaml', await ada.prints(['get', 'secret', 'applied']));
+    expect(await ada.prints(['apply', '-f', file])).toBe('secret/applied unchanged\n');
+    ada.file('secret.yaml', 'kind: secret\nname: applied\nnote: 2\n');
+    expect(await ada.prints(['apply', '-f', file])).toContain('secret/applied changed');
+    expect(await fingerprint('applied')).toBe(before);
+  });
+});
+
 describe('get and delete', () => {
   test('lists a kind with its builtins, in every form', async () => {
     const table = await ada.prints(['get', 'pools']);
@@ -102,7 +154,7 @@ describe('get and delete', () => {
     });
     expect(await ada.muster(['get', 'zoo'])).toMatchObject({
       code: 3,
-      err: expect.stringMatching(/there is no kind "zoo"; the kinds are workspace, persona,/),
+      err: expect.stringMatching(/kind "zoo" not found; the kinds are workspace, persona,/),
     });
   });
 

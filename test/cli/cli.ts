@@ -145,13 +145,13 @@ class Exit extends Error {
 let isRunning = false;
 
 /** Does what src/cli/main.ts does, in this process, where only one command can run at a time. */
-async function runHere(
+export async function runHere(
   args: readonly string[],
   {
     env,
-    folder,
-    input,
-  }: { readonly env: NodeJS.ProcessEnv; readonly folder: string; readonly input: string },
+    folder = process.cwd(),
+    input = '',
+  }: { readonly env: NodeJS.ProcessEnv; readonly folder?: string; readonly input?: string },
 ): Promise<CommandResult> {
   if (isRunning) throw new Error('another command is running in this process: use start() for one of them');
   isRunning = true;

@@ -99,7 +99,7 @@ describe('wait', () => {
   });
 
   test('survives a restart of the service', async () => {
-    const own = await startServer();
+    const own = await startServer({ runner: false });
     const bob = new TestUser(own);
     await bob.agents.spawn('waited-for', { description: '!sleep 600' });
     const waiting = bob.start(['wait', 'waited-for']);

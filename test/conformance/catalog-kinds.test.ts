@@ -19,7 +19,7 @@ const server = await useSharedServer({ runner: false });
 const { api } = server;
 
 describe('kinds', () => {
-  test('there are ten', () => {
+  test('there are eleven', () => {
     expect([...kinds].sort()).toEqual([
       'change-request',
       'environment',
@@ -27,6 +27,7 @@ describe('kinds', () => {
       'persona',
       'pool',
       'profile',
+      'secret',
       'share-link',
       'token',
       'vm-profile',
@@ -79,6 +80,7 @@ describe('kinds', () => {
     ['shareLink', 'share-link'],
     ['share_links', 'share-link'],
     ['integrations', 'integration'],
+    ['Secrets', 'secret'],
   ])('the kind %s is %s, on write, read, list, history and delete', async (alias, kind) => {
     const name = uniqueName('alias');
     await write(api, alias, name, { note: alias });
@@ -294,6 +296,7 @@ describe('documents', () => {
     ['environment', 'variables', ['A=1']],
     ['environment', 'variables', { A: 1 }],
     ['environment', 'variables', { A: { fromRunner: 1 } }],
+    ['environment', 'variables', { A: { fromSecret: 1 } }],
     ['environment', 'variables', { A: {} }],
     ['environment', 'setup', 'npm ci'],
     ['environment', 'setup', [1]],
@@ -326,6 +329,8 @@ describe('documents', () => {
     ['share-link', 'rotate', 1],
     ['integration', 'type', 1],
     ['integration', 'rotate', 'true'],
+    ['secret', 'value', 1],
+    ['secret', 'value', {}],
   ])('a %s whose %s is %j is INVALID_ARGUMENT, replaced or patched', async (kind, field, value) => {
     const name = uniqueName('typed');
     const refused = await postResource(api, kind, name, { [field]: value });

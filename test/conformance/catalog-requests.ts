@@ -71,7 +71,7 @@ export const everyKind: readonly (readonly [kind: string, document: Document])[]
   [
     'environment',
     {
-      variables: { PLAIN: 'value', SECRET: { fromRunner: 'RUNNER_SECRET' } },
+      variables: { PLAIN: 'value', SECRET: { fromRunner: 'RUNNER_SECRET' }, TOKEN: { fromSecret: 'token' } },
       setup: ['npm ci'],
       allowHosts: ['registry.example.org'],
     },
@@ -85,4 +85,5 @@ export const everyKind: readonly (readonly [kind: string, document: Document])[]
   ],
   ['share-link', { agentId: { agent: ['somebody'] }, expiresAt: '2099-01-01T00:00:00Z' }],
   ['integration', { type: 'codehost' }],
+  ['secret', {}],
 ];

@@ -113,6 +113,9 @@ describe('an agent that does not exist', () => {
     stopTurn: { runId: '1' },
     createTasks: { tasks: [{ subject: 'x' }] },
     updateTask: { id: 't', subject: 'x' },
+    createReview: { comments: [{ path: 'a.ts', body: 'x' }] },
+    replyToThread: { threadId: '01890000-0000-7000-8000-000000000000', body: 'x' },
+    resolveThread: { threadId: '01890000-0000-7000-8000-000000000000' },
     ask: { question: 'x' },
     fail: { message: 'x' },
   };

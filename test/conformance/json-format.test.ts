@@ -291,6 +291,13 @@ describe('absent fields and null', () => {
         'updateTask',
         expectOk(await api.post('/v1/agent/tasks/update', { agentId, id: 't', subject: 'two' })),
       ],
+      [
+        'createReview',
+        expectOk(
+          await api.post('/v1/agent/threads/create', { agentId, comments: [{ path: 'a.ts', body: 'x' }] }),
+        ),
+      ],
+      ['threads', expectOk(await api.post('/v1/agent/threads', { agentId }))],
       ['listFollowUps', expectOk(await api.post('/v1/agent/queue/list', { agentId }))],
       ['followUp', expectOk(await api.post('/v1/agent/queue/get', { agentId, followUpId: 'f' }))],
       ['removeFollowUp', expectOk(await api.post('/v1/agent/queue/remove', { agentId, followUpId: 'f' }))],

@@ -104,6 +104,15 @@ describe('one request', () => {
     expect(JSON.stringify(refused.body)).toContain('deeper than 100 levels');
   });
 
+  test('a body has at most 50,000 objects and lists', async () => {
+    // In an unknown field, which is ignored. The body itself and the list of the others count too.
+    const wide = (lists: number) => `{"more":[${'[],'.repeat(lists)}0]}`;
+    expectOk(await api.post('/v1/agents', wide(49_998)));
+    const refused = await api.post('/v1/agents', wide(49_999));
+    expectError(refused, 'INVALID_ARGUMENT');
+    expect(JSON.stringify(refused.body)).toContain('at most 50000 objects and lists');
+  });
+
   test('an outputSchema has at most 64 KiB, at spawn and queue-add', async () => {
     const outputSchema = schemaOf(64 * kib);
     const name = await spawned({ outputSchema });

@@ -35,6 +35,9 @@ describe('machine roles', () => {
       ...((name === 'removeFollowUp' || name === 'followUp') && { followUpId: 'x' }),
       ...(name === 'updateTask' && { id: 't' }),
       ...(name === 'revokeSession' && { id: randomUUID() }),
+      ...(name === 'createReview' && { comments: [{ path: 'a.ts', body: 'x' }] }),
+      ...(name === 'replyToThread' && { threadId: randomUUID(), body: 'x' }),
+      ...(name === 'resolveThread' && { threadId: randomUUID() }),
       ...((name === 'queue' || name === 'spawn') && { description: 'x' }),
     };
     const answer =
@@ -130,6 +133,19 @@ describe('machine roles', () => {
         expectError(stop, 'INVALID_ARGUMENT', 'runId');
         expectOk(await self.post('/v1/agent/status', { agentId }));
       }
+      // The timeline tells what agents sent from what people did.
+      expectOk(await admin.post('/v1/agent/queue', { agentId: child, description: 'by a person' }));
+      const types = ['FOLLOW_UP_QUEUED'];
+      const { entries } = expectOk(
+        await admin.post<{ entries: { text: string; data: { byAgent?: boolean } }[] }>('/v1/agent/timeline', {
+          agentId: child,
+          types,
+        }),
+      );
+      expect(entries.map(({ text, data }) => [text, data.byAgent])).toEqual([
+        ['more', true],
+        ['by a person', undefined],
+      ]);
       expectOk(await self.post('/v1/agent/kill', { agentId: child }));
       expectOk(await self.post('/v1/agent/wait', { agentId: child }));
     });

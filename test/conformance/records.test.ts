@@ -33,7 +33,7 @@ const tokenFields = 'inputTokens cachedInputTokens outputTokens totalTokens';
 const runFields = 'runId state outcome startedAt endedAt runnerId followUpIds';
 
 const entryFields = words(
-  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed sandboxed queued error unpushed checkpointAt labels`,
+  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed sandboxed queued error unpushed checkpointAt changeRequests labels`,
 );
 
 const statusFields = words(
@@ -321,6 +321,7 @@ describe('replies', () => {
       cost: 0,
       progressAt: entry.createdAt,
       repos: [],
+      changeRequests: [],
       dashboardUrl,
       inputTokens: '0',
       cachedInputTokens: '0',

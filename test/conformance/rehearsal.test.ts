@@ -2,10 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ReplyOf } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents, type Fields } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
+import { expectOk } from '../support/expect-reply.ts';
 import { useSharedServer } from '../support/shared-server.ts';
 import { newTenant } from '../support/tenants.ts';
 
@@ -368,6 +370,31 @@ describe('in a repository', () => {
     expect(pushes[0]?.data).toMatchObject({ ref: record.branch, files: ['docs/new.md'] });
     const results = await repo.timeline('pusher', 'TOOL_RESULT');
     expect(JSON.stringify(results)).toContain('add docs');
+  });
+
+  test('a review is answered thread by thread; one whose last comment asks for it is declined', async () => {
+    await repo.spawn('reviewed', { description: '!write docs/new.md hello\n!push add docs' });
+    await repo.wait('reviewed');
+    const bodies = ['Why?', 'Rename it.\ndecline: the name is public', '!fail quoted'];
+    const comments = bodies.map((body, i) => ({ path: 'docs/new.md', line: i + 1, body }));
+    expectOk(await repo.send('agent/threads/create', 'reviewed', { comments }));
+    expect((await repo.wait('reviewed')).phaseReason).toBe('RESTING');
+    const answers = async (): Promise<string[]> => {
+      const { threads } = expectOk(await repo.send<ReplyOf<'threads'>>('agent/threads', 'reviewed'));
+      for (const { repo: url } of threads) expect(url).toBe(`file://${join(folder, 'origin.git')}`);
+      return threads.map(({ state, answer, comments: all }) => `${state} ${answer} ${all.at(-1)?.body}`);
+    };
+    const declined = 'OPEN DECLINED the name is public';
+    expect(await answers()).toEqual(['RESOLVED ANSWERED Done.', declined, 'RESOLVED ANSWERED Done.']);
+    // A message with directives leaves the tasks alone: the thread is told again by the next review.
+    const more = [{ path: 'docs/new.md', line: 4, body: 'One more.' }];
+    const review = { comments: more, description: '!say Not now.' };
+    expectOk(await repo.send('agent/threads/create', 'reviewed', review));
+    await repo.wait('reviewed');
+    expect((await answers()).at(-1)).toBe('OPEN NONE One more.');
+    expectOk(await repo.send('agent/threads/create', 'reviewed', { comments: more }));
+    await repo.wait('reviewed');
+    expect((await answers()).slice(-2)).toEqual(['RESOLVED ANSWERED Done.', 'RESOLVED ANSWERED Done.']);
   });
 
   test('a push activates the tasks whose pattern it matches, in that run', async () => {

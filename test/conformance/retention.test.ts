@@ -1,10 +1,10 @@
-import { limits } from '@muster/sdk/contract';
+import { limits, type ReplyOf } from '@muster/sdk/contract';
 import { afterAll, expect, test } from 'vitest';
 import { parseKey } from '../../packages/service/src/lib/token.ts';
 import { agent, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { freshDatabase, useDatabase } from '../support/database.ts';
-import { expectError } from '../support/expect-reply.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
 import { bootstrapKey, startServer } from '../support/server.ts';
 
 // Its own database: the node that deletes is the one that starts last.
@@ -14,11 +14,13 @@ const database = await useDatabase(store.url);
 const key = bootstrapKey();
 const options = { runner: false, databaseUrl: store.url, env: { MUSTER_BOOTSTRAP_KEY: key } };
 
-test("timeline, checkpoint and diff are deleted 30 days after the agent's end; resuming before it is OUT_OF_RANGE", async () => {
+test("timeline, checkpoint, diff and review threads are deleted 30 days after the agent's end; resuming before it is OUT_OF_RANGE", async () => {
   const first = await startServer(options);
   const before = apiOf({ url: first.url, key });
   for (const name of ['old', 'recent']) {
     await before.post('/v1/agent/spawn', { agentId: agent(name), description: '!say done' });
+    const comments = [{ path: 'a.ts', body: 'why?' }];
+    expectOk(await before.post('/v1/agent/threads/create', { agentId: agent(name), comments }));
     await before.post('/v1/agent/kill', { agentId: agent(name) });
   }
   await first.close();
@@ -63,6 +65,9 @@ test("timeline, checkpoint and diff are deleted 30 days after the agent's end; r
   const diffOf = async (name: string) =>
     (await after.post('/v1/agent/diff', { agentId: agent(name) })).body.diff;
   expect([await diffOf('old'), await diffOf('recent')]).toEqual(['', 'diff of recent']);
+  const threadsOf = async (name: string) =>
+    expectOk(await after.post<ReplyOf<'threads'>>('/v1/agent/threads', { agentId: agent(name) })).threads;
+  expect([await threadsOf('old'), (await threadsOf('recent')).length]).toEqual([[], 1]);
   const checkpointOf = (name: string) => after.post('/v1/agent/checkpoint', { agentId: agent(name) });
   const savedAt = async (name: string) =>
     (await after.post('/v1/agent/status', { agentId: agent(name) })).body.checkpointAt;
@@ -95,6 +100,7 @@ test('the results of the newest runs of a live agent are kept; earlier runs stay
        'said ' || n, '{"n": 1}' FROM busy, generate_series(1, $1::int) n`,
     [runs],
   );
+  await fillCodeHosts();
   await database.query("UPDATE maintenance SET lease_until = '-infinity'");
   const second = await startServer(options);
   const api = apiOf({ url: second.url, key });
@@ -118,5 +124,72 @@ test('the results of the newest runs of a live agent are kept; earlier runs stay
     status: 200,
     body: { phaseReason: 'RESTING', runCount: String(runs), run: { runId: String(runs) } },
   });
+  await until(
+    'resolved threads gone',
+    () => remaining('threads', 'id'),
+    (ids) => ids.length === limits.resolvedThreadsPerAgent + 3,
+  );
+  // The oldest resolved threads are gone; one that is open, pending or of an open change request is not.
+  const threads = await remaining(
+    'threads',
+    "state || ' ' || answer || ' ' || change_request || ' ' || line",
+  );
+  expect(threads).toEqual(
+    expect.arrayContaining(['OPEN NONE  0', 'RESOLVED PENDING  0', 'RESOLVED ANSWERED open 0']),
+  );
+  expect(threads).not.toContain('RESOLVED ANSWERED  1');
+  expect(threads).toContain(`RESOLVED ANSWERED  ${limits.resolvedThreadsPerAgent + 2}`);
+  const deliveries = await remaining('deliveries', 'id');
+  expect(deliveries).toHaveLength(limits.deliveriesPerIntegration + 1);
+  expect(deliveries).toContain('waiting');
+  expect(deliveries).not.toContain('1');
+  expect(await remaining('outbox', 'key')).toEqual(['about an open one']);
   await second.close();
 });
+
+const remaining = async (table: string, value: string): Promise<string[]> =>
+  (await database.query<{ value: string }>(`SELECT ${value} AS value FROM ${table} ORDER BY 1`)).rows.map(
+    (row) => row.value,
+  );
+
+/** What code hosts leave behind, more of it than is kept. */
+async function fillCodeHosts(): Promise<void> {
+  const busy = "SELECT tenant, id FROM agents WHERE path = 'busy'";
+  const execute = (sql: string) => database.query(sql);
+  await execute('DELETE FROM threads');
+  await execute(
+    `INSERT INTO change_requests (tenant, name, integration, repo, repo_url, number, agent, url, title, state, branch, base,
+       head_sha, checks, review, rounds, check_rounds, paused, told, created_at, updated_at, next_at, asked)
+     SELECT tenant, state, 'none', 'a/b', '', n, id, '', '', state, '', '', '', '{"state": "NONE", "failing": []}',
+       '{"state": "NONE", "openThreads": 0, "resolvedThreads": 0}', 0, 0, false, '{}', now(), now(), NULL, 0
+     FROM (${busy}) a, (VALUES ('OPEN', 1), ('MERGED', 2)) AS r (state, n)`,
+  );
+  await execute('UPDATE change_requests SET name = lower(name)');
+  const most = limits.resolvedThreadsPerAgent + 2;
+  await execute(
+    `INSERT INTO threads (tenant, agent, id, repo, path, line, start_line, side, quote, state, answer, change_request,
+       host_id, url, opened_by, told_by, created_at)
+     SELECT tenant, a.id, gen_random_uuid(), '', 'a.ts', line, line, 'NEW', '', state, answer, request, '', '', '', '',
+       now() - make_interval(mins => 5000 - line)
+     FROM (${busy}) a, (
+       SELECT 'RESOLVED', 'ANSWERED', '', n FROM generate_series(1, ${most}) n
+       UNION ALL VALUES ('OPEN', 'NONE', '', 0), ('RESOLVED', 'PENDING', '', 0), ('RESOLVED', 'ANSWERED', 'open', 0)
+     ) AS t (state, answer, request, line)`,
+  );
+  await execute(`INSERT INTO hooks (tenant, integration, id) SELECT tenant, 'none', 'x' FROM (${busy}) a`);
+  await execute(
+    `INSERT INTO deliveries (tenant, integration, id, event, state, reason, bytes, attempts, received_at, settled_at, next_at)
+     SELECT tenant, 'none', n::text, 'ping', 'IGNORED', '', 1, 1, now() - make_interval(secs => 50000 - n), now(), NULL
+     FROM (${busy}) a, generate_series(1, ${limits.deliveriesPerIntegration + 1}) n
+     UNION ALL SELECT tenant, 'none', 'waiting', 'ping', 'RECEIVED', '', 1, 1, now() - interval '1 day', NULL,
+       now() + interval '1 hour' FROM (${busy}) a`,
+  );
+  await execute(
+    `INSERT INTO outbox (tenant, topic, target, lane, kind, data, key, state, attempts, error, posted_id, created_at,
+       settled_at)
+     SELECT tenant, 'codehost', 'none', lane, 'comment', '{}', key, 'SENT', 1, '', 'posted-' || lane,
+       now() - interval '91 days', now() - interval '91 days'
+     FROM (${busy}) a, (VALUES ('open', 'about an open one'), ('merged', 'about a merged one'), ('x', 'about an issue'))
+       AS o (lane, key)`,
+  );
+}

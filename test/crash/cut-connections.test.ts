@@ -14,9 +14,9 @@ import { RunnerProcess, runnerKey } from './runner-process.ts';
 import { Store } from './store.ts';
 import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
-const seeds = times('MUSTER_CRASH_SEEDS', 16);
+const seeds = times('MUSTER_CRASH_SEEDS', 8);
 /** Half-open connections take the longest to be noticed. */
-const silentSeeds = times('MUSTER_CRASH_SILENT_SEEDS', 4);
+const silentSeeds = times('MUSTER_CRASH_SILENT_SEEDS', 2);
 const firstSeed = times('MUSTER_CRASH_SEED', 1);
 const concurrentSeeds = 2;
 

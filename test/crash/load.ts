@@ -33,8 +33,12 @@ export class Load {
     this.#name = name;
   }
 
-  /** Begins to send, with this many lanes of spawns and follow-ups, and one that alternates between a document and a task. */
-  open(lanes = 3): void {
+  /**
+   * Begins to send, with this many lanes of spawns and follow-ups, and one that alternates between a document and a
+   * task. Each pauses between its jobs: 0 where requests have to be open at a certain moment, more where they only have
+   * to go on for long.
+   */
+  open(lanes = 3, pauseMs = 0): void {
     this.#isOpen = true;
     const jobs = [
       ...Array.from({ length: lanes }, () => () => this.#spawnAndQueue()),
@@ -44,7 +48,10 @@ export class Load {
       },
     ];
     this.#lanes = jobs.map(async (job) => {
-      while (this.#isOpen) await job();
+      while (this.#isOpen) {
+        await job();
+        if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
     });
     // The error of a lane is thrown by `more` and `close`.
     for (const lane of this.#lanes) lane.catch(() => {});

@@ -4,8 +4,10 @@ import { runConcurrently } from '../support/async.ts';
 import { routeEntries } from '../support/contract-schemas.ts';
 import { FaultProxy } from '../support/fault-proxy.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
+import { lostCodeHostReplies } from './lost-code-host-reply-cases.ts';
 import { type LostReply, lostReplies } from './lost-reply-cases.ts';
 import { lostRunnerReplies } from './lost-runner-reply-cases.ts';
+import { lostThreadReplies } from './lost-thread-reply-cases.ts';
 import { Node } from './node.ts';
 import { attempt, RetryingClient } from './retrying-client.ts';
 import { lookInto } from './store.ts';
@@ -19,10 +21,12 @@ beforeAll(async () => {
 });
 afterAll(() => node?.close());
 
+/** Of those whose access would permit a change. */
+const readsOnly: readonly string[] = ['listSessions', 'service', 'listDeliveries', 'testIntegration'];
+
 const mutating = routeEntries
   .filter(
-    ([name, { access }]) =>
-      !['self', 'read', 'catalog-read'].includes(access) && !['listSessions', 'service'].includes(name),
+    ([name, { access }]) => !['self', 'read', 'catalog-read'].includes(access) && !readsOnly.includes(name),
   )
   .map(([name]) => name);
 
@@ -31,7 +35,7 @@ interface Loss {
   readonly reply: LostReply;
 }
 
-const cases = { ...lostReplies, ...lostRunnerReplies };
+const cases = { ...lostReplies, ...lostRunnerReplies, ...lostThreadReplies, ...lostCodeHostReplies };
 
 const prepareAll = (): Promise<Loss[]> => {
   const all = mutating.flatMap((route) => (cases[route] ?? []).map((prepare) => ({ route, prepare })));

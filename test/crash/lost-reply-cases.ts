@@ -20,7 +20,7 @@ export interface LostReply {
 
 export type Prepare = (tenant: TestTenant) => Promise<LostReply>;
 
-const about = (tenant: TestTenant, route: string, more: Record<string, unknown> = {}): Sent => ({
+export const about = (tenant: TestTenant, route: string, more: Record<string, unknown> = {}): Sent => ({
   path: `/v1/${route}`,
   body: { agentId: tenant.id('agent'), ...more },
 });
@@ -68,7 +68,7 @@ const spawnWith =
 
 export type LostReplies = Readonly<Partial<Record<RouteName, readonly Prepare[]>>>;
 
-/** By route; those of runners are in lost-runner-reply-cases.ts. */
+/** By route; those of runners and of review threads are in files of their own. */
 export const lostReplies: LostReplies = {
   spawn: [spawnWith(['agent']), spawnWith([])],
 

@@ -118,6 +118,20 @@ export const lostRunnerReplies: LostReplies = {
     },
   ],
 
+  runnerGitCredential: [
+    async (tenant) => {
+      const { run } = await heldRun(tenant);
+      const body = { ...run, repo: 'https://github.com/team/project.git' };
+      return {
+        key: tenant.runner.key,
+        sent: { path: '/v1/runner/git-credential', body },
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ credential: null });
+        },
+      };
+    },
+  ],
+
   runnerEndedAgents: [
     async (tenant) => {
       const { key } = tenant.runner;

@@ -16,7 +16,7 @@ import { printFigures, randomOf, times, withinMs } from './tier.ts';
 const script = fileURLToPath(new URL('migrate-process.mjs', import.meta.url));
 const folder = fileURLToPath(new URL('../../packages/service/migrations/', import.meta.url));
 const files = readdirSync(folder).sort();
-const kills = times('MUSTER_CRASH_MIGRATION_KILLS', 4);
+const kills = times('MUSTER_CRASH_MIGRATION_KILLS', 3);
 const random = randomOf(times('MUSTER_CRASH_SEED', 1));
 
 const drops: (() => Promise<void>)[] = [];
@@ -149,7 +149,8 @@ test('a schema that is migrated step by step, from every version to the next, eq
 test('migrations that start at the same time are applied once', async () => {
   const url = await newDatabase();
   const applied = await Promise.all(Array.from({ length: 6 }, () => migrate({ connectionString: url })));
-  expect(applied.flat()).toEqual(files);
+  // Each may apply some of them.
+  expect(applied.flat().sort()).toEqual(files);
   expect(await schemaOf(url)).toBe(fresh);
 });
 

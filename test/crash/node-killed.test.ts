@@ -7,7 +7,7 @@ import { RetryingClient } from './retrying-client.ts';
 import { lookInto, type Store } from './store.ts';
 import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
-const kills = times('MUSTER_CRASH_NODE_KILLS', 6);
+const kills = times('MUSTER_CRASH_NODE_KILLS', 3);
 const random = randomOf(times('MUSTER_CRASH_SEED', 1));
 
 let node: Node;

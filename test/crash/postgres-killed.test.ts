@@ -6,7 +6,7 @@ import { attempt, RetryingClient } from './retrying-client.ts';
 import { lookInto } from './store.ts';
 import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
-const kills = times('MUSTER_CRASH_POSTGRES_KILLS', 3);
+const kills = times('MUSTER_CRASH_POSTGRES_KILLS', 2);
 const random = randomOf(times('MUSTER_CRASH_SEED', 1));
 
 let node: Node;

@@ -27,6 +27,9 @@ afterAll(async () => {
   for (const cleanUp of cleanUps.reverse()) await cleanUp();
 });
 
+/** Of readers and of each lane of the load: they have to go on through all migrations, not to be fast. */
+const pauseMs = 50;
+
 /** The second one is partitioned. */
 const indexed = ['agents', 'timeline'];
 
@@ -105,7 +108,10 @@ class Readers {
       () => client.catalog.list('persona'),
     ];
     const readAll = async (): Promise<void> => {
-      for (; !signal.aborted; this.reads += 1) await reads[this.reads % reads.length]?.();
+      for (; !signal.aborted; this.reads += 1) {
+        await reads[this.reads % reads.length]?.();
+        await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      }
     };
     const followList = async (): Promise<void> => {
       for await (const { agentId } of client.listStream({}, { signal }))
@@ -148,7 +154,7 @@ test('a node of the build before and one of the build after serve all callers th
 
   const load = new Load(client, 'before');
   const readers = new Readers('before', before, watched);
-  load.open();
+  load.open(3, pauseMs);
   await load.more(30);
   const after = await start(buildBefore ? program : buildWithMigrations(tables));
   if (!buildBefore) expect(await applied()).toBe(appliedBefore + tables.length + indexed.length);
@@ -156,7 +162,7 @@ test('a node of the build before and one of the build after serve all callers th
   const clientAfter = impatient({ url: after.url, key });
   const loadAfter = new Load(clientAfter, 'after');
   const readersAfter = new Readers('after', { url: after.url, key }, watched);
-  loadAfter.open();
+  loadAfter.open(3, pauseMs);
   for (const [sender, name] of [
     [clientAfter, 'through-after'],
     [client, 'through-before'],

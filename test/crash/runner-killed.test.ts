@@ -9,8 +9,8 @@ import { RunnerProcess, runnerKey } from './runner-process.ts';
 import { Store } from './store.ts';
 import { printFigures, times, withinMs } from './tier.ts';
 
-const kills = times('MUSTER_CRASH_RUNNER_KILLS', 5);
-const stops = times('MUSTER_CRASH_RUNNER_STOPS', 5);
+const kills = times('MUSTER_CRASH_RUNNER_KILLS', 2);
+const stops = times('MUSTER_CRASH_RUNNER_STOPS', 2);
 const leaseSeconds = 6;
 
 /** What a runner may report about a run that it has lost. */

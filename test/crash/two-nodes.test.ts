@@ -14,6 +14,9 @@ import { runnerKey } from './runner-process.ts';
 import { Store } from './store.ts';
 import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
+/** How often each race between the nodes is tried. */
+const rounds = times('MUSTER_CRASH_RACES', 4);
+
 let nodes: Node[] = [];
 let store: Store;
 let a: Api;
@@ -148,7 +151,7 @@ test('a stream of a list on one node shows a large tree that is killed through t
 test('a follow-up id that is sent to both nodes at the same time is one message', async () => {
   const { here, there } = await bothSides();
   await here.spawn('agent');
-  for (let round = 0; round < 10; round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     const message = { followUpId: `once-${round}`, description: `message ${round}` };
     await Promise.all(
       [here, there].flatMap((side) => [side.queue('agent', message), side.queue('agent', message)]),
@@ -156,7 +159,7 @@ test('a follow-up id that is sent to both nodes at the same time is one message'
   }
   const queued = await here.timeline('agent', 'FOLLOW_UP_QUEUED');
   expect(queued.map(({ followUpId }) => followUpId)).toEqual(queued.map((_, i) => `once-${i}`));
-  expect(queued).toHaveLength(10);
+  expect(queued).toHaveLength(rounds);
 });
 
 test.for([
@@ -168,7 +171,7 @@ test.for([
   async ([what, path]) => {
     const above = { agentId: { agent: ['above'] }, description: 'above', model: 'rehearsal-a' };
     await a.post('/v1/agent/spawn', above, { 'idempotency-key': 'above' });
-    for (let round = 0; round < 10; round += 1) {
+    for (let round = 0; round < rounds; round += 1) {
       const key = `${what} ${round}`;
       const body = { agentId: { agent: path(round) }, description: key, model: 'rehearsal-a' };
       const answers = await Promise.all(
@@ -185,7 +188,7 @@ test.for([
 );
 
 test('of spawns of the same agents that are sent to both nodes at the same time, in any order, one each is accepted', async () => {
-  for (let round = 0; round < 10; round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     const names = Array.from({ length: 12 }, (_, i) => `contested-${round}-${i}`);
     const spawnAll = (api: Api, order: string[], by: string) =>
       order.map(async (name) => {
@@ -199,7 +202,7 @@ test('of spawns of the same agents that are sent to both nodes at the same time,
 });
 
 test('of conditional writes that are sent to both nodes at the same time, one is accepted and the generation increases by one', async () => {
-  for (let generation = 0; generation < 10; generation += 1) {
+  for (let generation = 0; generation < rounds; generation += 1) {
     const write = (api: Api, by: string) =>
       api.post('/v1/catalog/persona/contested', {
         payload: Buffer.from(JSON.stringify({ instructions: by })).toString('base64'),
@@ -239,7 +242,7 @@ test('waits on one node for a message, a run and the agents below an agent see c
   expect((await recordOf('message')).timedOut).toBe(false);
 });
 
-const trees = times('MUSTER_CRASH_TREES', 200);
+const trees = times('MUSTER_CRASH_TREES', 60);
 const firstSeed = times('MUSTER_CRASH_SEED', 1);
 
 type Path = readonly string[];

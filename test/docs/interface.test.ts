@@ -1,8 +1,9 @@
-import { randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type RouteName, routes, type Schema } from '@muster/sdk/contract';
-import { describe, expect, test } from 'vitest';
+import { type ReplyOf, type RouteName, routes, type Schema } from '@muster/sdk/contract';
+import { afterAll, describe, expect, test } from 'vitest';
+import { FakeGithub } from '../codehost/github.ts';
 import { Agents } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
 import { until } from '../support/async.ts';
@@ -56,6 +57,16 @@ const working: SetUp = async (admin) => {
   return {};
 };
 
+const withThread: SetUp = async (admin) => {
+  await idleAfterWork(admin, '');
+  const comments = [{ path: 'src/login.ts', line: 12, body: 'What if the password is empty?' }];
+  const review = await agentsOf(admin).send<ReplyOf<'createReview'>>('agent/threads/create', 'fix-login', {
+    comments,
+  });
+  await agentsOf(admin).wait('fix-login');
+  return { THREAD: expectOk(review).threads[0]?.threadId ?? '' };
+};
+
 const withPersona: SetUp = async (admin) => {
   await writeResource(admin, 'persona', 'terse', { instructions: 'Be terse.' });
   return {};
@@ -105,6 +116,48 @@ const inItsRun: SetUp = async (admin, runnerId) => {
   return { MUSTER_API_KEY: claim.token };
 };
 
+/** The code host of all integrations in the examples. */
+const host = await FakeGithub.start();
+afterAll(() => host.stop());
+
+const withIntegration = async (admin: Api) => {
+  await writeResource(admin, 'secret', 'github-token', { value: host.token });
+  const { type, url } = host;
+  return writeResource(admin, 'integration', 'github', { type, url, token: { fromSecret: 'github-token' } });
+};
+
+/** With a delivery that has the id in the page. */
+const withDelivery: SetUp = async (admin) => {
+  const { webhookUrl, signingKey } = await withIntegration(admin);
+  const body = JSON.stringify({ zen: 'Keep it logically awesome.' });
+  const digest = createHmac('sha256', String(signingKey)).update(body).digest('hex');
+  const { status } = await fetch(String(webhookUrl), {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'x-github-event': 'ping',
+      'x-github-delivery': deliveryIdInPage,
+      'x-hub-signature-256': `sha256=${digest}`,
+    },
+    body,
+  });
+  expect(status).toBe(202);
+  return {};
+};
+
+/** With an agent that has pushed its branch to the code host. */
+const withPushedBranch: SetUp = async (admin, runnerId) => {
+  await withIntegration(admin);
+  const { MUSTER_API_KEY: key = '' } = await waitingForRunner(admin, runnerId);
+  const runner = new FakeRunner(admin.as(key));
+  const claim = await runner.claim();
+  await runner.started(claim);
+  host.remote.commit(claim.branch, { 'login.txt': 'Fixed' });
+  const push = { repo: host.gitUrl, ref: claim.branch, commits: [], files: ['login.txt'] };
+  expectOk(await runner.report(claim, { pushes: [push] }));
+  return {};
+};
+
 /** An invalid directive blocks the agent. */
 const blocked = idle('!sleep soon');
 
@@ -113,6 +166,8 @@ const signedIn: SetUp = async (admin) => {
   const { cookie, session } = await browserOf(admin.url, admin.key);
   return { COOKIE: cookie, SESSION: session.id };
 };
+
+const deliveryIdInPage = /"deliveryId": "([^"]+)"/.exec(examples.map(({ code }) => code).join())?.[1] ?? '';
 
 const checkpointIdInPage =
   /"checkpointId": "([^"]+)"/.exec(examples.map(({ code }) => code).join())?.[1] ?? '';
@@ -158,21 +213,31 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   tasks: idle('Work.', { tasks: [{ subject: 'Fix it' }] }),
   createTasks: idleAfterWork,
   updateTask: idle('!say Later.', { tasks: [{ id: 'docs', subject: 'Write it down' }] }),
+  threads: withThread,
+  createReview: idleAfterWork,
+  replyToThread: withThread,
+  resolveThread: withThread,
   writeResource: nothing,
   readResource: withPersona,
   listResources: withPersona,
   deleteResource: withPersona,
   resourceHistory: withPersona,
+  openChangeRequest: withPushedBranch,
+  syncChangeRequests: nothing,
+  testIntegration: withDelivery,
+  listDeliveries: withDelivery,
+  redeliver: withDelivery,
   runnerPoll: waitingForRunner,
   runnerReport: heldByRunner,
   runnerSaveCheckpoint: heldByRunner,
   runnerCompleteCheckpoint: withPart,
   runnerCheckpoints: withCheckpoint,
   runnerLoadCheckpoint: withCheckpoint,
+  runnerGitCredential: heldByRunner,
   runnerEndedAgents: heldByRunner,
 };
 
-const server = await useSharedServer();
+const server = await useSharedServer({ env: { MUSTER_ALLOW_INNER_HOSTS: new URL(host.url).host } });
 const { operator } = server;
 
 /** Operations that only pages with a session cookie use. */

@@ -48,6 +48,15 @@ const rules: Readonly<Record<string, Rules>> = {
     },
   },
   'docs/cli.md': {},
+  'docs/code-hosts.md': {
+    notRun: {
+      'muster secret set github-token':
+        'asks for the value in a terminal; test/cli/catalog.test.ts does the same',
+      'integration/github created (generation 1)': 'the end of the output: the changes come first',
+      'muster integration test github': 'needs a code host; test/cli/code-hosts.test.ts does the same',
+      'account  acme-muster': 'the output of the block above',
+    },
+  },
   'docs/errors.md': {
     notRun: {
       '{"code": 5, "message": "the agent nobody does not exist", "details": []}':

@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers';
-import { kinds, limits, type RouteName, routes } from '@muster/sdk/contract';
+import { kinds, limits, type ReplyOf, type RouteName, routes } from '@muster/sdk/contract';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Api, agent, apiOf, sendRequest } from '../support/api.ts';
@@ -19,7 +19,7 @@ import { codeOf } from '../support/sign-in.ts';
  *
  * `MUSTER_FUZZ_REQUESTS` sets their number, `MUSTER_FUZZ_SEED` repeats a failure.
  */
-const count = Number(process.env.MUSTER_FUZZ_REQUESTS ?? 5_000);
+const count = Number(process.env.MUSTER_FUZZ_REQUESTS ?? 1_500);
 const seed = Number(process.env.MUSTER_FUZZ_SEED ?? 20_260_131);
 const atOnce = 16;
 const chunkSize = 500;
@@ -61,6 +61,10 @@ beforeAll(async () => {
   await runner.started(resting);
   await runner.end(resting);
   expectOk(await admin.post('/v1/agent/kill', { agentId: agent('a4') }));
+  const comments = [{ path: 'src/login.ts', line: 1, body: 'Why?' }];
+  const review = { agentId: agent('reviewed'), comments };
+  expectOk(await admin.post('/v1/agent/spawn', { agentId: agent('reviewed'), description: 'x' }));
+  const { threads } = expectOk(await admin.post<ReplyOf<'createReview'>>('/v1/agent/threads/create', review));
   for (const kind of kinds.filter((one) => one !== 'change-request')) {
     for (const name of ['other', 'new']) expectOk(await postResource(admin, kind, name, {}));
   }
@@ -84,6 +88,7 @@ beforeAll(async () => {
     heldAgent: ['held'],
     stoppable: ['stoppable'],
     blocked: ['blocked'],
+    thread: { agent: ['reviewed'], threadId: threads[0]?.threadId ?? '' },
     codes,
     origin: server.url,
   };

@@ -21,7 +21,7 @@ import { newTenant, operatorOf } from '../support/tenants.ts';
  *
  * `MUSTER_FUZZ_RUNNER_REQUESTS` sets their number, `MUSTER_FUZZ_SEED` repeats a failure.
  */
-const count = Number(process.env.MUSTER_FUZZ_RUNNER_REQUESTS ?? 2_000);
+const count = Number(process.env.MUSTER_FUZZ_RUNNER_REQUESTS ?? 7_000);
 const seed = Number(process.env.MUSTER_FUZZ_SEED ?? 20_260_131);
 const atOnce = 16;
 const chunkSize = 500;
@@ -192,6 +192,10 @@ const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
   runnerCompleteCheckpoint: fc.record({ checkpointId, parts: mostly(1, integer), final: fc.boolean() }),
   runnerCheckpoints: fc.constant({}),
   runnerLoadCheckpoint: fc.record({ checkpointId, part }),
+  runnerGitCredential: fc.record(
+    { repo: mostly('https://github.com/team/project.git', text), refused: fc.boolean() },
+    { requiredKeys: ['repo'] },
+  ),
   runnerEndedAgents: fc.constant({}),
 };
 
@@ -220,8 +224,8 @@ const plausible: fc.Arbitrary<Sent> = fc
         ...(route === 'runnerEndedAgents' && { agentKeys: all.map(({ agentKey }) => agentKey) }),
         ...(route !== 'runnerPoll' && route !== 'runnerEndedAgents' && named),
         ...(runId !== null && route !== 'runnerPoll' && route !== 'runnerEndedAgents' && { runId }),
-        // Most checkpoint requests are about a run that the runner may hold.
-        ...(route.includes('Checkpoint') && run % 4 > 0 && claimedLast.get(runnerId)),
+        // Most of these requests are about a run that the runner may hold.
+        ...(/Checkpoint|Credential/.test(route) && run % 4 > 0 && claimedLast.get(runnerId)),
         ...more,
       };
       return { route, key: token.key, body: JSON.stringify(body), wrong: undefined, isForeign };

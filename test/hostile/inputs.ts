@@ -248,6 +248,10 @@ export const json: readonly Hostile[] = [
     name: '300,000 empty objects',
     run: ({ api }) => everywhere(api, JSON.stringify(times(300_000, () => ({})))),
   },
+  {
+    name: '49,000 objects, each with a field of another name',
+    run: ({ api }) => everywhere(api, JSON.stringify(times(49_000, (i) => ({ [i.toString(36)]: 1 })))),
+  },
   { name: 'a number of a million digits', run: ({ api }) => everywhere(api, '9'.repeat(1_000_000)) },
   { name: 'a million escapes', run: ({ api }) => everywhere(api, `"${'\\u0061'.repeat(170_000)}"`) },
   {

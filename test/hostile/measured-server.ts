@@ -11,6 +11,8 @@ interface Measured {
 }
 
 const mostTurnMs = 250;
+/** On a busy machine the same work takes up to ten times its usual processor time: the least of these counts. */
+const measurements = 3;
 const mostGrownBytes = 200 * 1024 * 1024;
 
 /** A service that measures itself (see probe.mjs). Call it at the top of the file. */
@@ -35,14 +37,21 @@ export async function useMeasuredServer() {
       sent.on('error', reject);
       sent.end();
     });
-  /** Fails when the work was too expensive for the service. */
-  const expectCheap = async <T>(work: () => Promise<T>): Promise<T> => {
+  const measure = async <T>(work: () => Promise<T>) => {
     await ask('/reset');
     const result = await work();
     const { turnMs, grownBytes } = await ask('/');
-    expect(turnMs, 'processor time of the longest turn of the event loop, in ms').toBeLessThan(mostTurnMs);
     expect(grownBytes, 'growth of memory, in bytes').toBeLessThan(mostGrownBytes);
-    return result;
+    return { result, turnMs };
+  };
+  /** Fails when the work was too expensive for the service in each of its measurements. */
+  const expectCheap = async <T>(work: () => Promise<T>): Promise<T> => {
+    let measured = await measure(work);
+    for (let n = 1; n < measurements && measured.turnMs >= mostTurnMs; n++) measured = await measure(work);
+    expect(measured.turnMs, 'processor time of the longest turn of the event loop, in ms').toBeLessThan(
+      mostTurnMs,
+    );
+    return measured.result;
   };
   /** Blocks the event loop of the service for that long. */
   const block = async (ms: number): Promise<void> => void (await ask(`/block?ms=${ms}`));

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
+import type { ReplyOf } from '@muster/sdk/contract';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Api } from '../support/api.ts';
 import { createKey, createShareLink } from '../support/catalog.ts';
-import { expectError } from '../support/expect-reply.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
 import type { SharedServer } from '../support/shared-server.ts';
 import { newTenant } from '../support/tenants.ts';
@@ -33,8 +35,10 @@ describe('the endpoint', () => {
       'list_tasks',
       'message_child',
       'my_status',
+      'open_change_request',
       'read_queue',
       'reopen_child',
+      'reply_to_thread',
       'retry_child',
       'spawn_child',
       'stop_child_turn',
@@ -149,6 +153,31 @@ describe('the checklist', () => {
       ['read the code', 'TASK_STATUS_COMPLETED'],
       ['left out', 'TASK_STATUS_DELETED'],
       ['test it', 'TASK_STATUS_COMPLETED'],
+    ]);
+  });
+});
+
+describe('a review', () => {
+  test('is answered by a note or a reply, which people see when the turn has ended', async () => {
+    const { path, claim: first } = await mcp.running();
+    const comments = ['one', 'two', 'three'].map((body) => ({ path: 'a.ts', body }));
+    await t.send('agent/threads/create', path, { comments });
+    await t.end(first);
+    const claim = await t.start(path);
+    const tools = await mcp.toolsOf({ key: claim.token });
+    const tasks = claim.tasks.filter(({ ephemeral }) => ephemeral);
+    await tools.use('complete_task', { id: tasks[0]?.id, note: 'Did it.' });
+    await tools.use('update_task', { id: tasks[1]?.id, status: 'deleted', note: 'Too risky.' });
+    await tools.use('reply_to_thread', { threadId: tasks[2]?.dedupKey, text: 'Which one?' });
+    expect(await tools.refused('reply_to_thread', { threadId: randomUUID(), text: 'x' })).toContain(
+      'NOT_FOUND',
+    );
+    await t.end(claim);
+    const { threads } = expectOk(await t.send<ReplyOf<'threads'>>('agent/threads', path));
+    expect(threads.map(({ answer, comments: all }) => `${answer} ${all.at(-1)?.body}`)).toEqual([
+      'ANSWERED Did it.',
+      'DECLINED Too risky.',
+      'ANSWERED Which one?',
     ]);
   });
 });

@@ -1,3 +1,4 @@
+import type { ReplyOf } from '@muster/sdk/contract';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
@@ -250,6 +251,24 @@ describe('commands', () => {
     );
     expect(await tools.refused('update_task', { agent, id: 'z', status: 'completed' })).toMatch(/^NOT_FOUND/);
   });
+});
+
+test('review what an agent changed, and read its answers', async () => {
+  const agent = mcp.newName();
+  await t.spawn(agent);
+  expect(await tools.use('list_threads', { agent })).toBe('No review threads.');
+  const comments = [{ path: 'src/login.ts', line: 12, body: 'What if it is empty?' }];
+  const { data } = await tools.call('create_review', { agent, comments, description: 'One thing.' });
+  const [thread] = (data as unknown as ReplyOf<'createReview'>).threads;
+  const threadId = thread?.threadId ?? '';
+  expect(await tools.use('list_threads', { agent, states: ['OPEN'] })).toBe(
+    `- ${threadId}: src/login.ts:12, open, pending\n  admin: What if it is empty?`,
+  );
+  expect(await tools.use('reply_to_thread', { agent, threadId, body: 'Or blank?' })).toContain('will get');
+  expect(await tools.use('resolve_thread', { agent, threadId })).toContain('resolved, pending');
+  expect(await tools.use('list_threads', { agent, states: ['OPEN'] })).toBe('No review threads.');
+  expect(await tools.refused('resolve_thread', { agent, threadId: 'x' })).toContain('threadId');
+  expect(await tools.refused('create_review', { agent, comments: [] })).toContain('comments');
 });
 
 test('a chat client can spawn an agent, wait for it and answer it', async () => {

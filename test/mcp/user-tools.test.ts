@@ -20,10 +20,12 @@ beforeAll(async () => {
 const readTools = [
   'agent_status',
   'list_agents',
+  'list_change_requests',
   'list_queue',
   'list_resources',
   'list_runs',
   'list_tasks',
+  'list_threads',
   'read_message',
   'read_resource',
   'read_transcript',
@@ -32,11 +34,15 @@ const readTools = [
 ];
 const commandTools = [
   'clear_queue',
+  'create_review',
   'create_tasks',
   'kill_agent',
   'label_agent',
+  'open_change_request',
   'remove_message',
   'reopen_agent',
+  'reply_to_thread',
+  'resolve_thread',
   'retry_agent',
   'send_message',
   'spawn_agent',
@@ -85,7 +91,7 @@ describe('the endpoint', () => {
   });
 
   test('answers invalid calls with an error', async () => {
-    expect(await tools.refused('no_such_tool')).toContain('there is no tool "no_such_tool"');
+    expect(await tools.refused('no_such_tool')).toContain('tool "no_such_tool" not found');
     expect(await tools.refused('agent_status')).toMatch(/^INVALID_ARGUMENT: agent/);
     expect(await tools.refused('agent_status', { agent: 'nobody' })).toMatch(/^NOT_FOUND/);
     expect(await tools.refused('agent_status', { agent: 'not a name' })).toMatch(

@@ -5,6 +5,7 @@ import { Control } from '../../packages/service/src/control/control.ts';
 import type { Principal } from '../../packages/service/src/control/principal.ts';
 import { isRefusal, type Refusal } from '../../packages/service/src/domain/refusal.ts';
 import { openLog } from '../../packages/service/src/lib/log.ts';
+import { ServiceSecrets } from '../../packages/service/src/lib/service-secret.ts';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import { freshDatabase } from '../support/database.ts';
 import type { Declaration } from './agent-model.ts';
@@ -25,7 +26,7 @@ export class ModelService {
       database,
       connection: { connectionString: url },
       log: openLog('silent'),
-      secret: 'a secret of this test only, long enough',
+      secrets: new ServiceSecrets('a secret of this test only, long enough'),
       publicUrl: () => 'http://localhost',
       defaultModel: 'rehearsal-a',
       leaseMs,

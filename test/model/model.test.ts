@@ -6,7 +6,7 @@ import { TimelineAudit } from '../simulation/timeline-audit.ts';
 import { ModelService, type ModelTenant } from './model-tenant.ts';
 import { anyStep, type Expected } from './steps.ts';
 
-const runs = Number(process.env.MUSTER_MODEL_RUNS ?? 200);
+const runs = Number(process.env.MUSTER_MODEL_RUNS ?? 50);
 const commands = Number(process.env.MUSTER_MODEL_COMMANDS ?? 40);
 const concurrentRuns = 8;
 

@@ -46,7 +46,7 @@ describe('the files', () => {
 
 describe.skipIf(!hasChromium)('the page in Chromium', () => {
   let browser: Browser;
-  /** One page for the tests that leave it as they found it, or only unfold schemas. */
+  /** One page for the tests that leave it as they found it, or only unfold schemas; the last one removes operations. */
   let visitor: Visitor;
   beforeAll(async () => {
     browser = await sharedChromium();
@@ -73,7 +73,7 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     expect(errors).toEqual([]);
   });
 
-  test('shows schemas down to the last field, without accessibility violations, light and dark', async () => {
+  test('shows schemas down to the last field', async () => {
     const { page, errors } = visitor;
     const operation = page.locator('#status');
     await operation.getByText('Reply').click();
@@ -85,17 +85,6 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     await expect.poll(() => operation.innerText()).toMatch(/phaseReason[\s\S]*One of NO_RUNNER, /);
     await page.locator('#schema-Task summary').first().click();
     await expect.poll(() => page.locator('#schema-Task').innerText()).toContain('blockedBy');
-    // All operations are rendered in the same way, and these have every method.
-    await page.locator('#search').fill('resource');
-    await page.locator('#listResources').getByText('Reply').click();
-    await page
-      .locator('#listResources li', { hasText: /^entries/ })
-      .locator('summary')
-      .click();
-    await page.locator('#listResources').getByText('inputFormat').waitFor();
-    expect(await visitor.accessibilityProblems()).toEqual([]);
-    await page.locator('#search').fill('');
-    await page.locator('#search').blur();
     expect(errors).toEqual([]);
   });
 
@@ -141,5 +130,22 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     await page.setViewportSize({ width: 360, height: 740 });
     await visitor.expectNoSidewaysScroll();
     if (usual) await page.setViewportSize(usual);
+  });
+
+  test('has no accessibility violations, light and dark', async () => {
+    const { page } = visitor;
+    // All operations are rendered in the same way, and these have every method.
+    await page.locator('#search').fill('resource');
+    await page.locator('#listResources').getByText('Reply').click();
+    await page
+      .locator('#listResources li', { hasText: /^entries/ })
+      .locator('summary')
+      .click();
+    await page.locator('#listResources').getByText('inputFormat').waitFor();
+    // Axe would spend most of its time on operations that are not shown.
+    await page.locator('.operation:not(:visible)').evaluateAll((hidden) => {
+      for (const each of hidden) each.remove();
+    });
+    expect(await visitor.accessibilityProblems()).toEqual([]);
   });
 });

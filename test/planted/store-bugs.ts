@@ -140,4 +140,34 @@ export const storeBugs: readonly PlantedBug[] = [
     replace: '',
     suites: ['test/conformance/output-reports.test.ts'],
   },
+  {
+    name: 'a node starts on a schema that is too new for it',
+    file: `${store}/migration-plan.ts`,
+    find: 'if (newest && needed > newestKnown)',
+    replace: 'if (newest && needed > newestKnown + 1_000)',
+    suites: [`${store}/migration-plan.test.ts`],
+  },
+  {
+    name: 'a notification that a node cannot read counts as nothing',
+    file: 'packages/service/src/control/notifications.ts',
+    find: '  return { many: true };',
+    replace: '  return { many: false };',
+    suites: ['packages/service/src/control/shared-formats.test.ts'],
+  },
+  {
+    name: 'the password of the database is read once',
+    file: 'packages/service/src/cli/store.ts',
+    find: 'const password = passwordFile === null ? null : () => passwordIn(passwordFile);',
+    replace:
+      'const first = passwordFile === null ? null : passwordIn(passwordFile); const password = first && (() => first);',
+    suites: ['test/crash/database-connections.test.ts'],
+  },
+  {
+    name: 'a page of a timeline by type reads all entries',
+    file: `${store}/statements/timeline.ts`,
+    find: 'const areMilestones = range[4]?.every((type) => milestones.includes(type));',
+    replace:
+      'const areMilestones = range[4]?.every((type) => milestones.includes(type)) && range[4] === null;',
+    suites: ['test/store/timeline.test.ts'],
+  },
 ];

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { MusterClient, NotFoundError, signIn, UnauthenticatedError } from '@muster/sdk';
 import { routes } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
@@ -252,6 +253,22 @@ describe('agents', () => {
     ]);
   });
 
+  test('createReview, listThreads, threads, replyToThread, resolveThread', async () => {
+    await client.spawn({ path: name('reviewed'), model: 'rehearsal-a' });
+    const comments = ['one', 'two'].map((body, i) => ({ path: 'src/login.ts', line: i + 1, body }));
+    const { followUpId, threads } = await client.createReview(name('reviewed'), { comments });
+    expect(threads.map((thread) => thread.comments[0]?.body)).toEqual(['one', 'two']);
+    expect((await client.followUp(name('reviewed'), followUpId)).tasks).toHaveLength(2);
+    const [first] = threads;
+    const replied = await client.replyToThread(name('reviewed'), first?.threadId ?? '', 'and?');
+    expect(replied.thread.comments.map(({ body }) => body)).toEqual(['one', 'and?']);
+    const { thread } = await client.resolveThread(name('reviewed'), first?.threadId ?? '');
+    expect(thread.state).toBe('RESOLVED');
+    expect((await client.listThreads(name('reviewed'), { pageSize: 1 })).threads).toEqual([thread]);
+    const open = await collect(client.threads(name('reviewed'), { states: ['OPEN'] }));
+    expect(open.map(({ threadId }) => threadId)).toEqual([threads[1]?.threadId]);
+  });
+
   test('ask and finish, with the key of a run', async () => {
     await client.spawn({ path: name('asking'), model: 'rehearsal-a' });
     const claim = await testTenant.start('asking');
@@ -331,6 +348,64 @@ describe('the catalog', () => {
       operator.write('persona', uniqueName('p'), {}, { tenant, ifGenerationMatch: 0, justification });
     await expect(write()).rejects.toMatchObject({ fieldViolations: [{ field: 'justification' }] });
     expect(await write('asked for')).toMatchObject({ generation: '1' });
+  });
+});
+
+describe('code hosts', () => {
+  const integration = uniqueName('host');
+  let webhookUrl = '';
+  let signingKey = '';
+
+  const deliver = async (id: string): Promise<number> => {
+    const digest = createHmac('sha256', signingKey).update('{}').digest('hex');
+    const headers = {
+      'x-github-event': 'ping',
+      'x-github-delivery': id,
+      'x-hub-signature-256': `sha256=${digest}`,
+    };
+    return (await fetch(webhookUrl, { method: 'POST', headers, body: '{}' })).status;
+  };
+
+  test('the write that creates an integration returns the address of its webhook and its key', async () => {
+    const { document } = await client.catalog.write('integration', integration, { type: 'github' });
+    ({ webhookUrl, signingKey } = document as { webhookUrl: string; signingKey: string });
+    expect(webhookUrl).toMatch(/\/hooks\/[\w-]{32}$/);
+    expect(signingKey.length).toBeGreaterThan(20);
+  });
+
+  test('testIntegration lists what is missing', async () => {
+    const { checks, ...found } = await client.testIntegration(integration);
+    expect(found).toEqual({ account: '', webhookUrl });
+    expect(checks.map(({ name, ok }) => ({ name, ok }))).toEqual([
+      { name: 'credential', ok: false },
+      { name: 'webhook', ok: false },
+    ]);
+    expect(checks[0]?.advice).toContain('token: expected {"fromSecret": "NAME"}');
+    await expect(client.testIntegration('nothing')).rejects.toBeInstanceOf(NotFoundError);
+  });
+
+  test('listDeliveries is paged, deliveries reads all pages, and redeliver takes one of them', async () => {
+    for (const id of ['first', 'second', 'third']) expect(await deliver(id)).toBe(202);
+    const { entries, nextPageToken } = await client.listDeliveries(integration, { pageSize: 2 });
+    expect(entries.map(({ deliveryId }) => deliveryId)).toEqual(['third', 'second']);
+    expect(nextPageToken).not.toBe('');
+    const all = await collect(client.deliveries(integration, { pageSize: 2 }));
+    expect(all.map(({ deliveryId }) => deliveryId)).toEqual(['third', 'second', 'first']);
+    expect(await collect(client.deliveries(integration, { states: ['DONE'] }))).toEqual([]);
+    expect(await client.redeliver(integration, 'first')).toMatchObject({
+      deliveryId: 'first',
+      state: 'RECEIVED',
+    });
+    await expect(client.redeliver(integration, 'fourth')).rejects.toBeInstanceOf(NotFoundError);
+  });
+
+  test('openChangeRequest needs a pushed branch; syncChangeRequests counts open change requests', async () => {
+    await testTenant.spawn('unpushed');
+    await expect(client.openChangeRequest(name('unpushed'))).rejects.toMatchObject({
+      status: 'FAILED_PRECONDITION',
+    });
+    expect(await client.syncChangeRequests()).toEqual({ asked: 0 });
+    await expect(client.syncChangeRequests({ name: 'nothing' })).rejects.toBeInstanceOf(NotFoundError);
   });
 });
 

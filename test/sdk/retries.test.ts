@@ -173,8 +173,9 @@ describe('a call that might take effect twice is not retried when its reply was 
   });
 });
 
-test('all operations wait for a rate limit to end', async () => {
+test('all operations wait for a rate limit to end', async ({ onTestFinished }) => {
   const server = await sharedServer(rateLimited);
+  onTestFinished(server.close);
   let retries = 0;
   const client = new MusterClient({
     url: server.url,

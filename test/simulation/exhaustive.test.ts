@@ -3,7 +3,7 @@ import { explore, type Walk } from './explore.ts';
 
 const depth = Number(process.env.MUSTER_EXHAUSTIVE_DEPTH ?? 4);
 
-/** States that are too many steps from the start; from these, one step less, and only commands on the tree of `a`. */
+/** States that are too many steps from the start; from these, two steps less, and only commands on the tree of `a`. */
 const deepStates: readonly (readonly string[])[] = [
   ['spawn the child', 'claim a', 'claim a/c', 'started a/c', 'completed a'],
   ['spawn the child', 'claim a', 'started a', 'claim a/c', 'started a/c', 'queue with a task a/c'],
@@ -20,7 +20,7 @@ const walks: readonly Walk[] = [
   { from: [], depth, isCommanded: () => true },
   ...deepStates.map((from) => ({
     from,
-    depth: depth - 1,
+    depth: depth - 2,
     isCommanded: ({ agent }: { agent: { path: readonly string[] } }) => agent.path[0] === 'a',
   })),
 ];

@@ -1,6 +1,7 @@
 import type { Task } from '@muster/sdk/contract';
 import type { Agent, AgentState, Entry, FollowUp, Run } from '../../packages/service/src/domain/agent.ts';
 import type { Change } from '../../packages/service/src/domain/loaded-agents.ts';
+import type { Thread } from '../../packages/service/src/domain/thread.ts';
 
 /** One agent as the store has it, with its whole history. Values are never changed in place. */
 export interface AgentHistory {
@@ -10,6 +11,8 @@ export interface AgentHistory {
   readonly followUps: ReadonlyMap<string, FollowUp>;
   readonly runs: readonly Run[];
   readonly entries: readonly Entry[];
+  /** Review threads, where the suite has some. */
+  readonly threads?: ReadonlyMap<string, Thread>;
 }
 
 export type Histories = ReadonlyMap<string, AgentHistory>;

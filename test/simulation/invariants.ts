@@ -15,6 +15,7 @@ export function checkAgent(history: AgentHistory, audit: TimelineAudit, now: str
   checkPhase(name, history);
   checkClaimable(name, history, now);
   checkEphemeral(name, history);
+  checkThreads(name, history);
 }
 
 /** Ephemeral tasks are removed with their batch. */
@@ -23,6 +24,38 @@ function checkEphemeral(name: string, { agent, runs, checklist }: AgentHistory):
   if (agent.memory.batch !== null || !last) return;
   const left = checklist.filter((task) => task.ephemeral).map((task) => task.id);
   holds(left.length === 0, 'EphemeralLeave', () => `${name} keeps ${left} after ${last.outcome}`);
+}
+
+/**
+ * A thread is PENDING exactly as long as a task for it is in the checklist or in a message that will be delivered: none is
+ * forgotten, and none that is answered is told again. A batch, however often it is tried, answers a thread once.
+ */
+function checkThreads(name: string, history: AgentHistory): void {
+  if (!history.threads || history.threads.size === 0) return;
+  const messages = [...inState(history, 'QUEUED'), ...inState(history, 'DEFERRED')];
+  const tasks = [...history.checklist, ...messages.flatMap((message) => message.tasks)];
+  const told = new Set(tasks.filter((task) => task.ephemeral).map((task) => task.dedupKey));
+  const batches = new Map(history.runs.map((run) => [run.number, run.batch]));
+  for (const { id, answer, comments } of history.threads.values()) {
+    holds(
+      (answer === 'PENDING') === told.has(id),
+      'ThreadsToldOnce',
+      () => `${name}: ${id} is ${answer}, ${told.has(id) ? 'with' : 'without'} a task`,
+    );
+    const answers = comments.filter(({ kind }) => kind === 'AGENT');
+    const answered = new Set(answers.map(({ run }) => batches.get(run ?? 0)));
+    holds(
+      answered.size === answers.length,
+      'ThreadsAnsweredOnce',
+      () => `${name}: ${id} was answered ${answers.length} times in ${answered.size} batches`,
+    );
+    const people = comments.filter(({ kind }) => kind === 'PERSON').map(({ body }) => body);
+    holds(
+      new Set(people).size === people.length,
+      'ThreadsToldOnce',
+      () => `${name}: ${id} has a comment twice`,
+    );
+  }
 }
 
 /** The agent's row, the rows of its follow-ups and its timeline agree. */

@@ -187,6 +187,10 @@ class MemoryTransaction implements AgentTransaction {
     return new Map(this.#rows(keys).map(({ agent, checklist }) => [agent.id, [...checklist]]));
   }
 
+  async threads(keys: readonly AgentKey[]) {
+    return new Map(this.#rows(keys).map(({ agent, threads }) => [agent.id, new Map(threads)]));
+  }
+
   async children(keys: readonly AgentKey[]) {
     const wanted = new Set(keys.map((k) => k.id));
     const found = new Map(keys.map((k) => [k.id, [] as ReturnType<typeof childView>[]]));

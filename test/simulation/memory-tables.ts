@@ -1,13 +1,14 @@
-import type { Task } from '@muster/sdk/contract';
 import type {
   Agent,
   Brief,
+  ChecklistTask,
   Entry,
   FollowUp,
   Identity,
   Run,
 } from '../../packages/service/src/domain/agent.ts';
 import { type Change, identityKey } from '../../packages/service/src/domain/loaded-agents.ts';
+import type { Thread, ThreadChange } from '../../packages/service/src/domain/thread.ts';
 import { IdentityTakenError, type StoredReply } from '../../packages/service/src/store/agent-store.ts';
 import type { RunnerRow } from '../../packages/service/src/store/statements/runners.ts';
 import { checkAgent, checkTrees } from './invariants.ts';
@@ -18,7 +19,8 @@ import { holds, TimelineAudit } from './timeline-audit.ts';
 export class AgentRows {
   agent: Agent;
   readonly brief: Brief | null;
-  checklist: readonly Task[] = [];
+  checklist: readonly ChecklistTask[] = [];
+  readonly threads = new Map<string, Thread>();
   readonly followUps = new Map<string, FollowUp>();
   readonly runs: Run[] = [];
   readonly entries: Entry[] = [];
@@ -167,6 +169,7 @@ export class MemoryTables {
     for (const [id, followUp] of after.followUps) {
       if (before?.followUps.get(id) !== followUp) rows.followUps.set(id, followUp);
     }
+    for (const one of change.threadChanges) writeThread(rows.threads, one);
     for (const { id } of change.admitted) rows.everAdmitted.add(id);
     const { run } = after;
     if (run && run !== before?.run) {
@@ -180,6 +183,29 @@ export class MemoryTables {
     }
     return rows;
   }
+}
+
+/** As the statements of the store do it: what is named by a key that no thread has is not written. */
+function writeThread(threads: Map<string, Thread>, change: ThreadChange): void {
+  if (change.type === 'open') {
+    const { id } = change.thread;
+    holds(!threads.has(id), 'ThreadsToldOnce', () => `the thread ${id} was opened twice`);
+    threads.set(id, { ...change.thread, comments: [] });
+    return;
+  }
+  const thread = threads.get(change.id);
+  if (!thread) return;
+  if (change.type === 'comment') {
+    threads.set(thread.id, { ...thread, comments: [...thread.comments, change.comment] });
+    return;
+  }
+  const isResolved = change.isDone && thread.hostId === '';
+  threads.set(thread.id, {
+    ...thread,
+    state: isResolved ? 'RESOLVED' : (change.state ?? thread.state),
+    answer: change.answer ?? thread.answer,
+    toldBy: change.toldBy ?? thread.toldBy,
+  });
 }
 
 /** Runners report the numbers of the run and of the report here. A later report is never replaced by an earlier one. */

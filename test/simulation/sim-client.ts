@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { isTerminal, needsAttention } from '@muster/sdk/contract';
 import type { AgentCommand } from '../../packages/service/src/domain/decide.ts';
 import { isRefusal, type Refusal } from '../../packages/service/src/domain/refusal.ts';
@@ -9,6 +10,17 @@ import type { Simulation, Waiter } from './simulation.ts';
 import { holds, Violation } from './timeline-audit.ts';
 
 const maxLive = 18;
+const threadPlace = {
+  repo: '',
+  path: 'src/login.ts',
+  line: 12,
+  startLine: 12,
+  side: 'NEW',
+  quote: '',
+  changeRequest: '',
+  hostId: '',
+  url: '',
+} as const;
 /** Of BACKEND_A, as the rehearsal model that other agents have. */
 const realModel = 'claude-sonnet-4-5';
 
@@ -36,6 +48,11 @@ export class SimClient {
     return `${this.#name}-${this.#count}`;
   }
 
+  #freshUuid(): string {
+    const hex = createHash('sha256').update(this.#fresh()).digest('hex');
+    return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5');
+  }
+
   async #act(): Promise<void> {
     const { random, tables } = this.#simulation;
     const agents = [...tables.agents.values()];
@@ -43,7 +60,8 @@ export class SimClient {
     const target = random.pick(random.chance(0.95) ? live : agents);
     const what = random.below(100);
     if (!target || (what < 14 && live.length < maxLive)) return this.#spawn(random.pick(live));
-    if (what < 60) return this.#queue(target);
+    if (what < 54) return this.#queue(target);
+    if (what < 60) return this.#review(random.chance(0.8) ? target : (random.pick(agents) ?? target));
     if (what < 66) return this.#command(target, { type: 'remove', followUpId: this.#undelivered(target) });
     if (what < 71) return this.#command(target, { type: 'clear' });
     if (what < 80) return this.#stop(target);
@@ -168,6 +186,44 @@ export class SimClient {
     });
   }
 
+  /** Opens threads, or replies to one. A retry of the request has other ids for the threads, as the service mints them. */
+  async #review(target: AgentRows): Promise<void> {
+    const { random, tables } = this.#simulation;
+    const followUpId = this.#fresh();
+    const existing = random.chance(0.4) ? random.pick([...target.threads.keys()]) : undefined;
+    if (existing && !isTerminal(target.agent.phase) && random.chance(0.3)) {
+      const state = random.chance(0.7) ? 'RESOLVED' : 'OPEN';
+      const key = { tenant: target.agent.tenant, id: target.agent.id };
+      const command = { type: 'resolveThread', threadId: existing, state } as const;
+      await this.#ask((node) => node.transact.command({ key }, command));
+      return;
+    }
+    const count = existing ? 1 : random.between(1, 3);
+    const bodies = Array.from({ length: count }, () => this.#fresh());
+    const { tenant, id } = target.agent;
+    await this.#ask(async (node) => {
+      const threads = bodies.map((body) => ({
+        id: existing ?? this.#freshUuid(),
+        ...(!existing && { place: threadPlace }),
+        comments: [
+          { author: 'ada', kind: 'PERSON', permission: 'member', body, url: '', hostId: '' } as const,
+        ],
+      }));
+      const review = { threads, taskIds: this.#fresh(), ...(!existing && { tellAgain: '' }) };
+      const command = followUp(followUpId, { description: '', review, reopen: true });
+      const reply = await node.transact.command<{ followUpId: string }>({ key: { tenant, id } }, command);
+      if (isRefusal(reply)) return reply;
+      const comments = [...(tables.agents.get(id)?.threads.values() ?? [])].flatMap((t) => t.comments);
+      for (const body of bodies) {
+        const times = comments.filter((comment) => comment.body === body).length;
+        this.#simulation.guard(() =>
+          holds(times === 1, 'AckedIsDurable', () => `the comment ${body} is there ${times} times`),
+        );
+      }
+      return reply;
+    });
+  }
+
   #undelivered(target: AgentRows): string {
     const { random } = this.#simulation;
     return random.pick([...target.audit.undelivered.keys()]) ?? 'none';
@@ -228,7 +284,8 @@ export class SimClient {
     const { random } = this.#simulation;
     const id = random.pick(target.checklist)?.id ?? 'none';
     const status = random.chance(0.7) ? 'TASK_STATUS_COMPLETED' : 'TASK_STATUS_DELETED';
-    await this.#command(target, { type: 'updateTask', id, status });
+    const note = random.chance(0.5) ? this.#fresh() : undefined;
+    await this.#command(target, { type: 'updateTask', id, status, note });
   }
 
   /** As `Control.wait`: watches first, then reads; ends when either shows that the agent needs attention. */

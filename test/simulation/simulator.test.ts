@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import regressionSeeds from './regression-seeds.json' with { type: 'json' };
 import { Simulation } from './simulation.ts';
 
-const steps = Number(process.env.MUSTER_SIMULATION_STEPS ?? 400_000);
+const steps = Number(process.env.MUSTER_SIMULATION_STEPS ?? 100_000);
 const replayed = process.env.MUSTER_SIMULATION_SEED;
 const faultSteps = 4_000;
 

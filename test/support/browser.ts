@@ -32,6 +32,8 @@ const launch = (): Promise<Browser> =>
       '--no-first-run',
       '--renderer-process-limit=1',
       '--font-render-hinting=none',
+      // Pages are left before the code of this compiler pays: it takes a tenth of the time of a renderer.
+      '--js-flags=--no-maglev',
     ],
   });
 

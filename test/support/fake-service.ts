@@ -77,6 +77,7 @@ class FakeService {
       startFrom: [],
       maxTurnMinutes: 120,
       workspace: { document: {}, environment: {}, vmProfile: {} },
+      secrets: [],
       ...more,
     };
     this.#starting.set(claim.agentKey, claim);
@@ -216,6 +217,7 @@ export class RunnerFixture {
       stallMs: 300_000,
       limitWaitMs: 60_000,
       keepFoldersDays: 7,
+      innerHosts: [],
       checkpointMs: 60_000,
       sandbox: null,
       environment: {},

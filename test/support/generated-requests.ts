@@ -116,13 +116,17 @@ const kindNames = fc.constantFrom(
 );
 
 /** What half of the requests of a route name, so that enough of them are accepted. */
-function knownFields(route: Route, { held, heldAgent, stoppable, blocked }: KnownValues): Values | undefined {
+function knownFields(route: Route, known: KnownValues): Values | undefined {
+  const { held, heldAgent, stoppable, blocked, thread } = known;
   const { path } = route;
   if (path.startsWith('/v1/runner/checkpoint')) return held;
   if (path === routes.stopTurn.path && stoppable) return { agentId: { agent: stoppable }, runId: '1' };
   if (path === routes.queue.path && stoppable) return { agentId: { agent: stoppable } };
   if (path === routes.createTasks.path && heldAgent) return { agentId: { agent: heldAgent }, tasks: [{}] };
   if (path === routes.updateTask.path && heldAgent) return { agentId: { agent: heldAgent }, id: 't' };
+  if (path === routes.createReview.path && thread) return { agentId: { agent: thread.agent } };
+  const isOnThread = path === routes.replyToThread.path || path === routes.resolveThread.path;
+  if (isOnThread && thread) return { agentId: { agent: thread.agent }, threadId: thread.threadId };
   if (path === routes.retry.path && blocked) return { agentId: { agent: blocked } };
   if (path === routes.checkpoint.path && held)
     return { agentId: { agent: heldAgent }, checkpointId: held.checkpointId };

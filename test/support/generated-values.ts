@@ -18,6 +18,8 @@ export interface KnownValues {
   readonly stoppable?: readonly string[];
   /** A blocked agent, which accepts a retry. */
   readonly blocked?: readonly string[];
+  /** A review thread, and its agent. */
+  readonly thread?: { readonly agent: readonly string[]; readonly threadId: string };
   /** For a sign-in: unused codes, and the origin of the page. */
   readonly codes?: readonly string[];
   readonly origin?: string;
@@ -107,6 +109,16 @@ function validByName(schema: Schema, field: string, known: KnownValues): fc.Arbi
       return typesOf(schema).includes('string') ? mostly<unknown>('1', 1, '0', '2') : mostly(1, 2);
     case 'id':
       return fc.constantFrom('', 't', 't');
+    case 'threadId':
+      return known.thread ? fc.oneof(fc.constant(known.thread.threadId), fc.uuid()) : fc.uuid();
+    case 'repo':
+      return mostly('', 'https://example.com/org/app.git');
+    case 'startLine':
+      return mostly(0, 1);
+    case 'path':
+      return mostly('src/login.ts', 'a b', '...', 'ü/\u202e.ts');
+    case 'body':
+      return mostly('What if it is empty?', '> quoted', 'decline: no', '\u202e!');
     case 'followUpId':
       return fc.constantFrom('', 'f', 'g');
     case 'blocks':

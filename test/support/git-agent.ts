@@ -8,6 +8,10 @@ import type { Diff, Push } from '../../packages/service/src/harness/harness.ts';
 import { silentLog } from '../../packages/service/src/lib/log.ts';
 import { gitEndpoint } from '../../packages/service/src/runner/gateway/git.ts';
 import { TenantRights } from '../../packages/service/src/runner/tenant-allow.ts';
+import {
+  type AskCredential,
+  noCredential,
+} from '../../packages/service/src/runner/workspace/git-credentials.ts';
 import type { Mirrors } from '../../packages/service/src/runner/workspace/mirror.ts';
 import { gitConfig, prepareWorkspace } from '../../packages/service/src/runner/workspace/prepare.ts';
 import type { GitRemote } from './git-remote.ts';
@@ -23,6 +27,7 @@ export interface GitAgentOptions {
   readonly repos?: unknown[];
   readonly startFrom?: string[];
   readonly allowCiChanges?: boolean;
+  readonly askCredential?: AskCredential;
 }
 
 interface Said {
@@ -53,6 +58,7 @@ export async function startGitAgent(
     folder: workspace,
     mirrors,
     rights,
+    askFor: () => options.askCredential ?? noCredential,
     fresh: true,
     signal,
   });

@@ -61,7 +61,7 @@ export function makeGitRemote(folder: string, name: string): GitRemote {
       const isKnown = existsSync(join(url, 'refs', 'heads', from));
       const commands = [
         `commit refs/heads/${branch}\nmark :1\ncommitter Somebody <somebody@example.com> now\n`,
-        data(`${branch}: ${Object.keys(files)}`),
+        data(`${branch}: ${Object.keys(files)}\n`),
         isKnown ? `from refs/heads/${from}^0\n` : '',
         ...Object.entries(files).map(([path, text]) => `M 100644 inline ${path}\n${data(text)}`),
         'get-mark :1\n',

@@ -7,7 +7,8 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 import { vi } from 'vitest';
-import type { AgentTools, Harness, Work } from '../../packages/service/src/harness/harness.ts';
+import type { AgentTools, Harness, Message, Work } from '../../packages/service/src/harness/harness.ts';
+import { ValueMask } from '../../packages/service/src/lib/value-mask.ts';
 import type { ProviderStub } from '../provider/stub.ts';
 
 /** Opens a session of a harness, and records what it reports. */
@@ -36,6 +37,7 @@ export async function openSession(
       signal: new AbortController().signal,
       instructions: 'You are Ada.',
       resumes: whole.session !== '',
+      mask: new ValueMask(),
       ...work,
     },
     {
@@ -51,16 +53,18 @@ export async function openSession(
 
 type OpenedSession = Awaited<ReturnType<typeof openSession>>;
 
+export const message = (text: string, images: Message['images'] = []): Message => ({ text, images });
+
 /** The result of a turn of an open session, and what this turn reported. */
 export async function deliverTo({ session, items, actions }: OpenedSession, text: string) {
   for (const reported of [items, actions]) reported.length = 0;
-  return { result: await session.deliver(text), items, actions };
+  return { result: await session.deliver(message(text)), items, actions };
 }
 
 /** The result of a turn that is interrupted while the model is silent after a command. */
 export async function interruptSilentTurn({ session }: OpenedSession, stub: ProviderStub) {
   const marker = stub.script([{ shell: 'true' }, { stall: true }]);
-  const turn = session.deliver(marker);
+  const turn = session.deliver(message(marker));
   await vi.waitUntil(() => stub.requestsOf(marker).length === 2, { timeout: 20_000 });
   session.interrupt();
   return turn;

@@ -43,6 +43,7 @@ export function agentEntry(
     outputTokens: '0',
     totalTokens: '0',
     repos: [],
+    changeRequests: [],
     unpushed: null,
     checkpointAt: null,
     labels: {},

@@ -25,24 +25,29 @@ export interface SharedOptions extends Pick<ServerOptions, 'runner' | 'env'> {
   readonly sharesDatabaseWith?: SharedOptions;
 }
 
-/** The server that all files with the same options share. */
-async function runningServer({ runner = true, env = {}, ...more }: SharedOptions): Promise<Running> {
+/** Uses the server that all files with the same options share, or says that a file does not use it any more. */
+async function send(method: 'POST' | 'DELETE', options: SharedOptions): Promise<string> {
+  const { runner = true, env = {}, ...more } = options;
   const response = await sendRequest(process.env[addressVariable] ?? '', {
-    method: 'POST',
+    method,
     headers: {},
     body: JSON.stringify({ runner, env, ...more }),
   });
   const answer = await text(response);
   if (response.statusCode !== 200) throw new Error(answer);
-  return JSON.parse(answer) as Running;
+  return answer;
 }
+
+const use = async (options: SharedOptions): Promise<Running> =>
+  JSON.parse(await send('POST', options)) as Running;
+const release = (options: SharedOptions): Promise<string> => send('DELETE', options);
 
 /**
  * A new tenant with its admin, on a server that all files with the same options share. Starting a server, and running
  * code that is not compiled yet, costs more than the tests of most files.
  */
 export async function sharedServer(options: SharedOptions = {}): Promise<SharedServer> {
-  const { url, databaseUrl, operatorKey } = await runningServer(options);
+  const { url, databaseUrl, operatorKey } = await use(options);
   const operator = apiOf({ url, key: operatorKey }, databaseUrl);
   const { tenant, admin } = await newTenant(operator, 'admin');
   return {
@@ -51,7 +56,10 @@ export async function sharedServer(options: SharedOptions = {}): Promise<SharedS
     key: admin.key,
     tenant,
     operator,
-    close: () => (options.runner === false ? Promise.resolve() : killAll(admin)),
+    close: async () => {
+      if (options.runner !== false) await killAll(admin);
+      await release(options);
+    },
   };
 }
 
@@ -82,7 +90,9 @@ export async function useTwoNodes(): Promise<
     MUSTER_PUBLIC_URL: `https://${publicHost}`,
     MUSTER_WORKERS: '2',
   };
-  const second = await runningServer({ runner: false, env, sharesDatabaseWith: shortLease });
+  const options = { runner: false, env, sharesDatabaseWith: shortLease };
+  const second = await use(options);
+  afterAll(async () => void (await release(options)));
   return { ...first, secondUrl: second.url.replace('0.0.0.0', '127.0.0.1') };
 }
 
@@ -92,26 +102,47 @@ async function killAll(admin: Api): Promise<void> {
   for (const { agentId } of body.entries) await admin.post('/v1/agent/kill', { agentId });
 }
 
-/** Starts a server when a worker asks for its options first. Returns a function that ends all of them. */
+/** A server with the number of files that use it. */
+interface Shared {
+  readonly starting: Promise<{ readonly server: Server; readonly running: Running }>;
+  users: number;
+}
+
+/**
+ * Starts a server when a worker asks for its options first. One with options that few files have ends when no file uses
+ * it: an idle server costs as much in a minute as its start. Returns a function that ends all of them.
+ */
 export async function startSharedServers(): Promise<() => Promise<void>> {
-  const starts = new Map<string, Promise<Running>>();
-  const servers: Server[] = [];
-  const start = async (text: string): Promise<Running> => {
+  const shared = new Map<string, Shared>();
+  const start: (text: string) => Shared['starting'] = async (text) => {
     const { sharesDatabaseWith, ...options } = JSON.parse(text) as SharedOptions;
-    const first = sharesDatabaseWith && (await started(JSON.stringify(sharesDatabaseWith)));
-    const server = await startServer({ ...options, ...(first && { databaseUrl: first.databaseUrl }) });
-    servers.unshift(server);
+    const first = sharesDatabaseWith && (await shared.get(JSON.stringify(sharesDatabaseWith))?.starting);
+    if (sharesDatabaseWith && !first) throw new Error('the server with the database is not used');
+    const server = await startServer({ ...options, ...(first && { databaseUrl: first.server.databaseUrl }) });
     const { url, databaseUrl } = server;
-    return { url, databaseUrl, operatorKey: first?.operatorKey ?? (await operatorOf(server)).key };
+    const operatorKey = first?.running.operatorKey ?? (await operatorOf(server)).key;
+    return { server, running: { url, databaseUrl, operatorKey } };
   };
-  const started = (options: string): Promise<Running> => {
-    const starting = starts.get(options) ?? start(options);
-    starts.set(options, starting);
-    return starting;
+  const used = async (options: string): Promise<Running> => {
+    const one = shared.get(options) ?? { starting: start(options), users: 0 };
+    shared.set(options, one);
+    one.users += 1;
+    return (await one.starting).running;
+  };
+  const close = async ({ starting }: Shared): Promise<void> => (await starting).server.close();
+  const released = async (options: string): Promise<void> => {
+    const one = shared.get(options);
+    if (!one) return;
+    one.users -= 1;
+    const { env = {} } = JSON.parse(options) as SharedOptions;
+    if (one.users > 0 || Object.keys(env).length === 0) return;
+    shared.delete(options);
+    await close(one);
   };
   const listener = createServer(async (request, response) => {
     try {
-      response.end(JSON.stringify(await started(await text(request))));
+      const options = await text(request);
+      response.end(JSON.stringify((await (request.method === 'POST' ? used : released)(options)) ?? null));
     } catch (error) {
       response.writeHead(500).end(String(error));
     }
@@ -122,6 +153,7 @@ export async function startSharedServers(): Promise<() => Promise<void>> {
   return async () => {
     listener.close();
     listener.closeAllConnections();
-    for (const server of servers) await server.close();
+    // The newest first: a second node uses the database of the first.
+    for (const one of [...shared.values()].reverse()) await close(one);
   };
 }

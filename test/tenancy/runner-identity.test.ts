@@ -119,6 +119,7 @@ const bodies: Record<RunnerRoute, (owner: Owner) => Record<string, unknown>> = {
   runnerCompleteCheckpoint: (owner) => ({ ...checkpointOf(owner), parts: 1, final: true }),
   runnerCheckpoints: (owner) => runOf(owner),
   runnerLoadCheckpoint: (owner) => ({ ...checkpointOf(owner), part: 0 }),
+  runnerGitCredential: (owner) => ({ ...runOf(owner), repo: 'https://github.com/team/project.git' }),
   runnerEndedAgents: ({ runner, claim }) => ({ runnerId: runner.runnerId, agentKeys: [claim.agentKey] }),
 };
 
@@ -258,8 +259,12 @@ describe('a name', () => {
     expectOk(await second.poll());
   });
 
-  test('is free when the lease of a deleted token has expired, and the agent continues there', async () => {
-    const api = apiOf(await sharedServer(shortLease));
+  test('is free when the lease of a deleted token has expired, and the agent continues there', async ({
+    onTestFinished,
+  }) => {
+    const leased = await sharedServer(shortLease);
+    onTestFinished(leased.close);
+    const api = apiOf(leased);
     const { workspace } = await newTestTenant(api);
     const old = await createKey(api, { role: 'runner', pool: workspace });
     const tenant = new TestTenant(api, workspace, new FakeRunner(old.api));

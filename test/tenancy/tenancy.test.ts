@@ -42,13 +42,20 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   signOut: 'NOT_FOUND',
   revokeSession: 'NOT_FOUND', // no such session
   stopTurn: 'INVALID_ARGUMENT', // no turn runs
+  replyToThread: 'NOT_FOUND', // no such thread
+  resolveThread: 'NOT_FOUND',
   retry: 'FAILED_PRECONDITION', // neither blocked nor retrying
+  openChangeRequest: 'FAILED_PRECONDITION', // nothing was pushed
+  listDeliveries: 'NOT_FOUND', // no such integration
+  redeliver: 'NOT_FOUND',
+  testIntegration: 'NOT_FOUND',
   runnerReport: 'NOT_FOUND', // no such agent
   checkpoint: 'NOT_FOUND', // nothing was saved
   runnerSaveCheckpoint: 'ABORTED', // no such run
   runnerCompleteCheckpoint: 'ABORTED',
   runnerCheckpoints: 'ABORTED',
   runnerLoadCheckpoint: 'ABORTED',
+  runnerGitCredential: 'ABORTED',
 };
 
 /** The reply to an operator in another tenant on a target that does not exist, where it is not NOT_FOUND. */
@@ -56,6 +63,7 @@ const absentToOperator: Partial<Record<RouteName, 200>> = {
   spawn: 200,
   writeResource: 200,
   listResources: 200,
+  syncChangeRequests: 200,
 };
 
 type Target = 'own' | 'foreign existing' | 'foreign absent';
@@ -63,9 +71,14 @@ type Target = 'own' | 'foreign existing' | 'foreign absent';
 /** Commands that only the agent's own run may send. */
 const isOwnWord = (name: RouteName): boolean => ['ask', 'finish', 'fail'].includes(name);
 
+/** About integrations, which only admins administer. */
+const isAdmins = (name: RouteName): boolean =>
+  ['listDeliveries', 'redeliver', 'testIntegration'].includes(name);
+
 function expected(role: Role, name: RouteName, access: Access, target: Target): ErrorCode | 200 {
   if (!permitted[access].includes(role)) return 'PERMISSION_DENIED';
   if (isOwnWord(name) && role !== 'agent') return 'PERMISSION_DENIED';
+  if (isAdmins(name) && role === 'member') return 'PERMISSION_DENIED';
   if (target === 'own') return answersToPermitted[name] ?? 200;
   if (role !== 'operator') return 'PERMISSION_DENIED';
   if (target === 'foreign absent') return absentToOperator[name] ?? 'NOT_FOUND';
@@ -180,6 +193,9 @@ const bodies: Partial<Record<RouteName, Record<string, unknown>>> = {
   stopTurn: { runId: '1' },
   createTasks: { tasks: [{ subject: 'x' }] },
   updateTask: { id: 't', subject: 'x' },
+  createReview: { comments: [{ path: 'a.ts', body: 'x' }] },
+  replyToThread: { threadId: '01890000-0000-7000-8000-000000000000', body: 'x' },
+  resolveThread: { threadId: '01890000-0000-7000-8000-000000000000' },
   ask: { question: 'x' },
   fail: { message: 'x' },
   signIn: { code: 'x' },
@@ -203,9 +219,12 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   if (name === 'runnerCompleteCheckpoint') return { ...checkpoint, parts: 1, final: true };
   if (name === 'runnerCheckpoints') return run;
   if (name === 'runnerLoadCheckpoint') return { ...checkpoint, part: 0 };
+  if (name === 'runnerGitCredential') return { ...run, repo: 'https://git.example/team/project.git' };
   if (name === 'runnerEndedAgents') return { runnerId: run.runnerId, agentKeys: [run.agentKey] };
   if (name === 'waitMany') return { agentIds: [aim.id] };
   if (route.body?.properties?.parentId) return { parentId: aim.id, tenant: aim.id.tenant };
+  if (isAdmins(name)) return { tenant: aim.id.tenant, name: aim.resource, deliveryId: 'x' };
+  if (name === 'syncChangeRequests') return { tenant: aim.id.tenant };
   if (route.access === 'catalog-write') {
     return {
       ref: { tenant: aim.id.tenant },

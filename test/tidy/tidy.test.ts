@@ -21,10 +21,11 @@ describe('allowed imports', () => {
     domain: ['contract', 'lib'],
     store: ['domain', 'contract', 'lib'],
     control: ['domain', 'store', 'contract', 'lib'],
-    http: ['contract', 'control', 'lib'],
+    codehost: ['control', 'domain', 'store', 'contract', 'lib'],
+    http: ['codehost', 'contract', 'control', 'lib'],
     harness: ['contract', 'lib'],
     runner: ['client', 'contract', 'harness', 'lib'],
-    cli: ['client', 'contract', 'control', 'domain', 'harness', 'http', 'lib', 'runner', 'store'],
+    cli: ['client', 'codehost', 'contract', 'control', 'domain', 'harness', 'http', 'lib', 'runner', 'store'],
     dashboard: ['client', 'contract'],
   };
 
@@ -67,8 +68,8 @@ describe('allowed imports', () => {
     expect(importersOf(/^@?fastify(\/|$)/, ['http'])).toEqual([]);
   });
 
-  test('only store, control and cli import the database driver', () => {
-    expect(importersOf(/^pg(\/|$)/, ['store', 'control', 'cli'])).toEqual([]);
+  test('only store, control, codehost and cli import the database driver', () => {
+    expect(importersOf(/^pg(\/|$)/, ['store', 'control', 'codehost', 'cli'])).toEqual([]);
   });
 });
 

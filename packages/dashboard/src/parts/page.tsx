@@ -1,4 +1,5 @@
 import { type ReactNode, useEffect, useLayoutEffect, useRef } from 'react';
+import type { Tone } from './model/tone.ts';
 
 interface EmptyProps {
   readonly title: string;
@@ -61,3 +62,18 @@ export function useShortcuts(shortcuts: Shortcuts): void {
     return () => removeEventListener('keydown', onKeyDown);
   }, []);
 }
+
+/** A state in one or two words. */
+export const Mark = ({
+  tone,
+  title,
+  children,
+}: {
+  readonly tone: Tone;
+  readonly title?: string;
+  readonly children: ReactNode;
+}) => (
+  <span className="mark" data-tone={tone} title={title}>
+    {children}
+  </span>
+);

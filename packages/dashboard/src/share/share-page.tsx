@@ -149,7 +149,7 @@ const Loading = ({ error, onRetry }: { readonly error: unknown; readonly onRetry
 /** One agent, live and read-only. */
 function SharedAgent({ agentId, until }: { readonly agentId: AgentId; readonly until: string | null }) {
   const client = useClient();
-  const { query, refreshSoon } = useStatus(agentId);
+  const { query, onEntries } = useStatus(agentId);
   const status = query.data;
   useTitle([pathOf(agentId), status && statusText(status), 'Muster'].filter(Boolean).join(' · '));
   return (
@@ -177,7 +177,7 @@ function SharedAgent({ agentId, until }: { readonly agentId: AgentId; readonly u
           <ConnectionBanner />
         </>
       }
-      transcript={<Transcript agentId={agentId} client={client} onEntries={refreshSoon} isLinked={false} />}
+      transcript={<Transcript agentId={agentId} client={client} onEntries={onEntries} isLinked={false} />}
       panels={
         status && (
           <>

@@ -7,6 +7,7 @@ export type {
   SpawnReply,
   SpawnRequest,
 } from '../contract/agent.ts';
+export type { ChangeRequest, Delivery } from '../contract/code-host.ts';
 export type { ErrorDetail, ErrorEnvelope, StatusName } from '../contract/errors.ts';
 export type { FollowUpState, PendingFollowUp } from '../contract/follow-up.ts';
 export type {
@@ -24,6 +25,7 @@ export type { Kind } from '../contract/resource.ts';
 export type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 export type { CurrentRun, Run, RunOutcome, RunState, StopMode } from '../contract/run.ts';
 export type { Task, TaskInput, TaskStatus } from '../contract/task.ts';
+export type { ReviewComment, Thread, ThreadAnswer, ThreadComment, ThreadState } from '../contract/thread.ts';
 export type { EntryType, TimelineEntry } from '../contract/timeline.ts';
 export type { CallSettings, ClientOptions, Page } from './caller.ts';
 export * from './catalog.ts';

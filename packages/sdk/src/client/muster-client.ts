@@ -5,10 +5,12 @@ import type { BrowserSession, Caller as Identity, SignedIn, SignInCode } from '.
 import type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 import type { Run, StopMode } from '../contract/run.ts';
 import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
+import type { ReviewRequest, Thread, ThreadState } from '../contract/thread.ts';
 import type { TimelineEntry } from '../contract/timeline.ts';
 import { agentStream } from './agent-stream.ts';
 import { Caller, type CallSettings, type ClientOptions, type Page, readPages } from './caller.ts';
 import { CatalogClient } from './catalog.ts';
+import { CodeHostClient } from './code-hosts.ts';
 import type {
   CallOptions,
   FollowUpInput,
@@ -30,13 +32,15 @@ const pageEntries = 1000;
 const endOfTimeline = '9223372036854775807';
 
 /** All operations of the service as methods. */
-export class MusterClient {
+export class MusterClient extends CodeHostClient {
   readonly catalog: CatalogClient;
   readonly #caller: Caller;
 
   constructor(options: ClientOptions) {
-    this.#caller = new Caller(options);
-    this.catalog = new CatalogClient(this.#caller);
+    const caller = new Caller(options);
+    super(caller);
+    this.#caller = caller;
+    this.catalog = new CatalogClient(caller);
   }
 
   /** Calls any route of the contract once: no retry, no default timeout, and the body as it is. */
@@ -339,6 +343,60 @@ export class MusterClient {
     settings: CallSettings = {},
   ): Promise<ReplyOf<'updateTask'>> {
     return this.#caller.call('updateTask', { agentId: agentIdOf(agent), ...changes, id }, settings);
+  }
+
+  /** One page of review threads, oldest first. */
+  listThreads(
+    agent: AgentRef,
+    filter: Omit<BodyOf<'threads'>, 'agentId'> = {},
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'threads'>> {
+    return this.#caller.call('threads', { agentId: agentIdOf(agent), ...filter }, settings);
+  }
+
+  /** All review threads, page by page. */
+  threads(
+    agent: AgentRef,
+    filter: { readonly states?: readonly ThreadState[] } = {},
+    settings: CallSettings = {},
+  ): AsyncGenerator<Thread, void, void> {
+    return readPages(undefined, async (pageToken) => {
+      const page = { states: filter.states && [...filter.states], pageToken };
+      const { threads, nextPageToken } = await this.listThreads(agent, page, settings);
+      return { entries: threads, nextPageToken };
+    });
+  }
+
+  /** Opens a review thread per comment, and tells the agent about all of them with one message. */
+  createReview(
+    agent: AgentRef,
+    review: Omit<ReviewRequest, 'agentId'>,
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'createReview'>> {
+    const followUpId = review.followUpId || mintId();
+    return this.#caller.call('createReview', { agentId: agentIdOf(agent), ...review, followUpId }, settings);
+  }
+
+  /** Opens the thread again and tells the agent; with the key of the agent's run, answers the thread. */
+  replyToThread(
+    agent: AgentRef,
+    threadId: string,
+    body: string,
+    settings: CallSettings & { readonly followUpId?: string | undefined } = {},
+  ): Promise<ReplyOf<'replyToThread'>> {
+    const followUpId = settings.followUpId || mintId();
+    const request = { agentId: agentIdOf(agent), threadId, body, followUpId };
+    return this.#caller.call('replyToThread', request, settings);
+  }
+
+  /** Resolves a thread; `resolved` false opens it again. */
+  resolveThread(
+    agent: AgentRef,
+    threadId: string,
+    resolved = true,
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'resolveThread'>> {
+    return this.#caller.call('resolveThread', { agentId: agentIdOf(agent), threadId, resolved }, settings);
   }
 
   /** With the key of a run: asks a question, which the agent needs answered when the run has ended. */

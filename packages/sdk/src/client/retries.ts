@@ -32,6 +32,7 @@ export const retryPolicies = {
   diff: 'safe',
   checkpoint: 'safe',
   tasks: 'safe',
+  threads: 'safe',
   listFollowUps: 'safe',
   followUp: 'safe',
   readResource: 'safe',
@@ -47,6 +48,9 @@ export const retryPolicies = {
   spawn: 'safe',
   /** One `followUpId` for all tries: it stays one message, preempts once and replaces once. */
   queue: 'safe',
+  createReview: 'safe',
+  replyToThread: 'safe',
+  resolveThread: 'safe',
   /** Only the reply differs: a repeated request gets `removed: false`. */
   removeFollowUp: 'safe',
   /** Names its run, so it never stops a newer one. A refusal of a repeated request counts as success. */
@@ -60,6 +64,13 @@ export const retryPolicies = {
   ask: 'safe',
   finish: 'safe',
   fail: 'safe',
+
+  /** A change request that is open is returned. */
+  openChangeRequest: 'safe',
+  syncChangeRequests: 'safe',
+  listDeliveries: 'safe',
+  redeliver: 'safe',
+  testIntegration: 'safe',
 
   /** Would also discard messages that were queued since. */
   clearFollowUps: 'unsent',

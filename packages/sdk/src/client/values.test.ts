@@ -8,6 +8,18 @@ test.each<[AgentRef, object]>([
   ['shop:fix-login/tests', { workspace: 'shop', agent: ['fix-login', 'tests'] }],
   ['shop:', { workspace: 'shop', agent: [] }],
   ['', { agent: [] }],
+  ['ada:shop:fix-login', { account: 'ada', workspace: 'shop', agent: ['fix-login'] }],
+  ['a:b::fix-login', { account: 'a:b', workspace: '', agent: ['fix-login'] }],
+  [
+    'service_profile/github:shop:fix-login/tests',
+    {
+      ownerProvider: 'PROVIDER_SERVICE_PROFILE',
+      account: 'github',
+      workspace: 'shop',
+      agent: ['fix-login', 'tests'],
+    },
+  ],
+  ['nobody/github:shop:a', { account: 'nobody/github', workspace: 'shop', agent: ['a'] }],
   [['fix-login', 'tests'], { agent: ['fix-login', 'tests'] }],
   [
     { account: 'ada', agent: ['a'] },

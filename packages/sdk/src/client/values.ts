@@ -1,8 +1,9 @@
-import type { AgentIdInput } from '../contract/identity.ts';
+import { type AgentIdInput, providerByName } from '../contract/identity.ts';
 
 /**
  * Names an agent: `'fix-login'`, `'fix-login/tests'`, `'workspace:fix-login/tests'`, `['fix-login', 'tests']`, or an
- * AgentId from the service.
+ * AgentId from the service. One of another account: `'account:workspace:fix-login'`, with the provider if it is not yours:
+ * `'service_profile/github:workspace:fix-login'`.
  */
 export type AgentRef = string | readonly string[] | AgentIdInput;
 
@@ -11,13 +12,22 @@ const isPath = (agent: AgentRef): agent is readonly string[] => Array.isArray(ag
 export function agentIdOf(agent: AgentRef): AgentIdInput {
   if (isPath(agent)) return { agent: [...agent] };
   if (typeof agent !== 'string') return agent;
-  // Names never contain a colon.
-  const colon = agent.indexOf(':');
-  const path = agent.slice(colon + 1);
+  // Names never contain a colon; an account may.
+  const parts = agent.split(':');
+  const path = parts.pop() ?? '';
+  const workspace = parts.pop();
   return {
-    ...(colon >= 0 && { workspace: agent.slice(0, colon) }),
+    ...(parts.length > 0 && ownerOf(parts.join(':'))),
+    ...(workspace !== undefined && { workspace }),
     agent: path === '' ? [] : path.split('/'),
   };
+}
+
+/** `account` or `provider_name/account`. */
+function ownerOf(text: string): Pick<AgentIdInput, 'ownerProvider' | 'account'> {
+  const slash = text.indexOf('/');
+  const ownerProvider = slash < 0 ? undefined : providerByName(text.slice(0, slash));
+  return ownerProvider ? { ownerProvider, account: text.slice(slash + 1) } : { account: text };
 }
 
 /**

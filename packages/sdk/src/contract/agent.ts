@@ -1,4 +1,5 @@
 import { backends } from './backend.ts';
+import { changeRequest } from './code-host.ts';
 import { pendingFollowUp, settingsIn } from './follow-up.ts';
 import { agentId, agentIdIn, tenantIn } from './identity.ts';
 import { limits } from './limits.ts';
@@ -183,7 +184,7 @@ export const agentStatus = reply('AgentStatus', {
   branch: text,
   diffStat: nullable(diffStat),
   ...work,
-  changeRequests: texts,
+  changeRequests: list(changeRequest),
   cost: { type: 'number' },
   treeCost: { type: 'number' },
   ...tokenCounts,
@@ -225,6 +226,7 @@ export const listEntry = reply('AgentEntry', {
   queued: { type: 'integer', description: 'Number of undelivered follow-ups, including deferred ones.' },
   error: { type: 'string', description: 'Why the agent failed, is blocked or is retrying; otherwise empty.' },
   ...work,
+  changeRequests: list(changeRequest),
   labels,
 });
 export type AgentEntry = Infer<typeof listEntry>;

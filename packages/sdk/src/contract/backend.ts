@@ -1,3 +1,4 @@
+import { tenant } from './identity.ts';
 import { boolean, type Infer, reply, text } from './schema.ts';
 
 /** Backends and the settings each one takes. The backend is inferred from the model's name and fixed at spawn. */
@@ -55,6 +56,20 @@ export const serviceReply = reply('Service', {
       },
       rehearses: { ...boolean, description: 'The runner has no provider key and rehearses every model.' },
       sandboxed: { ...boolean, description: 'The runner runs agents in a sandbox.' },
+    }),
+  },
+  outdatedSecrets: {
+    type: 'array',
+    description:
+      'Secrets and signing keys that were not made with the current service secret. Only for admins, and for operators of all tenants; empty for others.',
+    items: reply('OutdatedSecret', {
+      tenant,
+      kind: text,
+      name: text,
+      works: {
+        ...boolean,
+        description: 'Through the previous service secret. Otherwise it must be set again.',
+      },
     }),
   },
 });

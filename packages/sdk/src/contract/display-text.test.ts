@@ -1,5 +1,14 @@
 import { expect, test } from 'vitest';
-import { bytesText, dollars, statusAge, statusText, thousands, unpushedText } from './display-text.ts';
+import type { ChangeRequest } from './code-host.ts';
+import {
+  bytesText,
+  changeRequestNotes,
+  dollars,
+  statusAge,
+  statusText,
+  thousands,
+  unpushedText,
+} from './display-text.ts';
 
 test.each([
   [0, '–'],
@@ -56,4 +65,22 @@ test.each([
 ] as const)('the status of %s with wakesAt %s', (phaseReason, wakesAt, text, age) => {
   expect(statusText({ phaseReason, wakesAt }, now)).toMatch(text);
   expect(statusAge({ phaseReason, phaseSince, wakesAt }, now)).toBe(age);
+});
+
+test('a change request is its state, what is wrong with it, and what is open', () => {
+  const request = {
+    state: 'OPEN',
+    paused: false,
+    checks: { state: 'NONE', failing: [] },
+    review: { state: 'NONE', openThreads: 0, resolvedThreads: 3 },
+  } as unknown as ChangeRequest;
+  expect(changeRequestNotes(request)).toBe('open');
+  expect(
+    changeRequestNotes({
+      ...request,
+      paused: true,
+      checks: { state: 'FAILING', failing: ['test', 'lint'] },
+      review: { state: 'CHANGES_REQUESTED', openThreads: 1, resolvedThreads: 0 },
+    }),
+  ).toBe('open, paused, checks failing: test, lint, changes requested, 1 open thread');
 });

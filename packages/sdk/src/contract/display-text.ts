@@ -1,5 +1,6 @@
 import type { AgentStatus, PhaseReason } from './agent.ts';
 import type { Backend } from './backend.ts';
+import type { ChangeRequest } from './code-host.ts';
 
 /** How the command line and the dashboard show an agent's status and its figures. */
 type StatusFields = Pick<AgentStatus, 'phaseReason' | 'wakesAt'>;
@@ -98,6 +99,21 @@ export function unpushedText(unpushed: AgentStatus['unpushed']): string {
   return [
     commits > 0 && `${commits} ${commits === 1 ? 'commit' : 'commits'}`,
     files > 0 && `${files} changed ${files === 1 ? 'file' : 'files'}`,
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
+
+/** `open, checks failing: test, 2 open threads`. */
+export function changeRequestNotes({ state, paused, checks, review }: ChangeRequest): string {
+  const failing = checks.failing.length > 0 ? `: ${checks.failing.join(', ')}` : '';
+  const { openThreads } = review;
+  return [
+    state.toLowerCase(),
+    paused && 'paused',
+    checks.state !== 'NONE' && `checks ${checks.state.toLowerCase()}${failing}`,
+    review.state !== 'NONE' && review.state.toLowerCase().replace('_', ' '),
+    openThreads > 0 && `${openThreads} open ${openThreads === 1 ? 'thread' : 'threads'}`,
   ]
     .filter(Boolean)
     .join(', ');

@@ -86,12 +86,14 @@ const environmentDocument = open({
   variables: {
     type: 'object',
     description:
-      'Environment variables of the agent. For secrets, write only the name of a variable of the runner.',
-    examples: [{ NODE_ENV: 'test', NPM_TOKEN: { fromRunner: 'NPM_TOKEN' } }],
+      'Environment variables of the agent. For secrets, write only the name of a secret, or of a variable of the runner.',
+    examples: [{ NODE_ENV: 'test', NPM_TOKEN: { fromSecret: 'npm-token' } }],
     additionalProperties: {
-      expected: 'a string, or {"fromRunner": "NAME"} to take it from the runner',
+      expected:
+        'a string, {"fromSecret": "NAME"} to take it from a secret, or {"fromRunner": "NAME"} to take it from the runner',
       anyOf: [
         { type: 'string' },
+        { type: 'object', properties: { fromSecret: text }, required: ['fromSecret'] },
         { type: 'object', properties: { fromRunner: text }, required: ['fromRunner'] },
       ],
     },
@@ -152,6 +154,84 @@ const shareLinkDocument = open({
 });
 export type ShareLinkDocument = Infer<typeof shareLinkDocument>;
 
+const fromSecret = {
+  type: 'object',
+  properties: { fromSecret: text },
+  required: ['fromSecret'],
+  expected: '{"fromSecret": "NAME"} with the name of a secret',
+} as const;
+const rounds = { type: 'integer', minimum: 0, maximum: 1000 } as const;
+
+/** What an integration may do with the change requests of agents. */
+export const changeRequestModes = ['manual', 'auto', 'draft', 'off'] as const;
+
+const integrationDocument = open({
+  type: field(text, 'The type of the code host: github, gitlab or forgejo (which covers Gitea).', 'github'),
+  url: field(
+    text,
+    'The address of the host. Default: https://github.com or https://gitlab.com.',
+    'https://git.example.com',
+  ),
+  token: field(fromSecret, 'The secret with an access token of the account that agents act as.', {
+    fromSecret: 'github-token',
+  }),
+  appId: field({ type: ['string', 'integer'] }, 'The id of a GitHub App, instead of a token.', '123456'),
+  privateKey: field(fromSecret, 'The secret with the private key of the GitHub App.', {
+    fromSecret: 'github-app-key',
+  }),
+  webhookSecret: field(
+    fromSecret,
+    'The secret with the key that the host signs its deliveries with, if the host made it.',
+    { fromSecret: 'gitlab-signing-token' },
+  ),
+  repos: field(
+    { ...texts, maxItems: 1000 },
+    'The repositories by their full paths; `*` is any name, `**` at the end any rest.',
+    ['team/*'],
+  ),
+  workspace: field(
+    setting,
+    'The workspace of agents that are triggered; otherwise one that lists the repository.',
+    'default',
+  ),
+  persona: field(setting, 'The persona of agents that are triggered.', 'default'),
+  profile: field(setting, "The service profile that owns them; by default the integration's name.", 'bot'),
+  changeRequests: field(
+    { type: 'string', enum: changeRequestModes },
+    'Whether change requests are opened only when asked for (manual, the default), when an agent has pushed (auto, draft), or never (off).',
+    'manual',
+  ),
+  triggers: field(
+    open({ label: setting, mention: setting, assigned: boolean }),
+    'What spawns an agent: a label, a mention of a name, an assignment to its account.',
+    { label: 'muster', mention: '@muster', assigned: true },
+  ),
+  minimumPermission: field(
+    { type: 'string', enum: ['read', 'write', 'admin'] },
+    'The permission in the repository that people need to be heard. Default write.',
+    'write',
+  ),
+  bots: field({ ...texts, maxItems: 100 }, 'The ids of bots that are heard as well.', ['41898282']),
+  rounds: field(rounds, 'Automatic rounds per change request before a person has to write. Default 10.', 10),
+  checks: field(
+    open({ report: boolean, rounds, ignore: { ...texts, maxItems: 100 } }),
+    'Whether failed checks are reported to the agent, how often in a row, and which are ignored.',
+    { report: true, rounds: 3, ignore: ['coverage'] },
+  ),
+  onMerged: field(
+    { type: 'string', enum: ['inform', 'finish', 'nothing'] },
+    'What happens to the agent when its change request is merged. Default inform.',
+    'inform',
+  ),
+  paused: field(
+    boolean,
+    'true: deliveries are recorded as IGNORED, and nothing is told to agents or posted.',
+    false,
+  ),
+  rotate,
+});
+export type IntegrationDocument = Infer<typeof integrationDocument>;
+
 /** The known fields of each kind. No field is required, and unknown fields are kept. */
 export const documents = {
   workspace: workspaceDocument,
@@ -181,9 +261,13 @@ export const documents = {
   pool: poolDocument,
   token: tokenDocument,
   'share-link': shareLinkDocument,
-  integration: open({
-    type: field(text, 'The type of the caller, such as webhook.', 'webhook'),
-    rotate,
+  secret: open({
+    value: field(
+      text,
+      `The value, up to ${limits.secretValueBytes} bytes. It is stored encrypted and never shown. A write without it keeps the stored value.`,
+      'npm_0123456789',
+    ),
   }),
+  integration: integrationDocument,
   'change-request': open({}),
 } as const satisfies Record<Kind, Schema>;

@@ -16,12 +16,12 @@ import {
 } from './schema.ts';
 import { task, tasksIn } from './task.ts';
 
-const state = {
+export const followUpState = {
   title: 'FollowUpState',
   type: 'string',
   enum: ['DEFERRED', 'QUEUED', 'DELIVERED', 'CLEARED', 'REMOVED'],
 } as const;
-export type FollowUpState = Infer<typeof state>;
+export type FollowUpState = Infer<typeof followUpState>;
 
 /** Settings of a spawn or a follow-up. Each stays until it is changed; empty leaves it unchanged. */
 export const settingsIn = {
@@ -54,7 +54,7 @@ export const queueRequest = request('QueueFollowUpRequest', {
 });
 export type QueueRequest = Infer<typeof queueRequest>;
 
-export const queueReply = reply('QueueFollowUpReply', { followUpId: text, state });
+export const queueReply = reply('QueueFollowUpReply', { followUpId: text, state: followUpState });
 
 export const removeRequest = request('RemoveFollowUpRequest', { agentId: agentIdIn, followUpId });
 export const removeReply = reply('RemoveFollowUpReply', { removed: boolean });
@@ -64,7 +64,7 @@ export const clearReply = reply('ClearFollowUpsReply', { cleared: { type: 'integ
 
 const followUpFields = {
   followUpId: text,
-  state,
+  state: followUpState,
   description: text,
   deliverAt: timestampOrNull,
   queuedAt: timestamp,

@@ -44,6 +44,12 @@ describe('matchingGlobs', () => {
     expect(files.filter((file) => matches(pattern, file))).toEqual(expected);
   });
 
+  test('a character of two code units is not split where paths differ', () => {
+    const paths = ['a/😀.ts', 'a/😁.ts', 'a/😁'];
+    const patterns = ['a/😁*', 'a/?', 'a/[😀]', 'a/😂*', 'a/??', 'a/*s'];
+    expect([...matchingGlobs(patterns, paths)]).toEqual(['a/😁*', 'a/?', 'a/*s']);
+  });
+
   /** A pattern made of parts, and the regular expression that means the same. */
   const part: fc.Memo<[string, string]> = fc.memo((depth) =>
     depth <= 1
@@ -90,6 +96,11 @@ describe('matchingGlobs', () => {
           glob,
           paths.filter((p) => regExp.test(p)),
         ]);
+        const expected = [
+          ...(paths.some((p) => regExp.test(p)) ? [glob] : []),
+          ...(paths.some((p) => !regExp.test(p)) ? [`!${glob}`] : []),
+        ];
+        expect([...matchingGlobs([glob, `!${glob}`], paths)]).toEqual(expected);
       }),
       { seed: 10, numRuns: 2000 },
     );

@@ -1,5 +1,6 @@
 export * from './agent.ts';
 export * from './backend.ts';
+export * from './code-host.ts';
 export * from './display-text.ts';
 export * from './documents.ts';
 export * from './errors.ts';
@@ -16,4 +17,5 @@ export * from './run.ts';
 export * from './runner.ts';
 export * from './schema.ts';
 export * from './task.ts';
+export * from './thread.ts';
 export * from './timeline.ts';

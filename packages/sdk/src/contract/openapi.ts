@@ -56,6 +56,15 @@ export const tags: Readonly<
       updateTask: 'Changes one task.',
     },
   },
+  reviews: {
+    about: "Review threads: comments on an agent's changes, and its answers.",
+    summaries: {
+      threads: 'Lists the review threads.',
+      createReview: 'Opens a thread per comment, and sends the agent one message with a task per thread.',
+      replyToThread: "Replies to a thread, which opens it again; with a run's key, answers it.",
+      resolveThread: 'Resolves a thread, or opens it again.',
+    },
+  },
   catalog: {
     about: 'Versioned documents: workspaces, personas, environments, pools, keys.',
     summaries: {
@@ -64,6 +73,17 @@ export const tags: Readonly<
       listResources: 'Lists the resources of a kind.',
       deleteResource: 'Deletes a catalog resource.',
       resourceHistory: 'Lists who wrote a resource, when and why, newest first.',
+    },
+  },
+  'code hosts': {
+    about:
+      'Integrations with GitHub, GitLab and Forgejo: change requests of agents, and deliveries of webhooks.',
+    summaries: {
+      openChangeRequest: 'Opens a change request from the branch that an agent pushed.',
+      syncChangeRequests: 'Compares change requests with their hosts.',
+      testIntegration: 'Checks the credential, the permissions and the webhook of an integration.',
+      listDeliveries: 'Lists the deliveries that an integration received, newest first.',
+      redeliver: 'Processes a delivery again.',
     },
   },
   caller: {
@@ -88,6 +108,7 @@ export const tags: Readonly<
       runnerCompleteCheckpoint: 'Completes a checkpoint after every part is saved.',
       runnerCheckpoints: "Lists an agent's checkpoints, newest first.",
       runnerLoadCheckpoint: 'Returns one part of a checkpoint.',
+      runnerGitCredential: "Returns an integration's credential for a repository of a run.",
       runnerEndedAgents: 'Lists which agents have ended.',
     },
   },
@@ -279,6 +300,20 @@ export const bodyExamples: { readonly [N in RouteName]?: BodyOf<N> } = {
   tasks: { agentId },
   createTasks: { agentId, tasks: [{ id: 'docs', subject: 'Write it down' }] },
   updateTask: { agentId, id: 'docs', status: 'TASK_STATUS_COMPLETED' },
+  threads: { agentId, states: ['OPEN'] },
+  createReview: {
+    agentId,
+    description: 'Two remarks.',
+    comments: [
+      { path: 'src/login.ts', line: 12, body: 'What if the password is empty?' },
+      { path: 'src/login.ts', startLine: 20, line: 24, body: 'Use the function that exists for this.' },
+    ],
+  },
+  openChangeRequest: { agentId, title: 'Show what is wrong with a password', draft: true },
+  syncChangeRequests: {},
+  testIntegration: { name: 'github' },
+  listDeliveries: { name: 'github', states: ['FAILED', 'IGNORED'] },
+  redeliver: { name: 'github', deliveryId: '72d3162e-cc78-11e3-81ab-4c9367dc0958' },
   deleteResource: { justification: 'It is not used any more' },
   writeResource: { payload: 'eyJpbnN0cnVjdGlvbnMiOiJCZSB0ZXJzZS4ifQ==', justification: 'A first draft' },
 };

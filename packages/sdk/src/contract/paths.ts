@@ -40,9 +40,19 @@ export const paths = {
   tasks: post('/v1/agent/tasks'),
   createTasks: post('/v1/agent/tasks/create'),
   updateTask: post('/v1/agent/tasks/update'),
+  threads: post('/v1/agent/threads'),
+  createReview: post('/v1/agent/threads/create'),
+  replyToThread: post('/v1/agent/threads/reply'),
+  resolveThread: post('/v1/agent/threads/resolve'),
   ask: post('/v1/agent/ask'),
   finish: post('/v1/agent/finish'),
   fail: post('/v1/agent/fail'),
+
+  openChangeRequest: post('/v1/agent/change-request'),
+  syncChangeRequests: post('/v1/change-requests/sync'),
+  listDeliveries: post('/v1/integration/deliveries'),
+  redeliver: post('/v1/integration/redeliver'),
+  testIntegration: post('/v1/integration/test'),
 
   writeResource: post('/v1/catalog/{ref.kind}/{ref.name}'),
   readResource: get('/v1/catalog/{ref.kind}/{ref.name}'),
@@ -56,5 +66,6 @@ export const paths = {
   runnerCompleteCheckpoint: post('/v1/runner/checkpoint/complete'),
   runnerCheckpoints: post('/v1/runner/checkpoints'),
   runnerLoadCheckpoint: post('/v1/runner/checkpoint/load'),
+  runnerGitCredential: post('/v1/runner/git-credential'),
   runnerEndedAgents: post('/v1/runner/agents/ended'),
 } as const;

@@ -31,7 +31,7 @@ describe('the settings in front of a text', () => {
 
 test('what the service sets is no part of the text', () => {
   const document = { name: 'x', maxRuns: 1, createdAt: 'then', updatedBy: 'somebody', keyId: 'abc' };
-  expect(writtenFields(document)).toEqual({ maxRuns: 1 });
+  expect(writtenFields('pool', document)).toEqual({ maxRuns: 1 });
   expect(resourceText('pool', 'x', document, JSON.stringify)).toBe('{"kind":"pool","name":"x","maxRuns":1}');
 });
 

@@ -23,6 +23,7 @@ export const kinds = [
   'token',
   'share-link',
   'integration',
+  'secret',
   'change-request',
 ] as const;
 export type Kind = (typeof kinds)[number];
@@ -48,6 +49,9 @@ const kindBySqueezed: ReadonlyMap<string, Kind> = new Map<string, Kind>([
 
 /** Kinds are matched ignoring case, `-`, `_` and a plural s. */
 export const kindOf = (name: string): Kind | undefined => kindBySqueezed.get(squeeze(name));
+
+/** The field that a write may set and that no reply shows. */
+export const sealedFields: Readonly<Partial<Record<Kind, string>>> = { secret: 'value' };
 
 /** The field with the secret, in the one reply that creates or rotates it. */
 export const secretFields: Readonly<Partial<Record<Kind, string>>> = {
@@ -139,13 +143,23 @@ export const resourceDeleteBody = request('ResourceDeleteBody', {
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Fields that the service sets. */
-export const serverFields: readonly string[] = ['createdAt', 'createdBy', 'updatedAt', 'updatedBy', 'keyId'];
+export const serverFields: readonly string[] = [
+  'createdAt',
+  'createdBy',
+  'updatedAt',
+  'updatedBy',
+  'keyId',
+  'webhookUrl',
+];
+
+export const serverFieldsOf = (kind: string): readonly string[] =>
+  kind === 'secret' ? [...serverFields, 'fingerprint'] : serverFields;
 
 /** The document without the fields that the service sets. */
-export const writtenFields = (document: Fields): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries(document).filter(([field]) => field !== 'name' && !serverFields.includes(field)),
-  );
+export function writtenFields(kind: string, document: Fields): Record<string, unknown> {
+  const left = ['name', ...serverFieldsOf(kind)];
+  return Object.fromEntries(Object.entries(document).filter(([field]) => !left.includes(field)));
+}
 
 /** The document as a file: YAML, or for a persona Markdown with its settings as front matter. */
 export function resourceText(
@@ -154,7 +168,7 @@ export function resourceText(
   document: Fields,
   toYaml: (fields: Fields) => string,
 ): string {
-  const fields = writtenFields(document);
+  const fields = writtenFields(kind, document);
   if (kind !== 'persona') return toYaml({ kind, name, ...fields });
   const { instructions, ...settings } = fields;
   return `---\n${toYaml({ name, ...settings })}---\n${String(instructions ?? '').trim()}\n`;

@@ -1,5 +1,6 @@
 import * as agents from './agent.ts';
 import { serviceReply } from './backend.ts';
+import * as codeHosts from './code-host.ts';
 import * as followUps from './follow-up.ts';
 import * as identity from './identity.ts';
 import { limits } from './limits.ts';
@@ -18,6 +19,7 @@ import {
   timestampIn,
 } from './schema.ts';
 import * as tasks from './task.ts';
+import * as threads from './thread.ts';
 import { timelineReply, timelineRequest, timelineStreamRequest } from './timeline.ts';
 
 /**
@@ -159,9 +161,39 @@ const operations = {
   tasks: { access: 'read', body: tasks.listTasksRequest, reply: tasks.tasksReply },
   createTasks: { access: 'command', body: tasks.createTasksRequest, reply: tasks.tasksReply },
   updateTask: { access: 'command', body: tasks.updateTaskRequest, reply: tasks.taskReply },
+  threads: { access: 'read', body: threads.threadsRequest, reply: threads.threadsReply },
+  createReview: { access: 'command', body: threads.reviewRequest, reply: threads.reviewReply },
+  replyToThread: {
+    access: 'command',
+    body: threads.replyToThreadRequest,
+    reply: threads.replyToThreadReply,
+  },
+  resolveThread: { access: 'command', body: threads.resolveThreadRequest, reply: threads.threadReply },
   ask: { access: 'command', body: runs.askRequest, reply: emptyReply },
   finish: { access: 'command', body: runs.finishRequest, reply: emptyReply },
   fail: { access: 'command', body: runs.failRequest, reply: emptyReply },
+
+  openChangeRequest: {
+    access: 'command',
+    body: codeHosts.openChangeRequestRequest,
+    reply: codeHosts.openChangeRequestReply,
+  },
+  syncChangeRequests: {
+    access: 'catalog-write',
+    body: codeHosts.syncChangeRequestsRequest,
+    reply: codeHosts.syncChangeRequestsReply,
+  },
+  listDeliveries: {
+    access: 'catalog-write',
+    body: codeHosts.listDeliveriesRequest,
+    reply: codeHosts.listDeliveriesReply,
+  },
+  redeliver: { access: 'catalog-write', body: codeHosts.redeliverRequest, reply: codeHosts.delivery },
+  testIntegration: {
+    access: 'catalog-write',
+    body: codeHosts.testIntegrationRequest,
+    reply: codeHosts.testIntegrationReply,
+  },
 
   writeResource: { access: 'catalog-write', body: catalog.writeRequest, reply: catalog.writeReply },
   readResource: { access: 'catalog-read', reply: catalog.resource, query: catalog.resourceQuery },
@@ -192,6 +224,11 @@ const operations = {
     access: 'runner',
     body: runner.loadCheckpointRequest,
     reply: runner.loadCheckpointReply,
+  },
+  runnerGitCredential: {
+    access: 'runner',
+    body: runner.gitCredentialRequest,
+    reply: runner.gitCredentialReply,
   },
   runnerEndedAgents: { access: 'runner', body: runner.endedAgentsRequest, reply: runner.endedAgentsReply },
 } as const satisfies Record<keyof typeof paths, Omit<Route, 'method' | 'path'>>;

@@ -54,6 +54,12 @@ export type Task = Infer<typeof task>;
 export const isOpenTask = ({ status }: Pick<Task, 'status'>): boolean =>
   status === 'TASK_STATUS_PENDING' || status === 'TASK_STATUS_IN_PROGRESS';
 
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** The task of a review thread: its key is the id of the thread, and its description quotes what people said. */
+export const isThreadTask = ({ ephemeral, dedupKey }: Pick<Task, 'ephemeral' | 'dedupKey'>): boolean =>
+  ephemeral && uuid.test(dedupKey);
+
 /** The status of a task in a line of text: `[x]`. */
 export const taskMarks: Readonly<Record<TaskStatus, string>> = {
   TASK_STATUS_UNSPECIFIED: ' ',
@@ -106,7 +112,15 @@ export const createTasksRequest = request('CreateTasksRequest', { agentId: agent
 export const tasksReply = reply('TasksReply', { tasks: list(task) });
 
 /** Fields that are present replace those of the task with this id. */
-export const updateTaskRequest = request('UpdateTaskRequest', { agentId: agentIdIn, ...taskProperties });
+export const updateTaskRequest = request('UpdateTaskRequest', {
+  agentId: agentIdIn,
+  ...taskProperties,
+  note: {
+    type: 'string',
+    maxLength: limits.taskNoteLength,
+    description: 'What there is to say about it. For the task of a review thread, the answer to the thread.',
+  },
+});
 export type UpdateTaskRequest = Infer<typeof updateTaskRequest>;
 
 export const taskReply = reply('TaskReply', { task });

@@ -13,6 +13,7 @@ export const entryTypes = [
   'FOLLOW_UP_REMOVED',
   'BATCH_ABANDONED',
   'TASK_CHANGED',
+  'THREADS_CHANGED',
   'MESSAGE',
   'THINKING',
   'TOOL_CALL',

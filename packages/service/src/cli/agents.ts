@@ -8,12 +8,14 @@ import {
   firstLine,
   isTerminal,
   pathOf,
+  providerName,
   statusAge,
   statusText,
   thousands,
   unpushedText,
 } from '@muster/sdk/contract';
 import type { Command } from 'commander';
+import { changeRequestLine } from './change-requests.ts';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
 import {
@@ -53,7 +55,8 @@ export function addAgentCommands(program: Command): void {
     .option('--workspace <name>', 'only agents of this workspace')
     .option('--label <key=value>', 'only agents with this label; may be repeated', collect)
     .option('-w, --watch', 'keep the list up to date');
-  const nameText = 'such as fix-login, fix-login/tests or workspace:fix-login';
+  const nameText =
+    'such as fix-login, fix-login/tests, workspace:fix-login or provider/account:workspace:fix-login';
   addCommand(program, 'status', "show an agent's status", status).argument('<agent>', nameText);
   const labelText = 'set labels of an agent; key= removes one; without labels, list them';
   addCommand(program, 'label', labelText, label)
@@ -130,8 +133,13 @@ const columns: readonly Column<Row>[] = [
   { title: 'COST', of: ({ entry }) => dollars(entry.treeCost), isRight: true },
   { title: 'MODEL', of: ({ entry }) => entry.model, isFlexible: true },
   { title: 'WORKSPACE', of: ({ entry }) => entry.agentId.workspace, isFlexible: true },
+  { title: 'ACCOUNT', of: ({ entry: { agentId } }) => ownerName(agentId), isFlexible: true },
   { title: 'NEEDS INPUT', of: ({ entry }) => entry.needsInput, isFlexible: true },
 ];
+
+/** As `--account` and the name of an agent take it. */
+const ownerName = ({ ownerProvider, account }: AgentEntry['agentId']): string =>
+  `${providerName(ownerProvider)}/${account}`;
 
 const noAgents = 'no agents; spawn one with muster spawn "…"';
 
@@ -149,7 +157,7 @@ async function ps({ flags, client, output, signal }: Invocation<PsFlags>): Promi
   }
   const rows = await output.progress.during('listing agents', readRows(client(), request, signal));
   if (flags.watch) return watch(client(), request, rows, output, signal);
-  if (output.format === 'table') await output.table(rows, columnsFor(rows), noAgents);
+  if (output.format === 'table') await output.table(rows, columnsFor(rows, request), noAgents);
   else
     output.answer(
       rows.map(({ entry }) => entry),
@@ -157,8 +165,11 @@ async function ps({ flags, client, output, signal }: Invocation<PsFlags>): Promi
     );
 }
 
-const columnsFor = (rows: readonly Row[]): readonly Column<Row>[] =>
-  columns.filter(({ title, of }) => title !== 'NEEDS INPUT' || rows.some((row) => of(row) !== ''));
+const columnsFor = (rows: readonly Row[], { account }: ListInput): readonly Column<Row>[] =>
+  columns.filter(({ title, of }) => {
+    if (title === 'ACCOUNT') return account !== undefined;
+    return title !== 'NEEDS INPUT' || rows.some((row) => of(row) !== '');
+  });
 
 /** Sorts each agent under its parent, if the parent is listed too. */
 async function readRows(client: MusterClient, request: ListInput, signal: AbortSignal): Promise<Row[]> {
@@ -201,7 +212,7 @@ async function watch(
   const listening = listen();
   const draw = drawer(output);
   while (!signal.aborted) {
-    draw(rows.length > 0 ? await output.tableLines(rows, columnsFor(rows)) : [noAgents]);
+    draw(rows.length > 0 ? await output.tableLines(rows, columnsFor(rows, request)) : [noAgents]);
     await Promise.race([listening, new Promise((resolve) => setTimeout(resolve, redrawMs))]);
     if (!isStale) continue;
     isStale = false;
@@ -264,6 +275,7 @@ function statusLines(status: AgentStatus, output: Output): string[] {
     ...field('workspace', status.agentId.workspace),
     ...field('branch', status.branch + changes),
     ...field('unpushed', unpushedWork(status)),
+    ...list('cr', status.changeRequests, changeRequestLine),
     ...field(
       'cost',
       `${dollars(cost)}${treeCost === cost ? '' : ` (${dollars(treeCost)} with children)`}, ${tokens}`,

@@ -4,11 +4,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CatalogClient, FailedPreconditionError, NotFoundError, type Role, reasonOf } from '@muster/sdk';
-import { clock, kindOf, kinds, secretFields } from '@muster/sdk/contract';
+import { clock, type Kind, kindOf, kinds, limits, sealedFields, secretFields } from '@muster/sdk/contract';
 import { type Command, Option } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodeOf, usageError } from './errors.ts';
-import { collect, durationMs, isConfirmed, yesOption } from './input.ts';
+import { ask, collect, durationMs, fileText, isConfirmed, pipedText, yesOption } from './input.ts';
 import type { ResourceFile } from './resource-files.ts';
 
 const justificationOption = [
@@ -51,6 +51,12 @@ export function addCatalogCommands(program: Command): void {
     .option('--expires <duration>', 'expires after this long, such as 90d')
     .option(...justificationOption);
   addCommand(token, 'revoke <name>', 'revoke an API key', revokeToken).option(...justificationOption);
+
+  const secret = program.command('secret').description('set the values of secrets');
+  const setText = 'set the value of a secret, from standard input, a file or the terminal; it is never shown';
+  addCommand(secret, 'set <name>', setText, setSecret)
+    .option('-f, --file <path>', 'a file with the value, or - for standard input')
+    .option(...justificationOption);
 }
 
 type ApplyFlags = Flags<'justification', 'dryRun'> & { readonly file: readonly string[] };
@@ -86,7 +92,7 @@ async function applyOne(
   ]);
   const current = await readIfExists(catalog, kind, name, signal);
   const before = current ? formatResource(kind, name, current.document) : '';
-  const after = formatResource(kind, name, fields);
+  const after = formatResource(kind, name, shownFields(kind, fields));
   const isTable = output.format === 'table';
   if (current && before === after) {
     if (isTable) output.line(`${title} unchanged`);
@@ -109,11 +115,24 @@ async function applyOne(
   const secretField = secretFields[kind] ?? '';
   const secret = document[secretField];
   const hasSecret = typeof secret === 'string';
+  const { webhookUrl } = document;
+  const isCalled = hasSecret && typeof webhookUrl === 'string';
   if (isTable) {
     output.line(`${title} ${result} (generation ${generation})`);
+    if (isCalled) output.line(`webhookUrl: ${webhookUrl}`);
     if (hasSecret) output.line(`${secretField}: ${secret}  (shown once)`);
   }
-  return { kind, name, action: result, generation, ...(hasSecret && { [secretField]: secret }) };
+  return {
+    ...{ kind, name, action: result, generation },
+    ...(isCalled && { webhookUrl }),
+    ...(hasSecret && { [secretField]: secret }),
+  };
+}
+
+/** Without the value of a secret, which differs from every stored document. */
+function shownFields(kind: Kind, fields: ResourceFile['fields']): ResourceFile['fields'] {
+  const sealed = sealedFields[kind];
+  return sealed && fields[sealed] != null ? { ...fields, [sealed]: '***' } : fields;
 }
 
 async function readIfExists(catalog: CatalogClient, kind: string, name: string, signal: AbortSignal) {
@@ -270,3 +289,39 @@ async function revokeToken(
   const reply = await client().catalog.delete('token', name, { justification: flags.justification, signal });
   output.answer(reply, () => output.line(`revoked ${name}; it stops working within 5 s`));
 }
+
+/** The value never is an argument, which other users of the machine and the history of the shell would see. */
+async function setSecret(
+  { flags, client, output, signal }: Invocation<Flags<'file' | 'justification'>>,
+  name: string,
+): Promise<void> {
+  const value = withoutLastBreak(await givenValue(flags.file, name, signal));
+  if (value === '') throw usageError('the value is empty');
+  if (Buffer.byteLength(value) > limits.secretValueBytes)
+    throw usageError(`the value has more than ${limits.secretValueBytes} bytes`);
+  const { catalog } = client();
+  const current = await readIfExists(catalog, 'secret', name, signal);
+  const written = await catalog.write(
+    'secret',
+    name,
+    { value },
+    {
+      ...(current ? { updateMask: 'value' } : { ifGenerationMatch: '0' }),
+      justification: flags.justification,
+      signal,
+    },
+  );
+  output.answer(written, () => {
+    const { fingerprint } = written.document;
+    output.line(`secret/${name} set (generation ${written.generation}, fingerprint ${fingerprint})`);
+  });
+}
+
+async function givenValue(file: string | undefined, name: string, signal: AbortSignal): Promise<string> {
+  if (file !== undefined && file !== '-') return fileText(file);
+  if (file === '-' || process.stdin.isTTY !== true) return pipedText(signal);
+  return ask(`Value of ${name}: `, signal, { instead: 'use --file', isSecret: true });
+}
+
+/** The line break that ends a single line is not part of the value; a text of several lines is used as it is. */
+const withoutLastBreak = (text: string): string => text.replace(/^([^\r\n]*)\r?\n$/, '$1');

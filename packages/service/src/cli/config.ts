@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism, hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { accountIn, backendOfModel, isRehearsalModel, limits, modelExpected } from '@muster/sdk/contract';
+import { type HostRule, hostRuleOf } from '../lib/host-rules.ts';
 import { type KeyParts, parseKey } from '../lib/token.ts';
 import { type Prices, readPrices } from '../runner/gateway/prices.ts';
 import { defaultHelperModel, hasProviderKey } from '../runner/harnesses.ts';
@@ -21,8 +22,8 @@ export type Config = Readonly<ReturnType<typeof readConfig>>;
 export function readConfig(env: NodeJS.ProcessEnv) {
   const defaultModel = env.MUSTER_DEFAULT_MODEL || defaultModelFor(env);
   if (!backendOfModel(defaultModel)) throw unusable('MUSTER_DEFAULT_MODEL', modelExpected, defaultModel);
-  if (env.MUSTER_SECRET && env.MUSTER_SECRET.length < 32)
-    throw new ConfigError('MUSTER_SECRET must have at least 32 characters');
+  for (const name of ['MUSTER_SECRET', 'MUSTER_SECRET_PREVIOUS'])
+    if (env[name] && env[name].length < 32) throw new ConfigError(`${name} must have at least 32 characters`);
   // Checked also where the runner is off, so that mistakes show on every node.
   const dataFolder = resolve(env.MUSTER_DATA || '.muster');
   const runner = readRunnerConfig(env, dataFolder);
@@ -37,6 +38,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     /** Whether a start applies migrations that are missing. */
     migrates: choiceIn(env, 'MUSTER_MIGRATE', ['on', 'off'], 'on') === 'on',
     secret: env.MUSTER_SECRET || null,
+    previousSecret: env.MUSTER_SECRET_PREVIOUS || null,
     bootstrap: {
       org: accountNameIn(env, 'MUSTER_BOOTSTRAP_ORG', 'local'),
       account: accountNameIn(env, 'MUSTER_BOOTSTRAP_ACCOUNT', 'admin'),
@@ -53,6 +55,9 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     // Below the 30 seconds after which Kubernetes kills, so that a timeout is logged.
     shutdownMs: numberIn(env, 'MUSTER_SHUTDOWN_SECONDS', 25, 1, 3_600) * 1_000,
     logLevel: logLevelIn(env),
+    innerHosts: innerHostsIn(env),
+    /** Review comments and checks that follow each other within this time are told together. */
+    reviewSettleMs: numberIn(env, 'MUSTER_REVIEW_SETTLE_SECONDS', 30, 0, 3_600) * 1_000,
   };
 }
 
@@ -70,6 +75,8 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string) {
     stallMs: numberIn(env, 'MUSTER_STALL_SECONDS', 300, 1, 3_600) * 1_000,
     limitWaitMs: numberIn(env, 'MUSTER_LIMIT_WAIT_SECONDS', 60, 0, 60) * 1_000,
     tenantAllow: readOrExplain(tenantAllowName, () => readTenantAllow(env[tenantAllowName] || '{}')),
+    /** Hosts of integrations that git may reach though they have an address of an internal network. */
+    innerHosts: innerHostsIn(env),
     helperModel: helperModelIn(env),
     rehearsalMs: numberIn(env, 'MUSTER_REHEARSAL_MS', 2_000, 0, 3_600_000),
     /** How long an agent's folders stay after its end. */
@@ -171,6 +178,17 @@ function accountNameIn(env: NodeJS.ProcessEnv, name: string, fallback: string): 
   if (text.length > accountIn.maxLength || !new RegExp(accountIn.pattern).test(text))
     throw unusable(name, accountIn.expected, text);
   return text;
+}
+
+/** Hosts of integrations that may have an address of an internal network. */
+function innerHostsIn(env: NodeJS.ProcessEnv): HostRule[] {
+  const names = (env.MUSTER_ALLOW_INNER_HOSTS ?? '').split(',').map((name) => name.trim());
+  return names.filter(Boolean).map((name) => {
+    const rule = hostRuleOf(name);
+    if (!rule)
+      throw unusable('MUSTER_ALLOW_INNER_HOSTS', 'hosts such as git.example.com or 10.0.0.7:3000', name);
+    return rule;
+  });
 }
 
 /** A model of the backend that has a key. With no key at all, the model is rehearsed. */

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { MusterClient, MusterError } from '@muster/sdk';
-import { type Backend, backendNames, type Service } from '@muster/sdk/contract';
+import { type Backend, backendNames, type Service, tenantName } from '@muster/sdk/contract';
 import { findClaudeCode } from '../harness/claude-code/claude-code.ts';
 import { findCodex } from '../harness/codex/codex.ts';
 import { messageOf } from '../lib/errors.ts';
@@ -44,7 +44,7 @@ export async function doctor(invocation: Invocation): Promise<void> {
     databaseFinding(env),
     service,
     ...backendFindings(running, env),
-    ...(running ? runnerFindings(running) : []),
+    ...(running ? [...runnerFindings(running), ...secretFindings(running)] : []),
   ];
   output.answer(findings, () => {
     for (const { verdict, what, found, next } of findings) {
@@ -140,6 +140,21 @@ function runnerFinding({ name, pool, backends, rehearses, sandboxed }: Service['
   if (sandboxed) return finding('runner', 'ok', `${about}, sandbox`);
   const next = 'agents run without a sandbox: install bubblewrap on that machine';
   return finding('runner', 'missing', `${about}, no sandbox`, next);
+}
+
+/** An older service sends none. */
+function secretFindings({ outdatedSecrets = [] }: Partial<Service>): Finding[] {
+  return outdatedSecrets.map(({ tenant, kind, name, works }) => {
+    const about = `${kind}/${name} of ${tenantName(tenant)}`;
+    const renew = kind === 'secret' ? `muster secret set ${name}` : 'write it with rotate: true';
+    if (!works)
+      return finding('secret', 'broken', `${about} depends on another service secret`, `renew it: ${renew}`);
+    const next =
+      kind === 'secret'
+        ? 'the service seals it again within ten minutes'
+        : `before you remove MUSTER_SECRET_PREVIOUS: ${renew}`;
+    return finding('secret', 'missing', `${about} depends on the previous service secret`, next);
+  });
 }
 
 async function askService({ connection, signal }: Invocation): Promise<[Finding, Service | undefined]> {

@@ -116,8 +116,14 @@ function nextStep(error: unknown, command: Command): string {
   if (error instanceof UnauthenticatedError) return '; set MUSTER_API_KEY, or run muster login';
   if (!(error instanceof NotFoundError)) return '';
   const [first] = command.registeredArguments;
-  if (first?.name().startsWith('agent')) return '; muster ps --all lists all your agents';
-  if (first?.name() !== 'kind') return '';
+  const name = first?.name() ?? '';
+  if (name.startsWith('agent')) return '; muster ps --all lists all your agents';
+  if (name === 'change-request') return '; muster cr ls --all lists them';
+  if (name === 'integration')
+    return command.name() === 'redeliver'
+      ? `; muster integration deliveries ${command.args[0]} lists them`
+      : '; muster get integration lists them';
+  if (name !== 'kind') return '';
   const kind = kindOf(command.args[0] ?? '');
   return kind ? `; muster get ${kind} lists them` : `; the kinds are ${kinds.join(', ')}`;
 }

@@ -128,7 +128,7 @@ async function mcp({ connection, signal, output }: Invocation): Promise<void> {
 
 async function config({ flags, env, output }: Invocation): Promise<void> {
   const { readConfig } = await import('./config.ts');
-  const { bootstrap, secret, databaseUrl, directUrl, runner, ...service } = readConfig(env);
+  const { bootstrap, secret, previousSecret, databaseUrl, directUrl, runner, ...service } = readConfig(env);
   const sections = {
     client: clientConfig(flags.url, env),
     service: {
@@ -136,6 +136,7 @@ async function config({ flags, env, output }: Invocation): Promise<void> {
       databaseUrl: databaseUrl === null ? 'embedded' : withoutPassword(databaseUrl),
       directUrl: directUrl === null ? null : withoutPassword(directUrl),
       secret: secret === null ? 'in the data folder' : 'MUSTER_SECRET',
+      previousSecret: previousSecret === null ? null : 'MUSTER_SECRET_PREVIOUS',
       bootstrap: {
         org: bootstrap.org,
         account: bootstrap.account,

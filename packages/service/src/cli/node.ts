@@ -1,9 +1,11 @@
 import type { Server } from 'node:http';
+import { CodeHosts } from '../codehost/code-hosts.ts';
 import { Control, type ControlOptions } from '../control/control.ts';
 import { Metrics } from '../http/metrics.ts';
 import { buildServer } from '../http/server.ts';
 import { Change } from '../lib/change.ts';
 import type { Log } from '../lib/log.ts';
+import { ServiceSecrets } from '../lib/service-secret.ts';
 import { WorkerChannel, workerNumber } from '../lib/worker-channel.ts';
 import { abilitiesOf } from '../runner/harnesses.ts';
 import type { SandboxChoice } from '../runner/sandbox/probe.ts';
@@ -47,9 +49,15 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
     onBatch: (size) => metrics.batches.observe(size),
     onMaintenance: (task, seconds) => metrics.maintained(task, seconds),
   });
+  const codeHosts = new CodeHosts({
+    ...{ database: store.database, control, log, publicUrl },
+    defaultModel: config.defaultModel,
+    innerHosts: config.innerHosts,
+    settleMs: config.reviewSettleMs,
+  });
   const { rateLimit, keepAliveMs } = config;
   const app = buildServer({
-    ...{ control, log, metrics, workers, rateLimit, keepAliveMs, publicUrl },
+    ...{ control, codeHosts, log, metrics, workers, rateLimit, keepAliveMs, publicUrl },
     closing: closing.signal,
   });
   const requests = countRequests(app.server);
@@ -57,6 +65,7 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
     throw listenError(config, error);
   });
   await control.start();
+  await codeHosts.start();
   const runner =
     config.runner && sandbox
       ? await startConfiguredRunner(config.runner, abilitiesOf(env), {
@@ -86,7 +95,13 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
           await closed;
         },
       ],
-      ['timers and batches', () => control.close()],
+      [
+        'timers and batches',
+        async () => {
+          await codeHosts.close();
+          await control.close();
+        },
+      ],
     ],
   };
 }
@@ -130,7 +145,7 @@ export const openControl = (
 ): Control =>
   new Control({
     ...{ database, connection, log, workers, ...settings },
-    secret: serviceSecret(config.dataFolder, config.secret),
+    secrets: new ServiceSecrets(serviceSecret(config.dataFolder, config.secret), config.previousSecret),
     defaultModel: config.defaultModel,
     leaseMs: config.leaseMs,
     timelineDays: config.timelineDays,

@@ -2,7 +2,9 @@ import { Argument, Command, Option } from 'commander';
 import { version } from '../lib/version.ts';
 import { addAgentCommands } from './agents.ts';
 import { addCatalogCommands } from './catalog.ts';
+import { addChangeRequestCommands } from './change-requests.ts';
 import { errorLine, exitCodeMeanings, exitCodeOf } from './errors.ts';
+import { addIntegrationCommands } from './integrations.ts';
 import { addLoginCommands } from './login.ts';
 import { addLogsCommand } from './logs.ts';
 import { outputFormats, printable } from './output.ts';
@@ -10,6 +12,7 @@ import { addQueueCommands } from './queue.ts';
 import { addRunCommands } from './runs.ts';
 import { addServerCommands } from './server.ts';
 import { addTaskCommands } from './tasks.ts';
+import { addThreadCommands } from './threads.ts';
 import { addWaitCommand } from './wait.ts';
 
 export function buildProgram(): Command {
@@ -36,8 +39,11 @@ export function buildProgram(): Command {
   addRunCommands(program);
   addQueueCommands(program);
   addTaskCommands(program);
+  addThreadCommands(program);
+  addChangeRequestCommands(program);
   addWaitCommand(program);
   addCatalogCommands(program.commandsGroup('Catalog:'));
+  addIntegrationCommands(program);
   addServerCommands(program.commandsGroup('Server:'));
   addLoginCommands(program.commandsGroup('You and your shell:'));
   addCompletionCommand(program);

@@ -131,7 +131,7 @@ export class BrowserSessions {
     const tenant = await this.#options.tenants.named(request.tenant, caller);
     if (isRefusal(tenant)) return tenant;
     const [row] = await findBrowserSession(this.#options.database, tenant, request.id);
-    if (!row) return notFound(`there is no session ${request.id}`);
+    if (!row) return notFound(`session ${request.id} not found`);
     const isOwn =
       tenant === caller.tenant.id &&
       row.owner_provider === caller.ownerProvider &&

@@ -17,6 +17,7 @@ import type { AgentCommand, ReplyTo } from '../domain/decide.ts';
 import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { mintName } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
+import type { ServiceSecrets } from '../lib/service-secret.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { Wanted } from '../store/agent-store.ts';
 import type { DatabaseConfig } from '../store/connection.ts';
@@ -26,6 +27,7 @@ import { ping } from '../store/statements/tick.ts';
 import { blockOnStateError } from './block-on-state-error.ts';
 import { BrowserSessions } from './browser-sessions.ts';
 import { Catalog } from './catalog/catalog.ts';
+import { sealAgain } from './catalog/seal-again.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
 import { Keys } from './keys.ts';
@@ -41,6 +43,7 @@ import { Reads } from './read.ts';
 import { Runners } from './runners.ts';
 import { SignInCodes } from './sign-in-codes.ts';
 import { Tenants } from './tenants.ts';
+import { Threads } from './threads.ts';
 import { Timers } from './timers.ts';
 import { type Transact, transact } from './transact.ts';
 import { agentIdOfAgent, dashboardUrl } from './views.ts';
@@ -51,7 +54,7 @@ export interface ControlOptions {
   readonly database: pg.Pool;
   readonly connection: DatabaseConfig;
   readonly log: Log;
-  readonly secret: string;
+  readonly secrets: ServiceSecrets;
   readonly publicUrl: () => string;
   readonly defaultModel: string;
   readonly leaseMs: number;
@@ -86,10 +89,11 @@ export class Control {
   readonly checkpoints: Checkpoints;
   readonly browserSessions: BrowserSessions;
   readonly signInCodes: SignInCodes;
+  readonly threads: Threads;
   readonly wakes = new Wakes();
   readonly timers: Timers;
-  readonly #transact: Transact;
-  readonly #pageTokens: PageTokens;
+  readonly transact: Transact;
+  readonly pageTokens: PageTokens;
   readonly #notifications: Notifications;
   readonly #maintenance: Maintenance;
   readonly #options: ControlOptions;
@@ -98,22 +102,22 @@ export class Control {
   constructor(options: ControlOptions) {
     const { database, log, publicUrl } = options;
     this.#options = options;
-    this.#transact = transact({
+    this.transact = transact({
       store: postgresAgentStore(database),
       perform: (effects) => this.wakes.perform(effects),
       onBatch: options.onBatch,
     });
     this.tenants = new Tenants(database);
-    this.keys = new Keys(database, options.secret, options.workers);
-    this.#pageTokens = new PageTokens(options.secret);
+    this.keys = new Keys(database, options.secrets, options.workers);
+    this.pageTokens = new PageTokens(options.secrets);
     const shared = {
       ...options,
       tenants: this.tenants,
       keys: this.keys,
-      pageTokens: this.#pageTokens,
+      pageTokens: this.pageTokens,
       wakes: this.wakes,
-      transact: this.#transact,
-      blockOnStateError: blockOnStateError(this.#transact, log),
+      transact: this.transact,
+      blockOnStateError: blockOnStateError(this.transact, log),
     };
     this.catalog = new Catalog(shared);
     this.reads = new Reads(database, this.tenants, publicUrl, (runner) => this.runners.isAbsent(runner));
@@ -122,14 +126,26 @@ export class Control {
       reads: this.reads,
       find: (caller, agentId, field) => this.find(caller, agentId, field),
     });
-    this.ownRuns = new OwnRuns(database, this.#transact, this.reads);
+    this.ownRuns = new OwnRuns(database, this.transact, this.reads);
     this.waits = new Waits(this.reads, this.wakes, this.ownRuns);
     this.runners = new Runners({ ...shared, catalog: this.catalog });
     this.checkpoints = new Checkpoints(database, this.tenants);
     this.browserSessions = new BrowserSessions(shared);
     this.signInCodes = new SignInCodes(database);
+    this.threads = new Threads({
+      ...shared,
+      find: async (caller, agentId, access) => {
+        if (access === 'read') return this.find(caller, agentId);
+        const refuse = access === 'reply' ? refuseTasks : undefined;
+        const identity = await this.#target(caller, agentId, refuse);
+        return isRefusal(identity) ? identity : this.reads.find({ identity });
+      },
+    });
     this.timers = new Timers(shared);
-    this.#maintenance = new Maintenance(options);
+    this.#maintenance = new Maintenance({
+      ...options,
+      sealAgain: () => sealAgain(database, options.secrets),
+    });
     this.#notifications = new Notifications(database, options.connection, this.wakes, log);
   }
 
@@ -152,7 +168,7 @@ export class Control {
   async close(): Promise<void> {
     this.timers.close();
     await this.#maintenance.close();
-    await this.#transact.idle();
+    await this.transact.idle();
     await this.#notifications.close();
   }
 
@@ -184,7 +200,7 @@ export class Control {
     if (isRefusal(identity)) return identity;
     const command = await spawnCommand(this.catalog, request, identity, this.#options.defaultModel);
     if (isRefusal(command)) return command;
-    const reply = await this.#transact.command<Spawned>({ identity }, command, {
+    const reply = await this.transact.command<Spawned>({ identity }, command, {
       of: (state) => this.#spawnReply(agent, state, command.warning),
       key,
     });
@@ -225,7 +241,8 @@ export class Control {
     const identity = await this.#target(caller, request.agentId);
     if (isRefusal(identity)) return identity;
     const command = await queueCommand(this.catalog, request, identity.tenant);
-    return this.#transact.command({ identity }, command);
+    const byAgent = caller.role === 'agent' && ({ byAgent: true } as const);
+    return this.transact.command({ identity }, { ...command, ...byAgent });
   }
 
   async listFollowUps(
@@ -235,10 +252,10 @@ export class Control {
     const agent = await this.find(caller, request.agentId);
     if (isRefusal(agent)) return agent;
     const list = `queue/${agent.id}`;
-    const after = request.pageToken ? this.#pageTokens.open(list, request.pageToken) : '';
+    const after = request.pageToken ? this.pageTokens.open(list, request.pageToken) : '';
     if (isRefusal(after)) return after;
     const { followUps, next } = await this.reads.queue(agent, after, request.pageSize || limits.pageSize);
-    return { followUps, nextPageToken: next === null ? '' : this.#pageTokens.seal(list, next) };
+    return { followUps, nextPageToken: next === null ? '' : this.pageTokens.seal(list, next) };
   }
 
   /** Sends an agent a command that needs nothing but the agent itself. */
@@ -249,7 +266,7 @@ export class Control {
     refuse?: typeof refuseTasks,
   ): Promise<ReplyTo<C> | Refusal> {
     const identity = await this.#target(caller, agentId, refuse);
-    return isRefusal(identity) ? identity : this.#transact.command<ReplyTo<C>>({ identity }, command);
+    return isRefusal(identity) ? identity : this.transact.command<ReplyTo<C>>({ identity }, command);
   }
 
   async label(
@@ -284,6 +301,12 @@ export class Control {
   ): Promise<FoundRow | Refusal> {
     const wanted = await this.#readTarget(caller, agentId, field);
     return isRefusal(wanted) ? wanted : this.reads.find(wanted);
+  }
+
+  /** The agent that a caller names, if it may be commanded. */
+  async commandable(caller: Principal, agentId: AgentIdInput | undefined): Promise<FoundRow | Refusal> {
+    const identity = await this.#target(caller, agentId, refuseTasks);
+    return isRefusal(identity) ? identity : this.reads.find({ identity });
   }
 
   /** One part of the newest checkpoint. It holds the agent's files and conversation, so reading it requires `command`. */

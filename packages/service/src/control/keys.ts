@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import { formatKey, hashSecret, hmac, matchesHash, parseKey } from '../lib/token.ts';
+import type { ServiceSecret, ServiceSecrets } from '../lib/service-secret.ts';
+import { formatKey, hashSecret, matchesHash, parseKey } from '../lib/token.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { type KeyRow, readKeys, readRunHolder } from '../store/statements/keys.ts';
 import { batchReads } from './batch-reads.ts';
@@ -13,6 +14,8 @@ const maxCached = 10_000;
 const runKeyId = (tenant: number, agent: string, run: number): string => `run-${tenant}-${agent}-${run}`;
 /** The service's own runner serves the default pool of every tenant. Its key is not stored either. */
 const serviceRunnerId = 'service-runner';
+const runSecret = (secret: ServiceSecret, keyId: string): string => secret.hmac('run', keyId);
+const serviceRunnerSecret = (secret: ServiceSecret): string => secret.hmac(serviceRunnerId);
 const runKeyForm = /^run-(\d+)-([0-9a-f-]{36})-(\d+)$/;
 
 interface Trusted {
@@ -23,14 +26,14 @@ interface Trusted {
 
 export class Keys {
   readonly #database: pg.Pool;
-  readonly #secret: string;
+  readonly #secrets: ServiceSecrets;
   readonly #workers: OtherWorkers | null;
   readonly #cache = new Map<string, Trusted>();
   readonly #read: (keyId: string) => Promise<KeyRow | undefined>;
 
-  constructor(database: pg.Pool, secret: string, workers: OtherWorkers | null) {
+  constructor(database: pg.Pool, secrets: ServiceSecrets, workers: OtherWorkers | null) {
     this.#database = database;
-    this.#secret = secret;
+    this.#secrets = secrets;
     this.#workers = workers;
     workers?.on('keysChanged', () => this.#cache.clear());
     this.#read = batchReads(async (keyIds) => {
@@ -46,7 +49,7 @@ export class Keys {
     const run = runKeyForm.exec(parts.keyId);
     if (run) return this.#authenticateRun(parts.keyId, parts.secret, run);
     if (parts.keyId === serviceRunnerId) {
-      return matchesHash(parts.secret, hashSecret(this.#serviceRunnerSecret())) ? serviceRunner : null;
+      return this.#isDerived(parts.secret, serviceRunnerSecret) ? serviceRunner : null;
     }
     const known = await this.#lookUp(parts.keyId);
     return known && matchesHash(parts.secret, known.hash) ? known.principal : null;
@@ -59,15 +62,16 @@ export class Keys {
 
   runToken(tenant: number, agent: string, run: number): string {
     const keyId = runKeyId(tenant, agent, run);
-    return formatKey({ keyId, secret: hmac(this.#secret, 'run', keyId) });
+    return formatKey({ keyId, secret: runSecret(this.#secrets.current, keyId) });
   }
 
   serviceRunnerKey(): string {
-    return formatKey({ keyId: serviceRunnerId, secret: this.#serviceRunnerSecret() });
+    return formatKey({ keyId: serviceRunnerId, secret: serviceRunnerSecret(this.#secrets.current) });
   }
 
-  #serviceRunnerSecret(): string {
-    return hmac(this.#secret, serviceRunnerId);
+  /** Whether it is derived from the service's secret, or from its previous one. */
+  #isDerived(given: string, derive: (secret: ServiceSecret) => string): boolean {
+    return this.#secrets.all.some((secret) => matchesHash(given, hashSecret(derive(secret))));
   }
 
   /** After a write, so that this node and the other workers of its service apply it immediately. */
@@ -96,8 +100,7 @@ export class Keys {
     secret: string,
     [, tenant, agent, run]: RegExpExecArray,
   ): Promise<Principal | null> {
-    const expected = hmac(this.#secret, 'run', keyId);
-    if (!matchesHash(secret, hashSecret(expected)) || !agent) return null;
+    if (!this.#isDerived(secret, (service) => runSecret(service, keyId)) || !agent) return null;
     const [holder] = await readRunHolder(this.#database, Number(tenant), agent, Number(run));
     if (!holder) return null;
     return {

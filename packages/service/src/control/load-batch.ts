@@ -106,7 +106,11 @@ function relatedTo({ command }: Submission, match: Found): string[] {
 }
 
 type Part = 'queue' | 'checklist' | 'children';
-type NeededParts = Record<Part, boolean> & { readonly followUpIds: Set<string> };
+type NeededParts = Record<Part, boolean> & {
+  readonly followUpIds: Set<string>;
+  /** Those whose texts are needed; undefined: no thread is needed. */
+  threads?: readonly string[];
+};
 
 class BatchLoader {
   readonly #transaction: AgentTransaction;
@@ -198,6 +202,7 @@ class BatchLoader {
       children: false,
     };
     if (needs.followUpId !== undefined) parts.followUpIds.add(needs.followUpId);
+    if (needs.threads) parts.threads = [...(parts.threads ?? []), ...needs.threads];
     for (const part of ['queue', 'checklist', 'children'] as const) parts[part] ||= needs[part] ?? false;
     this.#needs.set(id, parts);
   }
@@ -217,14 +222,17 @@ class BatchLoader {
     const named = keys.flatMap((key) =>
       [...(this.#needs.get(key.id)?.followUpIds ?? [])].map((followUpId) => ({ ...key, followUpId })),
     );
+    const reviewed = keys.filter((key) => this.#needs.get(key.id)?.threads);
+    const wanted = reviewed.flatMap((key) => this.#needs.get(key.id)?.threads ?? []);
     const pools = [...this.#pools.values()];
-    const [{ now, closedTenants }, states, byId, queues, checklists, children, live, freeRuns] =
+    const [{ now, closedTenants }, states, byId, queues, checklists, threads, children, live, freeRuns] =
       await Promise.all([
         transaction.moment(),
         transaction.agents(keys),
         ifAny(named, (some) => transaction.followUps(some)),
         ifAny(needing('queue'), (some) => transaction.queues(some)),
         ifAny(needing('checklist'), (some) => transaction.checklists(some)),
+        ifAny(reviewed, (some) => transaction.threads(some, wanted)),
         ifAny(needing('children'), (some) => transaction.children(some)),
         ifAny([...this.#counted.values()], (some) => transaction.liveDescendants(some)),
         pools.length > 0 ? transaction.freeRuns(pools) : [],
@@ -237,6 +245,7 @@ class BatchLoader {
         ...state,
         followUps: new Map(followUps.map((followUp) => [followUp.id, followUp])),
         checklist: checklists.get(id) ?? state.checklist,
+        threads: threads.get(id),
       });
       if (this.#needs.get(id)?.children) loaded.addChildren(id, children.get(id) ?? []);
     }

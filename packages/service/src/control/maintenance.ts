@@ -5,6 +5,7 @@ import type pg from 'pg';
 import type { Log } from '../lib/log.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { deleteOldSessions } from '../store/statements/browser-sessions.ts';
+import { deleteManyDeliveries, deleteOldDeliveries } from '../store/statements/deliveries.ts';
 import {
   clearOldRunResults,
   clearRunResults,
@@ -14,10 +15,12 @@ import {
   deleteFromDefault,
   deleteHistories,
   deleteOldReplies,
+  deleteOldThreads,
   type EntryKey,
   findGrownTables,
   findLongTimelines,
   findManyRuns,
+  findManyThreads,
   findOldAgents,
   finishAgents,
   finishHistories,
@@ -26,6 +29,7 @@ import {
   releaseMaintenance,
   takeMaintenance,
 } from '../store/statements/maintenance.ts';
+import { clearOldItems } from '../store/statements/outbox.ts';
 import { deleteOldRunners } from '../store/statements/runners.ts';
 import { deleteOldSignInCodes } from '../store/statements/sign-in-codes.ts';
 import {
@@ -51,6 +55,8 @@ export interface MaintenanceOptions {
   readonly timelineDays: number;
   /** How many entries of a live agent are kept. */
   readonly timelineEntries: number;
+  /** Seals values with the current service secret. */
+  readonly sealAgain?: () => Promise<void>;
   /** Called when a task is done. */
   readonly onMaintenance?: ((task: string, seconds: number) => void) | undefined;
 }
@@ -124,9 +130,19 @@ export class Maintenance {
       runners: () => deleteOldRunners(this.#options.database).then(() => {}),
       sessions: () => deleteOldSessions(this.#options.database).then(() => {}),
       'sign-in codes': () => deleteOldSignInCodes(this.#options.database).then(() => {}),
+      secrets: async () => this.#options.sealAgain?.(),
+      deliveries: async () => {
+        const { database } = this.#options;
+        await this.#inBatches((most) => deleteOldDeliveries(database, limits.deliveryDays, most).then(count));
+        const kept = limits.deliveriesPerIntegration;
+        await this.#inBatches((most) => deleteManyDeliveries(database, kept, most).then(count));
+      },
+      outbox: () =>
+        this.#inBatches((most) => clearOldItems(this.#options.database, limits.outboxDays, most).then(count)),
       history: () => this.#histories(),
       timelines: () => this.#longTimelines(),
       'run results': () => this.#manyRuns(),
+      threads: () => this.#manyThreads(),
     };
     for (const [task, work] of Object.entries(tasks)) {
       if (this.#isClosed || !(await this.#holdsLease())) return;
@@ -202,6 +218,13 @@ export class Maintenance {
     const { database } = this.#options;
     for (const { tenant, id, last } of await findManyRuns(database, limits.runResultsPerAgent))
       await this.#inBatches((most) => clearOldRunResults(database, tenant, id, last, most).then(count));
+  }
+
+  async #manyThreads(): Promise<void> {
+    const { database } = this.#options;
+    const kept = limits.resolvedThreadsPerAgent;
+    for (const { tenant, id } of await findManyThreads(database, kept))
+      await this.#inBatches((most) => deleteOldThreads(database, tenant, id, kept, most).then(count));
   }
 
   /** Until a batch finds less than it may take. */

@@ -155,7 +155,7 @@ async function copyPersona(
   field: string,
 ): Promise<PersonaCopy | Refusal> {
   const document = (await catalog.document(tenant, 'persona', name)) as PersonaDocument | undefined;
-  if (!document) return invalid(field, `there is no persona "${name}"`);
+  if (!document) return invalid(field, `persona "${name}" not found`);
   const tasks = personaTasks(name, document.tasks, field);
   if (isRefusal(tasks)) return tasks;
   return {

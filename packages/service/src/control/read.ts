@@ -1,6 +1,7 @@
 import type {
   AgentEntry,
   AgentStatus,
+  ChangeRequest,
   EntryType,
   FollowUp,
   ReplyOf,
@@ -13,6 +14,7 @@ import type { isAnswered } from '../domain/batch.ts';
 import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
 import { isTimeout } from '../lib/errors.ts';
 import { type AgentKey, keyColumns, type ReplyKey, type Wanted } from '../store/agent-store.ts';
+import { readChangeRequestsOf } from '../store/statements/change-requests.ts';
 import {
   type FoundRow,
   findAgents,
@@ -36,6 +38,7 @@ import { OverloadedError, TenantTurns } from './tenant-limits.ts';
 import type { Tenants } from './tenants.ts';
 import {
   answeredFollowUpOf,
+  changeRequestOf,
   diffStatOf,
   entryOf,
   listedRunOf,
@@ -161,11 +164,12 @@ export class Reads {
 
   async #readStatuses(wanted: readonly Wanted[]): Promise<(AgentStatus | Refusal)[]> {
     const rows = await readStatus(this.#database, ...wantedParameters(wanted));
-    const context = await this.#viewContext(rows);
     const names = new Map<number, Tenant>();
     for (const { tenant } of rows) {
       if (!names.has(tenant)) names.set(tenant, await this.#tenants.name(tenant));
     }
+    const pushed = rows.filter((row) => row.result.branch !== '');
+    const context = await this.#viewContext(rows, await this.#changeRequests(pushed, names));
     return pickWanted(wanted, rows).map((row) =>
       isRefusal(row) ? row : statusOf(row, names.get(row.tenant) as Tenant, context),
     );
@@ -178,12 +182,28 @@ export class Reads {
       pool: string;
       rehearsed: boolean | null;
     })[],
+    changeRequests: ViewContext['changeRequests'],
   ): Promise<ViewContext> {
     const now = new Date().toISOString();
     const waiting = rows.filter((row) => waitsForRunner(row, now) || row.rehearsed === null);
     const capacity =
       waiting.length > 0 ? await loadRunnerCapacity(this.#database, this.#isAbsent, waiting) : noRunners;
-    return { capacity, publicUrl: this.#publicUrl(), now };
+    return { capacity, publicUrl: this.#publicUrl(), now, changeRequests };
+  }
+
+  /** Those of these agents, which have pushed: others have none. */
+  async #changeRequests(
+    pushed: readonly AgentKey[],
+    names: ReadonlyMap<number, Tenant>,
+  ): Promise<Map<string, ChangeRequest[]>> {
+    const found = new Map<string, ChangeRequest[]>();
+    if (pushed.length === 0) return found;
+    const records = await readChangeRequestsOf(this.#database, ...keyColumns(pushed));
+    for (const row of records) {
+      const shown = changeRequestOf(row, names.get(row.tenant) as Tenant);
+      found.set(row.agent, [...(found.get(row.agent) ?? []), shown]);
+    }
+    return found;
   }
 
   async list(scope: ListScope, before: string | null, limit: number): Promise<ListPage> {
@@ -226,9 +246,11 @@ export class Reads {
   }
 
   async #listed(rows: readonly ListRow[]): Promise<Listed> {
-    const context = await this.#viewContext(rows);
     // A list is of one tenant.
     const tenant = rows[0] && (await this.#tenants.name(rows[0].tenant));
+    const names = new Map(tenant && rows[0] ? [[rows[0].tenant, tenant]] : []);
+    const pushed = rows.filter((row) => row.has_branch);
+    const context = await this.#viewContext(rows, await this.#changeRequests(pushed, names));
     const entries = tenant ? rows.map((row) => entryOf(row, tenant, context)) : [];
     return { entries, keys: rows.map((row) => row.id) };
   }

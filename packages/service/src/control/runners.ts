@@ -284,6 +284,7 @@ export class Runners {
       isUsual(profileName) ? usualProfile : document('vm-profile', profileName),
     ]);
     const { settings } = agent;
+    const secrets = await this.#secretsOf(agent.tenant, (environment ?? {}) as EnvironmentDocument);
     return {
       agentKey: agent.id,
       runId: run.number,
@@ -316,7 +317,27 @@ export class Runners {
         environment: (environment ?? {}) as EnvironmentDocument & Record<string, unknown>,
         vmProfile: (vmProfile ?? {}) as Record<string, unknown>,
       },
+      secrets,
     };
+  }
+
+  /** The secrets that an environment refers to. A run whose environment refers to one without a value is refused by its runner. */
+  async #secretsOf(tenant: number, { variables }: EnvironmentDocument): Promise<Claim['secrets']> {
+    const names = new Set(
+      Object.values(variables ?? {}).flatMap((variable) =>
+        typeof variable === 'object' && 'fromSecret' in variable ? [variable.fromSecret] : [],
+      ),
+    );
+    const secrets: Claim['secrets'] = [];
+    let bytes = 0;
+    for (const name of names) {
+      const isFull = bytes > limits.secretBytesPerRun;
+      const found = isFull ? tooMuch : await this.#options.catalog.secretValue(tenant, name);
+      if ('value' in found) bytes += Buffer.byteLength(found.value);
+      const given = bytes > limits.secretBytesPerRun ? tooMuch : found;
+      secrets.push({ name, value: '', problem: '', ...given });
+    }
+    return secrets;
   }
 
   async report(caller: Principal, request: ReportRequest): Promise<ReportReply | Refusal> {
@@ -343,10 +364,15 @@ export class Runners {
     return omitTasks && !isRefusal(reported) ? { ...reported, tasks: [] } : reported;
   }
 
-  /** The backends and runners that the caller's tenant can use now. */
+  /** The backends and runners that the caller's tenant can use now, and for admins what a rotated secret left behind. */
   async service(caller: Principal): Promise<Service> {
-    const rows = await readLiveRunners(this.#options.database, caller.tenant.id);
+    const { database, catalog } = this.#options;
+    const [rows, outdatedSecrets] = await Promise.all([
+      readLiveRunners(database, caller.tenant.id),
+      catalog.outdatedSecrets(caller),
+    ]);
     return {
+      outdatedSecrets,
       backends: backends.map((backend) => ({
         backend,
         ready: rows.some((row) => !row.rehearses && row.backends.includes(backend)),
@@ -371,6 +397,10 @@ export class Runners {
 }
 
 const maxRepoBytes = 2048;
+
+const tooMuch = {
+  problem: `the secrets of this environment have more than ${limits.secretBytesPerRun} bytes together`,
+};
 
 const isUsual = (name: string): boolean => name === '' || name === 'default';
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { ServiceSecrets } from '../lib/service-secret.ts';
 import { contentDigest } from './make-commands.ts';
 import { changesIn } from './notifications.ts';
 import { PageTokens } from './page-tokens.ts';
@@ -22,7 +23,7 @@ test('a digest is the same in every version, so that a repeated request is recog
 });
 
 test('a page token of an earlier version works', () => {
-  const tokens = new PageTokens('test-secret-test-secret-test-secret-1');
+  const tokens = new PageTokens(new ServiceSecrets('test-secret-test-secret-test-secret-1'));
   expect(tokens.open('7/agents', '22y9ka7t5M-PgVqArNcIqwhcETwFMKzfAhagDsLK79Nd9Oa7tw')).toBe('the place');
 });
 

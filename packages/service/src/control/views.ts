@@ -3,6 +3,7 @@ import {
   type AgentId,
   type AgentStatus,
   agentPage,
+  type ChangeRequest,
   type FollowUp,
   limits,
   type PendingFollowUp,
@@ -17,6 +18,7 @@ import { waitingReason, wouldRehearse } from '../domain/scheduling.ts';
 import { cutText } from '../lib/cut-text.ts';
 import { isoTime } from '../store/connection.ts';
 import { type RunResultRow, type RunRow, tasksOf } from '../store/rows.ts';
+import type { ShownChangeRequest } from '../store/statements/change-requests.ts';
 import type { FollowUpDetailRow, ShownFollowUpRow } from '../store/statements/follow-ups.ts';
 import type { ListRow } from '../store/statements/list-agents.ts';
 import type { StatusRow } from '../store/statements/status.ts';
@@ -52,6 +54,8 @@ export interface ViewContext {
   readonly capacity: RunnerCapacity;
   readonly publicUrl: string;
   readonly now: string;
+  /** By the id of their agent. */
+  readonly changeRequests: ReadonlyMap<string, ChangeRequest[]>;
 }
 
 type Waiting = Pick<StatusRow, 'phase' | 'reason' | 'claimable_at'>;
@@ -117,6 +121,27 @@ function sharedOf(
   };
 }
 
+/** A record in the catalog, in a status and in a list. */
+export const changeRequestOf = (row: ShownChangeRequest, tenant: Tenant): ChangeRequest => ({
+  name: row.name,
+  integration: row.integration,
+  repo: row.repo,
+  number: row.number,
+  url: row.url,
+  title: row.title,
+  state: row.state,
+  agentId: agentIdOf(tenant, row, row.path.split('/')),
+  branch: row.branch,
+  base: row.base,
+  headSha: row.head_sha,
+  checks: row.checks,
+  review: row.review,
+  rounds: row.rounds,
+  paused: row.paused,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+});
+
 export function statusOf(row: StatusRow, tenant: Tenant, context: ViewContext): AgentStatus {
   const { settings, result, run } = row;
   return {
@@ -143,7 +168,7 @@ export function statusOf(row: StatusRow, tenant: Tenant, context: ViewContext): 
     children: (row.child_paths ?? []).map((child) => agentIdOf(tenant, row, child.split('/'))),
     branch: result.branch,
     diffStat: diffStatOf(result.diffs),
-    changeRequests: [],
+    changeRequests: context.changeRequests.get(row.id) ?? [],
     endedAt: row.ended_at,
     error: result.error,
     timedOut: false,
@@ -204,6 +229,7 @@ export const entryOf = (row: ListRow, tenant: Tenant, context: ViewContext): Age
   sequence: String(row.sequence),
   queued: row.queued + row.deferred,
   error: row.error,
+  changeRequests: context.changeRequests.get(row.id) ?? [],
   ...sharedOf(row, row, tenant, context),
 });
 

@@ -10,6 +10,7 @@ import type {
   StopKind,
   Task,
 } from '@muster/sdk/contract';
+import type { Thread } from './thread.ts';
 
 /**
  * The state that decisions are made on. An agent's state is its row, its newest run, its checklist and the part of
@@ -257,12 +258,20 @@ export interface Entry {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+/** A task as it is stored. */
+export interface ChecklistTask extends Task {
+  /** What the agent has said about it. For the task of a review thread: its answer, when the batch has ended. */
+  readonly note?: string;
+}
+
 export interface AgentState {
   readonly agent: Agent;
   /** The newest run, live or ended. */
   readonly run: Run | null;
   readonly followUps: ReadonlyMap<string, FollowUp>;
-  readonly checklist: readonly Task[];
+  readonly checklist: readonly ChecklistTask[];
+  /** Absent unless a command needs them. */
+  readonly threads?: ReadonlyMap<string, Thread> | undefined;
 }
 
 /** What a parent sees of a child. */

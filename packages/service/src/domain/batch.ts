@@ -11,6 +11,7 @@ import {
 } from './agent.ts';
 import { deduplicated, joined, mirrored, withoutCycles, withoutPersonaTasks } from './checklist.ts';
 import type { Draft } from './draft.ts';
+import { settleThreads } from './review.ts';
 import { applied, sameInForce, switchesPersona } from './settings.ts';
 
 /** The first message, and those behind it up to the next one that changes a setting. The spawn counts as a message. */
@@ -97,22 +98,18 @@ export function openCycles(draft: Draft): void {
   });
 }
 
-export const logTask = (draft: Draft, task: Task): number =>
-  draft.log('TASK_CHANGED', { text: task.subject, data: { id: task.id, status: task.status } });
+export const logTask = (draft: Draft, { id, subject, status }: Task, note = ''): number =>
+  draft.log('TASK_CHANGED', { text: subject, data: { id, status, ...(note && { note }) } });
 
 /** Removes the ephemeral tasks of a batch that has ended, and their edges. */
 export function dropEphemeral(draft: Draft, batch: Batch | null): void {
   if (!batch || batch.ephemeralTaskIds.length === 0) return;
   const leaving = new Set(batch.ephemeralTaskIds);
-  for (const task of draft.checklist) {
-    if (leaving.has(task.id)) {
-      draft.log('TASK_CHANGED', {
-        text: task.subject,
-        data: { id: task.id, status: task.status, removed: true },
-      });
-    }
-  }
+  const gone = draft.checklist.filter((t) => leaving.has(t.id));
+  for (const { id, subject, status } of gone)
+    draft.log('TASK_CHANGED', { text: subject, data: { id, status, removed: true } });
   draft.checklist = mirrored(draft.checklist.filter((t) => !leaving.has(t.id)));
+  settleThreads(draft, gone);
 }
 
 /** Abandons a batch that waits for a retry. The description of the spawn is delivered with the next batch. */

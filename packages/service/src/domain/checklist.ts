@@ -1,5 +1,6 @@
 import { isOpenTask, limits, matchingGlobs, type Task, type TaskStatus } from '@muster/sdk/contract';
 import { type ClosingEdge, edgesOfCycles, findCycle } from '../lib/task-graph.ts';
+import type { ChecklistTask } from './agent.ts';
 import { exhausted, invalid, precondition, type Refusal } from './refusal.ts';
 
 /**
@@ -7,23 +8,40 @@ import { exhausted, invalid, precondition, type Refusal } from './refusal.ts';
  * change, so that the two always agree.
  */
 export function mirrored(tasks: readonly Task[]): Task[] {
-  const ids = new Set(tasks.filter((t) => t.status !== 'TASK_STATUS_DELETED').map((t) => t.id));
-  const kept = tasks.map((task) => ({
+  const nodes = new Map<string, { readonly blocks: string[]; seenBy?: Task }>();
+  for (const { id, status } of tasks) if (status !== 'TASK_STATUS_DELETED') nodes.set(id, { blocks: [] });
+  const blockedByOf = tasks.map((task) => {
+    const self = nodes.get(task.id);
+    const blockedBy: string[] = [];
+    if (!self) return blockedBy;
+    self.seenBy = task;
+    for (const id of task.blockedBy) {
+      const node = nodes.get(id);
+      // An id that is repeated, or that of the task itself, is left out.
+      if (!node || node.seenBy === task) continue;
+      node.seenBy = task;
+      node.blocks.push(task.id);
+      blockedBy.push(id);
+    }
+    return blockedBy;
+  });
+  return tasks.map((task, i) => ({
     ...task,
-    blockedBy: ids.has(task.id) ? unique(task.blockedBy).filter((id) => ids.has(id) && id !== task.id) : [],
+    blockedBy: blockedByOf[i] as string[],
+    blocks: nodes.get(task.id)?.blocks ?? [],
   }));
-  const blocks = new Map<string, string[]>();
-  for (const { id, blockedBy } of kept) for (const blocker of blockedBy) append(blocks, blocker, id);
-  return kept.map((task) => ({ ...task, blocks: blocks.get(task.id) ?? [] }));
 }
 
-/** Both lists together, with the `blocks` of the new tasks added to the `blockedBy` of those they block. */
+/**
+ * Both lists together, with the `blocks` of the new tasks added to the `blockedBy` of those they block. Edges that both
+ * tasks name are there twice.
+ */
 function added(tasks: readonly Task[], newTasks: readonly Task[]): Task[] {
   const blockers = new Map<string, string[]>();
   for (const task of newTasks) for (const id of task.blocks) append(blockers, id, task.id);
   return [...tasks, ...newTasks].map((task) => {
     const more = blockers.get(task.id);
-    return more ? { ...task, blockedBy: unique([...task.blockedBy, ...more]) } : task;
+    return more ? { ...task, blockedBy: [...task.blockedBy, ...more] } : task;
   });
 }
 
@@ -101,7 +119,8 @@ export function refuseTasks(
     }
   }
   const cycle = isDelivered
-    ? (cycleAmong(checklist, newTasks) ?? cycleAmong(added(checklist, deduplicated(newTasks)), undelivered))
+    ? (cycleAmong(checklist, newTasks) ??
+      (undelivered.length > 0 ? cycleAmong(added(checklist, deduplicated(newTasks)), undelivered) : null))
     : cycleAmong(checklist, [...undelivered, ...newTasks]);
   return cycle ? invalid('tasks', describeCycle(cycle)) : null;
 }
@@ -116,11 +135,17 @@ export function refuseSize(tasks: readonly Task[]): Refusal | null {
     : null;
 }
 
-export const sizeBytes = (task: Task): number => {
-  const { id, subject, description, dedupKey, activation, blocks, blockedBy } = task;
-  const texts = [id, subject, description, dedupKey, activation?.filesModified?.pattern ?? ''];
-  return [...texts, ...blocks, ...blockedBy].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+export const sizeBytes = (task: ChecklistTask): number => {
+  const { id, subject, description, dedupKey, note = '', activation, blocks, blockedBy } = task;
+  const texts = [id, subject, description, dedupKey, note, activation?.filesModified?.pattern ?? ''];
+  return bytesOf(texts) + bytesOf(blocks) + bytesOf(blockedBy);
 };
+
+function bytesOf(texts: readonly string[]): number {
+  let bytes = 0;
+  for (const text of texts) bytes += Buffer.byteLength(text);
+  return bytes;
+}
 
 /**
  * A cycle of the checklist and the undelivered messages together. Tasks of one key that are delivered in one batch are

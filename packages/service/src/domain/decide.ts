@@ -3,6 +3,7 @@ import { acknowledgeChild } from './commands/acknowledge-child.ts';
 import { askQuestion, declareFailed, declareFinished } from './commands/ask-finish-fail.ts';
 import { blockAgent } from './commands/block-agent.ts';
 import { type ClaimRun, claimRun } from './commands/claim-run.ts';
+import { concludeAgent } from './commands/conclude-agent.ts';
 import { killTree } from './commands/kill-tree.ts';
 import { labelAgent } from './commands/label-agent.ts';
 import {
@@ -19,6 +20,7 @@ import { retryAgent } from './commands/retry-agent.ts';
 import { type SpawnAgent, spawnAgent } from './commands/spawn-agent.ts';
 import { stopTurn } from './commands/stop-turn.ts';
 import { createTasks, updateTask } from './commands/tasks.ts';
+import { type AnswerThread, answer, type ResolveThread, resolveThread } from './commands/threads.ts';
 import type { Decision } from './decision.ts';
 import type { LoadedAgents } from './loaded-agents.ts';
 import { isRefusal, type Refusal } from './refusal.ts';
@@ -31,6 +33,8 @@ export interface Needs {
   readonly queue?: boolean;
   readonly checklist?: boolean;
   readonly children?: boolean;
+  /** Its review threads, with the texts of those that are open and of these. */
+  readonly threads?: readonly string[];
   /** How many live agents are below it. */
   readonly liveDescendants?: boolean;
   /** The parent, locked: the command may settle the agent. */
@@ -43,6 +47,7 @@ export interface Needs {
   readonly freeRunsIn?: string;
 }
 
+const reopening: Needs = { parent: true, root: true };
 const settling: Needs = { queue: true, checklist: true, children: true, parent: true };
 
 /** Every command on an agent that exists, with what it needs. */
@@ -57,9 +62,17 @@ const commands = {
   stop: { decide: stopTurn, needs: settling },
   kill: { decide: killTree, needs: { ...settling, tree: true } },
   retry: { decide: retryAgent, needs: settling },
-  reopen: { decide: reopenAgent, needs: { parent: true, root: true } },
+  reopen: { decide: reopenAgent, needs: reopening },
   createTasks: { decide: createTasks, needs: settling },
   updateTask: { decide: updateTask, needs: settling },
+  resolveThread: {
+    decide: resolveThread,
+    needs: ({ threadId }: ResolveThread): Needs => ({ threads: [threadId] }),
+  },
+  answerThread: {
+    decide: answer,
+    needs: ({ threadId }: AnswerThread): Needs => ({ queue: true, checklist: true, threads: [threadId] }),
+  },
   ask: { decide: askQuestion, needs: {} },
   finish: { decide: declareFinished, needs: {} },
   fail: { decide: declareFailed, needs: {} },
@@ -67,6 +80,7 @@ const commands = {
     decide: claimRun,
     needs: ({ runner }: ClaimRun): Needs => ({ ...settling, freeRunsIn: runner.pool }),
   },
+  conclude: { decide: concludeAgent, needs: settling },
   report: {
     decide: reportRun,
     needs: ({ end }: ReportRun): Needs => (end ? settling : { checklist: true }),
@@ -88,12 +102,19 @@ export type ReplyTo<C extends AgentCommand> =
   ReturnType<Entries[C['type']]['decide']> extends Decision<infer R> ? R : never;
 
 function queueNeeds(command: QueueFollowUp): Needs {
-  const { tasks, preempt, replace, minted, followUpId } = command;
+  const { tasks, preempt, replace, minted, followUpId, review, reopen } = command;
   const { persona, outputSchema } = changeOf(command);
   const known = minted ? {} : { followUpId };
-  if (replace) return { ...settling, ...known };
-  const needsAll = tasks.length > 0 || preempt || persona !== undefined || outputSchema !== undefined;
-  return { ...known, ...(needsAll && { queue: true, checklist: true }) };
+  const threads = review && { threads: review.threads.map(({ id }) => id) };
+  if (replace) return { ...settling, ...known, ...(reopen && reopening), ...threads };
+  const needsAll =
+    tasks.length > 0 || preempt || review || persona !== undefined || outputSchema !== undefined;
+  return {
+    ...known,
+    ...(needsAll && { queue: true, checklist: true }),
+    ...(reopen && reopening),
+    ...threads,
+  };
 }
 
 export function needsOf(command: Command): Needs {
@@ -110,6 +131,9 @@ export function decide(
 ): Decision<unknown> {
   if (command.type === 'spawn') return spawnAgent(loaded, command, target);
   if (target === null) throw new TypeError(`the command ${command.type} has no agent`);
-  if (isRefusal(target)) return (command.type === 'queue' ? refuseMessage(command) : null) ?? target;
+  if (isRefusal(target)) {
+    const isMessage = command.type === 'queue' && !command.review;
+    return (isMessage ? refuseMessage(command) : null) ?? target;
+  }
   return commands[command.type].decide(loaded, command as never, target);
 }

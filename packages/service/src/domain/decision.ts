@@ -62,6 +62,9 @@ const changeOf = (draft: Draft): Change => ({
   entries: draft.entries,
   admitted: draft.admitted,
   diffs: draft.diffs,
+  threadChanges: draft.threadChanges,
+  pushed: draft.pushed,
+  hasEnded: draft.hasEnded,
   runResult: draft.runResult,
 });
 

@@ -1,8 +1,9 @@
-import type { EntryType, Phase, PhaseReason, RunOutcome, Task } from '@muster/sdk/contract';
+import type { EntryType, Phase, PhaseReason, RunOutcome } from '@muster/sdk/contract';
 import type {
   Agent,
   AgentState,
   Brief,
+  ChecklistTask,
   Entry,
   FollowUp,
   Instant,
@@ -13,6 +14,14 @@ import type {
   Run,
   RunResult,
 } from './agent.ts';
+import type { Thread, ThreadChange } from './thread.ts';
+
+const noThreads: ReadonlyMap<string, Thread> = new Map();
+
+export interface PushedBranch {
+  readonly repo: string;
+  readonly branch: string;
+}
 
 interface EntryFields {
   readonly text?: string;
@@ -33,11 +42,17 @@ export class Draft {
   readonly entries: Entry[] = [];
   readonly admitted: NewFollowUp[] = [];
   readonly diffs: NewDiff[] = [];
+  readonly threadChanges: ThreadChange[] = [];
+  /** Branches that the run has pushed, and whether a run ended that may have: a change request may be opened then. */
+  readonly pushed: PushedBranch[] = [];
+  hasEnded = false;
   runResult: RunResult | null = null;
   agent: Agent;
   run: Run | null;
   followUps: Map<string, FollowUp>;
-  checklist: readonly Task[];
+  checklist: readonly ChecklistTask[];
+  threads: ReadonlyMap<string, Thread>;
+  #ownThreads: Map<string, Thread> | null = null;
 
   private constructor(before: AgentState | null, start: AgentState, now: Instant, brief: Brief | null) {
     this.before = before;
@@ -47,18 +62,20 @@ export class Draft {
     this.run = start.run;
     this.followUps = new Map(start.followUps);
     this.checklist = start.checklist;
+    this.threads = start.threads ?? noThreads;
   }
 
   static of(state: AgentState, now: Instant): Draft {
     return new Draft(state, state, now, null);
   }
 
-  static create(agent: Agent, brief: Brief, checklist: readonly Task[], now: Instant): Draft {
+  static create(agent: Agent, brief: Brief, checklist: readonly ChecklistTask[], now: Instant): Draft {
     return new Draft(null, { agent, run: null, followUps: new Map(), checklist }, now, brief);
   }
 
   get state(): AgentState {
-    return { agent: this.agent, run: this.run, followUps: this.followUps, checklist: this.checklist };
+    const { agent, run, followUps, checklist, threads } = this;
+    return { agent, run, followUps, checklist, threads };
   }
 
   /** Copies the agent before its first change only: a command makes many. */
@@ -75,10 +92,17 @@ export class Draft {
     if (this.run) this.run = { ...this.run, ...fields };
   }
 
+  /** Copies the threads before their first change only. */
+  setThread(thread: Thread): void {
+    this.#ownThreads ??= new Map(this.threads);
+    this.threads = this.#ownThreads.set(thread.id, thread);
+  }
+
   /** Ends the run. `goneAt` is null while a process of it may be left. */
   endRun(outcome: RunOutcome, goneAt: Instant | null): void {
     if (!this.run) return;
     this.log('RUN_ENDED', { runId: this.run.number, text: outcome, data: { outcome } });
+    this.hasEnded = true;
     this.setRun({ state: 'ENDED', outcome, endedAt: this.now, goneAt, currentAction: '' });
   }
 
@@ -140,11 +164,11 @@ export class Draft {
     this.#count(to, 1);
   }
 
-  admit(followUp: FollowUp, description: string, state: 'QUEUED' | 'DEFERRED'): void {
+  admit(followUp: FollowUp, description: string, state: 'QUEUED' | 'DEFERRED', data: object = {}): void {
     const sequence = this.log(`FOLLOW_UP_${state}`, {
       followUpId: followUp.id,
       text: description,
-      data: { from: '', to: state, ...(followUp.deliverAt && { deliverAt: followUp.deliverAt }) },
+      data: { from: '', to: state, ...(followUp.deliverAt && { deliverAt: followUp.deliverAt }), ...data },
     });
     this.followUps.set(followUp.id, { ...followUp, state, position: state === 'QUEUED' ? sequence : 0 });
     this.admitted.push({ id: followUp.id, description, sequence });

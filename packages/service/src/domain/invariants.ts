@@ -25,10 +25,12 @@ export function assertInvariants({ before, after }: Change): void {
   );
 }
 
-const isReopened = (before: AgentState, after: AgentState): boolean =>
+/** It is idle, or a message that came with the reopening is queued. */
+const isReopened = (before: AgentState, { agent }: AgentState): boolean =>
   before.agent.phase !== 'PHASE_CANCELED' &&
-  after.agent.phase === 'PHASE_WAITING_FOR_INPUT' &&
-  after.agent.reason === 'RESTING';
+  (agent.phase === 'PHASE_PENDING'
+    ? agent.queued > 0
+    : agent.phase === 'PHASE_WAITING_FOR_INPUT' && agent.reason === 'RESTING');
 
 /** The invariants that a state breaks, each with how. */
 function brokenBy({ agent, run }: AgentState): [name: string, how: string][] {

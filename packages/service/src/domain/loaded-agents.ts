@@ -9,6 +9,9 @@ export interface Change {
   readonly entries: Draft['entries'];
   readonly admitted: Draft['admitted'];
   readonly diffs: Draft['diffs'];
+  readonly threadChanges: Draft['threadChanges'];
+  readonly pushed: Draft['pushed'];
+  readonly hasEnded: boolean;
   readonly runResult: Draft['runResult'];
 }
 

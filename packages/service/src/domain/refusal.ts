@@ -33,6 +33,8 @@ export const denied = (message: string): Refusal => refusal('PERMISSION_DENIED',
 export const alreadyExists = (message: string): Refusal => refusal('ALREADY_EXISTS', message);
 export const exhausted = (message: string, reason?: string): Refusal =>
   refusal('RESOURCE_EXHAUSTED', message, reason ? [errorInfo(reason)] : []);
+/** Something that the service needs of others does not answer: the same request may succeed later. */
+export const unavailable = (message: string): Refusal => refusal('UNAVAILABLE', message);
 export const outOfRange = (message: string, metadata: Record<string, string>): Refusal =>
   refusal('OUT_OF_RANGE', message, [errorInfo('BEFORE_FIRST_ENTRY', metadata)]);
 

@@ -2,6 +2,7 @@ import { faultOf, isTerminal, type Phase, type PhaseReason } from '@muster/sdk/c
 import { type Agent, type AgentError, type ChildView, isLive, works } from './agent.ts';
 import { unfinished } from './checklist.ts';
 import type { Draft } from './draft.ts';
+import { discardFollowUp } from './review.ts';
 
 /**
  * The next phase of an agent without a live run.
@@ -97,7 +98,7 @@ function fixOf({ code }: AgentError, { backend, settings }: Agent, runner: strin
 /** Ends an agent. Undelivered messages are cleared, and the timeline says why. */
 export function end(draft: Draft, phase: Phase, reason: PhaseReason, why: string = reason): void {
   for (const followUp of [...draft.queue(), ...draft.deferred()]) {
-    draft.moveFollowUp(followUp, 'CLEARED', { text: why, data: { reason, why } });
+    discardFollowUp(draft, followUp, 'CLEARED', { text: why, data: { reason, why } });
   }
   // Set, not counted down: a wrong stored count must not keep an agent from ending.
   draft.set({ queued: 0, deferred: 0, nextDeliverAt: null, endedAt: draft.now });

@@ -2,6 +2,7 @@ import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { MaskedStream } from '../lib/value-mask.ts';
 import type { AgentProcess, ProcessExit } from './harness.ts';
 
 /** The path of an installed module, resolved from `file`; undefined when it is not installed. */
@@ -51,10 +52,17 @@ export async function exitAfterOutput({ child, exited }: AgentProcess): Promise<
 const errorOutputLength = 2000;
 
 /** Reads the error output of a process and returns the end of it when asked. */
-export function lastErrorOutput({ stderr }: ChildProcessWithoutNullStreams): () => string {
+export function lastErrorOutput(
+  { stderr }: ChildProcessWithoutNullStreams,
+  masked: MaskedStream,
+): () => string {
   let end = '';
-  stderr.setEncoding('utf8').on('data', (text: string) => {
+  const add = (text: string): void => {
     end = `${end}${text}`.slice(-errorOutputLength);
-  });
-  return () => end.trim();
+  };
+  stderr.setEncoding('utf8').on('data', (text: string) => add(masked.add(text)));
+  return () => {
+    add(masked.end());
+    return end.trim();
+  };
 }

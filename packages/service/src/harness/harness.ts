@@ -1,5 +1,6 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
-import type { Claim, FaultCode, ReportItem, ReportRequest } from '@muster/sdk/contract';
+import type { Claim, FaultCode, ReportItem, ReportRequest, Task } from '@muster/sdk/contract';
+import type { ValueMask } from '../lib/value-mask.ts';
 
 /**
  * The interface between the runner and a harness (Claude Code, Codex, the rehearsal agent). A harness opens or resumes a
@@ -48,6 +49,8 @@ export interface Work {
    */
   readonly endpoint: { readonly url: string; readonly token: string };
   readonly processes: Processes;
+  /** Replaces the values of secrets in what the agent's processes wrote. To be applied before a text is cut. */
+  readonly mask: ValueMask;
 }
 
 /** Starts processes of the agent in its workspace: in its sandbox, with its environment and limits. */
@@ -81,13 +84,17 @@ export interface ProcessExit {
   readonly signal: string | null;
 }
 
+export type OpenTask = Pick<Task, 'id' | 'subject' | 'description' | 'dedupKey' | 'ephemeral'>;
+
 export interface AgentTools {
   addTask(subject: string): Promise<void>;
   /** By id, else by subject. */
   startTask(idOrSubject: string): Promise<void>;
   completeTask(idOrSubject: string): Promise<void>;
+  /** Deletes a task, with the reason as its note. */
+  declineTask(id: string, reason: string): Promise<void>;
   /** Active, unfinished tasks in the order in which they can be done. */
-  openTasks(): Promise<readonly { readonly id: string; readonly subject: string }[]>;
+  openTasks(): Promise<readonly OpenTask[]>;
   spawnChild(name: string, description: string): Promise<void>;
 }
 
@@ -105,9 +112,25 @@ export type Usage = Readonly<Record<keyof NonNullable<ReportRequest['usage']>, n
 export type Diff = NonNullable<ReportRequest['diff']>;
 export type Push = NonNullable<ReportRequest['pushes']>[number];
 
+/** A message to the agent. */
+export interface Message {
+  readonly text: string;
+  readonly images: readonly Image[];
+}
+
+export interface Image {
+  readonly mediaType: string;
+  readonly base64: string;
+}
+
 export interface HarnessSession {
   /** Delivers one message and resolves when the harness is idle. */
-  deliver(text: string): Promise<TurnResult>;
+  deliver(message: Message): Promise<TurnResult>;
+  /**
+   * Adds a message to the turn that is running. Resolves, never rejects: true when the model has got it or will get it in
+   * this turn; false if no turn is running, or the turn ended before.
+   */
+  steer(message: Message): Promise<boolean>;
   /**
    * Graceful: `deliver` resolves soon with `interrupted` and the response so far. Applies to the whole session: a later
    * `deliver` is interrupted immediately.

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import type { CodeHosts } from '../codehost/code-hosts.ts';
 import type { Control } from '../control/control.ts';
 import type { Principal } from '../control/principal.ts';
 import type { Log } from '../lib/log.ts';
@@ -18,6 +19,7 @@ declare module 'fastify' {
 
 export interface ServerOptions {
   readonly control: Control;
+  readonly codeHosts: CodeHosts;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Null when this process serves its port alone. */

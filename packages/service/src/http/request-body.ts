@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { limits, type Schema } from '@muster/sdk/contract';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { exceededBound, isObject, unsafeText } from '../lib/json.ts';
@@ -9,16 +10,20 @@ const largeBytes = 64 * 1024;
 
 /** Bodies are JSON objects. An empty body is `{}`; a missing media type counts as JSON. */
 export function readJsonOnly(app: FastifyInstance): void {
-  // Large bodies are parsed one per turn of the event loop, so that several of them don't delay other requests.
-  let turn = Promise.resolve();
+  // In one turn of the event loop, one large body is parsed or goes on to be checked: other requests are served between.
+  let turns: Promise<void> = Promise.resolve();
+  const ownTurn = (): Promise<void> => {
+    turns = turns.then(() => nextTurn());
+    return turns;
+  };
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) => {
     refuseOtherMediaType(request);
-    if (bytes.length > largeBytes) {
-      turn = turn.then(() => new Promise((resolve) => setImmediate(resolve)));
-      await turn;
-    }
-    return parseBody(bytes);
+    if (bytes.length <= largeBytes) return parseBody(bytes);
+    await ownTurn();
+    const body = parseBody(bytes);
+    await ownTurn();
+    return body;
   });
 }
 
@@ -30,8 +35,10 @@ function refuseOtherMediaType({ headers }: FastifyRequest): void {
 
 function parseBody(bytes: Buffer): Record<string, unknown> {
   if (bytes.length === 0) return {};
-  if (exceededBound(bytes, { depth: limits.bodyDepth }))
+  const exceeded = exceededBound(bytes, { depth: limits.bodyDepth, objects: limits.bodyObjects });
+  if (exceeded === 'depth')
     throw invalidField('', `the body must not be nested deeper than ${limits.bodyDepth} levels`);
+  if (exceeded) throw invalidField('', `the body must have at most ${limits.bodyObjects} objects and lists`);
   let body: unknown;
   try {
     if (!isUtf8(bytes)) throw new Error('it is not UTF-8');
@@ -44,41 +51,80 @@ function parseBody(bytes: Buffer): Record<string, unknown> {
 }
 
 /**
- * A body as the schema defines it: null is the same as absent, unknown fields are dropped and listed in `ignored`, and
- * text that the database can't store is refused. Values that the schema leaves open are passed on unchanged.
+ * A body as the schema defines it: null is the same as absent, unknown fields are dropped and the first of them listed in
+ * `ignored`, and text that the database can't store is refused. Values that the schema leaves open are passed on
+ * unchanged. Objects without a dropped field are not copied.
  */
 export function checked(body: unknown, schema: Schema, ignored: string[] = []): unknown {
-  const value = walk(body, schema, '', ignored);
+  const value = walk(body, schema, [], ignored);
   const violation = validator(schema)(value);
   if (violation) throw invalidField(violation.field, violation.description);
   return value;
 }
 
-function walk(value: unknown, schema: Schema, path: string, ignored: string[]): unknown {
+const mostListed = 50;
+
+/** The field names and indexes that lead to a value. The walk has one list, because hardly any place is ever named. */
+type Place = (string | number)[];
+
+function pathOf(place: Place): string {
+  let path = '';
+  for (const part of place)
+    path = typeof part === 'number' ? `${path}[${part}]` : path ? `${path}.${part}` : part;
+  return path;
+}
+
+function walk(value: unknown, schema: Schema, place: Place, ignored: string[]): unknown {
   if (typeof value === 'string') {
     const problem = unsafeText(value);
-    if (problem) throw invalidField(path, problem);
+    if (problem) throw invalidField(pathOf(place), problem);
     return value;
   }
-  if (Array.isArray(value)) {
-    const { items } = schema;
-    return items ? value.map((item, i) => walk(item, items, `${path}[${i}]`, ignored)) : value;
+  if (isObject(value)) return walkObject(value, schema, place, ignored);
+  const { items } = schema;
+  if (!Array.isArray(value) || !items) return value;
+  for (let i = 0; i < value.length; i += 1) {
+    place.push(i);
+    value[i] = walk(value[i], items, place, ignored);
+    place.pop();
   }
-  if (!isObject(value)) return value;
+  return value;
+}
+
+function walkObject(
+  object: Record<string, unknown>,
+  schema: Schema,
+  place: Place,
+  ignored: string[],
+): Record<string, unknown> {
   const { properties, additionalProperties } = schema;
-  const known: Record<string, unknown> = {};
-  for (const key of Object.keys(value)) {
-    const at = path ? `${path}.${key}` : key;
-    if (key === '__proto__') throw invalidField(at, 'must not be named __proto__');
-    if (value[key] === null || value[key] === undefined) continue;
-    if (typeof additionalProperties === 'object') {
-      const problem = unsafeText(key);
-      if (problem) throw invalidField(path, `its keys ${problem}`);
-      known[key] = walk(value[key], additionalProperties, at, ignored);
-    } else if (!properties) known[key] = value[key];
-    else if (Object.hasOwn(properties, key))
-      known[key] = walk(value[key], properties[key] ?? {}, at, ignored);
-    else ignored.push(at);
+  const ofOthers = typeof additionalProperties === 'object' ? additionalProperties : undefined;
+  let known: Record<string, unknown> | undefined;
+  for (const key in object) {
+    place.push(key);
+    if (key === '__proto__') throw invalidField(pathOf(place), 'must not be named __proto__');
+    const problem = ofOthers && unsafeText(key);
+    if (problem) throw invalidField(pathOf(place.slice(0, -1)), `its keys ${problem}`);
+    const value = object[key];
+    const isSet = value !== null && value !== undefined;
+    const isKnown = !properties || ofOthers || Object.hasOwn(properties, key);
+    if (isSet && isKnown) {
+      const ofField = ofOthers ?? properties?.[key];
+      (known ?? object)[key] = ofField ? walk(value, ofField, place, ignored) : value;
+    } else {
+      known ??= fieldsBefore(key, object);
+      if (isSet && ignored.length < mostListed) ignored.push(pathOf(place));
+    }
+    place.pop();
   }
-  return known;
+  return known ?? object;
+}
+
+function fieldsBefore(key: string, object: Record<string, unknown>): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  for (const field in object) {
+    if (field === key) break;
+    fields[field] = object[field];
+  }
+  return fields;
 }

@@ -7,6 +7,7 @@ import {
   routes,
 } from '@muster/sdk/contract';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { CodeHosts } from '../codehost/code-hosts.ts';
 import type { Control } from '../control/control.ts';
 import { refuseAccess } from '../control/permit.ts';
 import type { Principal } from '../control/principal.ts';
@@ -22,6 +23,7 @@ type CallerOf<N extends RouteName> = (typeof routes)[N]['access'] extends 'own-p
 
 export interface Call<N extends RouteName> {
   readonly control: Control;
+  readonly codeHosts: CodeHosts;
   readonly caller: CallerOf<N>;
   readonly body: BodyOf<N>;
   readonly params: Readonly<Record<string, string>>;
@@ -53,7 +55,7 @@ export const callerView = (caller: Principal): Caller => ({
  * request names (404) and checks its state.
  */
 export function serve<N extends RouteName>(context: RouteContext, name: N, handle: Handler<N>): void {
-  const { app, control } = context;
+  const { app, control, codeHosts } = context;
   const route: Route = routes[name];
   const needsKey = route.access !== 'own-page';
 
@@ -85,6 +87,7 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
       permit(request);
       const result = await handle({
         control,
+        codeHosts,
         caller: request.caller as CallerOf<N>,
         body: body as BodyOf<N>,
         params: request.params as Record<string, string>,
@@ -114,9 +117,6 @@ const noStore = (_request: FastifyRequest, reply: FastifyReply, done: () => void
   done();
 };
 
-/** Field names are the caller's text: escaped for a header, and limited in number and length. */
+/** Field names are the caller's text: escaped for a header, and limited in length. */
 const headerSafe = (fields: readonly string[]): string =>
-  fields
-    .slice(0, 50)
-    .map((field) => encodeURI(field).replace(/%5B/g, '[').replace(/%5D/g, ']').slice(0, 100))
-    .join(', ');
+  fields.map((field) => encodeURI(field).replace(/%5B/g, '[').replace(/%5D/g, ']').slice(0, 100)).join(', ');

@@ -50,6 +50,10 @@ describe('exceededBound', () => {
     expect(of('"\\\\"[[[[[')).toBe('depth');
     expect(of('[1,2,3,4,5,6,7,8,9]')).toBeUndefined();
     expect(of('[1,2,3,4,5,6,7,8,9,10]')).toBe('values');
+    expect(exceededBound(new TextEncoder().encode('[[],{"a":0}]'), { depth: 9, objects: 3 })).toBeUndefined();
+    expect(exceededBound(new TextEncoder().encode('[[],{"a":[]}]'), { depth: 9, objects: 3 })).toBe(
+      'objects',
+    );
   });
 
   it.each(['[', '{"a":', '"', '\\', '"\\'])('reads any text, here many %j', (text) => {

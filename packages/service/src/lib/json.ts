@@ -7,34 +7,42 @@ export function unsafeText(text: string): string | null {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+interface UnsafePlace {
+  readonly path: string;
+  readonly problem: string;
+}
+
 /** The first place in a JSON value that can't be stored safely, or null. Values deeper than `maxDepth` are unsafe too. */
-export function unsafePlace(
-  value: unknown,
-  maxDepth: number,
-  path = '',
-): { path: string; problem: string } | null {
-  const stack: { value: unknown; path: string; depth: number }[] = [{ value, path, depth: 0 }];
-  for (let item = stack.pop(); item; item = stack.pop()) {
-    const { depth } = item;
-    const at = item.path;
-    if (typeof item.value === 'string') {
-      const problem = unsafeText(item.value);
-      if (problem) return { path: at, problem };
+export function unsafePlace(value: unknown, maxDepth: number): UnsafePlace | null {
+  const unsafe = unsafeWithin(value, maxDepth, maxDepth);
+  return unsafe && { ...unsafe, path: unsafe.path.replace(/^\./, '') };
+}
+
+/** Paths are put together only for what is unsafe. The recursion is no deeper than `maxDepth`. */
+function unsafeWithin(value: unknown, levels: number, maxDepth: number): UnsafePlace | null {
+  if (typeof value === 'string') return unsafeAt('', unsafeText(value));
+  if (typeof value === 'number' && !Number.isFinite(value))
+    return unsafeAt('', 'must be a number that JSON can hold');
+  if (typeof value !== 'object' || value === null) return null;
+  if (levels === 0) return unsafeAt('', `must not be nested deeper than ${maxDepth} levels`);
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i += 1) {
+      const unsafe = unsafeWithin(value[i], levels - 1, maxDepth);
+      if (unsafe) return unsafeAt(`[${i}]${unsafe.path}`, unsafe.problem);
     }
-    if (typeof item.value === 'number' && !Number.isFinite(item.value)) {
-      return { path: at, problem: 'must be a number that JSON can hold' };
-    }
-    if (typeof item.value !== 'object' || item.value === null) continue;
-    if (depth >= maxDepth) return { path: at, problem: `must not be nested deeper than ${maxDepth} levels` };
-    for (const [key, child] of Object.entries(item.value)) {
-      const next = Array.isArray(item.value) ? `${at}[${key}]` : at ? `${at}.${key}` : key;
-      const problem = key === '__proto__' ? 'must not be named __proto__' : unsafeText(key);
-      if (problem) return { path: next, problem };
-      stack.push({ value: child, path: next, depth: depth + 1 });
-    }
+    return null;
+  }
+  for (const key in value) {
+    const problem = key === '__proto__' ? 'must not be named __proto__' : unsafeText(key);
+    if (problem) return unsafeAt(`.${key}`, problem);
+    const unsafe = unsafeWithin((value as Record<string, unknown>)[key], levels - 1, maxDepth);
+    if (unsafe) return unsafeAt(`.${key}${unsafe.path}`, unsafe.problem);
   }
   return null;
 }
+
+const unsafeAt = (path: string, problem: string | null): UnsafePlace | null =>
+  problem === null ? null : { path, problem };
 
 /** Whether arrays and objects are nested in more than so many levels. The recursion is no deeper than that. */
 export function isDeeperThan(value: unknown, mostLevels: number): boolean {
@@ -69,6 +77,8 @@ export function heapBytesOf(value: unknown): number {
 export interface JsonBounds {
   readonly depth: number;
   readonly values?: number;
+  /** Objects and arrays. */
+  readonly objects?: number;
 }
 
 /**
@@ -77,10 +87,11 @@ export interface JsonBounds {
  */
 export function exceededBound(
   json: Uint8Array,
-  { depth: mostDepth, values: mostValues = Number.POSITIVE_INFINITY }: JsonBounds,
+  { depth: mostDepth, values: mostValues = unbounded, objects: mostObjects = unbounded }: JsonBounds,
 ): keyof JsonBounds | undefined {
   let depth = 0;
   let values = 1;
+  let objects = 0;
   for (let at = 0; at < json.length; at++) {
     const byte = json[at];
     if (byte === quote) at = endOfString(json, at);
@@ -88,13 +99,16 @@ export function exceededBound(
     else if (byte === 0x5b || byte === 0x7b) {
       depth += 1;
       values += 1;
+      objects += 1;
     } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
     if (depth > mostDepth) return 'depth';
     if (values > mostValues) return 'values';
+    if (objects > mostObjects) return 'objects';
   }
   return undefined;
 }
 
+const unbounded = Number.POSITIVE_INFINITY;
 const quote = 0x22;
 const backslash = 0x5c;
 

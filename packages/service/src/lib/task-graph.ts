@@ -13,30 +13,38 @@ export interface ClosingEdge {
   readonly blocker: string;
 }
 
+interface Node extends GraphTask {
+  /** The index of the next blocker to visit. */
+  next: number;
+  state: 'new' | 'on the trail' | 'done';
+}
+
 /** Visits every edge once, depth first. Without the edges that it yields the graph has no cycle. */
 function* closingEdges(
   tasks: readonly GraphTask[],
 ): Generator<ClosingEdge & { readonly cycle: () => string[] }> {
-  const blockersOf = new Map(tasks.map((task) => [task.id, task.blockedBy]));
-  const done = new Set<string>();
-  for (const start of blockersOf.keys()) {
-    if (done.has(start)) continue;
-    const trail = [{ id: start, next: 0 }];
-    const onTrail = new Set([start]);
+  const nodes = new Map<string, Node>();
+  for (const { id, blockedBy } of tasks) nodes.set(id, { id, blockedBy, next: 0, state: 'new' });
+  for (const start of nodes.values()) {
+    if (start.state === 'done') continue;
+    start.state = 'on the trail';
+    const trail = [start];
     for (let at = trail.at(-1); at; at = trail.at(-1)) {
       const { id } = at;
-      const blocker = blockersOf.get(id)?.[at.next];
+      const blocker = at.blockedBy[at.next];
       at.next += 1;
       if (blocker === undefined) {
         trail.pop();
-        onTrail.delete(id);
-        done.add(id);
-      } else if (onTrail.has(blocker)) {
-        const cycle = () => trail.slice(trail.findIndex((step) => step.id === blocker)).map((s) => s.id);
+        at.state = 'done';
+        continue;
+      }
+      const next = nodes.get(blocker);
+      if (next?.state === 'on the trail') {
+        const cycle = () => trail.slice(trail.indexOf(next)).map((node) => node.id);
         yield { id, blocker, cycle };
-      } else if (blockersOf.has(blocker) && !done.has(blocker)) {
-        trail.push({ id: blocker, next: 0 });
-        onTrail.add(blocker);
+      } else if (next?.state === 'new') {
+        next.state = 'on the trail';
+        trail.push(next);
       }
     }
   }

@@ -1,4 +1,4 @@
-import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** API keys: `mst_<key_id>.<secret>`. Only the SHA-256 of the secret is ever stored. */
 export interface KeyParts {
@@ -27,9 +27,6 @@ export const matchesHash = (secret: string, expected: Buffer): boolean => {
   const candidate = hashSecret(secret);
   return candidate.length === expected.length && timingSafeEqual(candidate, expected);
 };
-
-export const hmac = (secret: string, ...parts: readonly string[]): string =>
-  createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url');
 
 /** A digest of a request's content, to distinguish a retry from another request with the same id. */
 export const digestOf = (content: unknown): string =>

@@ -12,6 +12,7 @@ import {
   type ReportRequest,
 } from '@muster/sdk/contract';
 import { type RehearsalOptions, rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
+import type { HostRule } from '../lib/host-rules.ts';
 import { nodeFetch } from '../lib/node-fetch.ts';
 import { sweepAgentFolders } from './agent-folders.ts';
 import { Gateway, type GatewayLimits, type GatewayOptions } from './gateway/gateway.ts';
@@ -38,6 +39,8 @@ export interface RunnerOptions
   readonly name: string;
   /** The pool to serve; the service refuses the runner if its key belongs to another pool. */
   readonly pool?: string | undefined;
+  /** Hosts of integrations that may have an address of an internal network. */
+  readonly innerHosts: readonly HostRule[];
   /** How long the folders of an agent are kept after its end. */
   readonly keepFoldersDays: number;
   readonly limits?: Partial<RunnerLimits>;
@@ -111,7 +114,7 @@ export class Runner {
         serviceUrl: url,
         runnerName: name,
       }),
-      mirrors: new Mirrors(dataFolder, environment),
+      mirrors: new Mirrors(dataFolder, environment, options.innerHosts),
       limits: this.#limits,
       mayAct: () => this.#lease.holds(),
     };

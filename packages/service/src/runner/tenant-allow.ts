@@ -1,5 +1,6 @@
 import { type Tenant, tenantName, tenantNamed } from '@muster/sdk/contract';
 import { isObject } from '../lib/json.ts';
+import { matchesPath } from '../lib/path-pattern.ts';
 
 /**
  * What tenants other than the first may use of a runner's machine, as its operator lists it in `MUSTER_TENANT_ALLOW`:
@@ -71,40 +72,11 @@ export class TenantRights {
 
   /** Whether the runner's own git may use its credentials for this canonical URL. */
   mayReach(url: string | undefined): boolean {
-    return this.isFirst || (url !== undefined && this.#allowed.repos.some((p) => matchesUrl(p, url)));
+    return this.isFirst || (url !== undefined && this.#allowed.repos.some((p) => matchesPath(p, url)));
   }
 
   howToAllow(field: (typeof fields)[number], item: string): string {
     const entry = JSON.stringify({ [this.#name]: { [field]: [item] } });
     return `the operator of this runner can allow it, for example with ${tenantAllowName}='${entry}'`;
   }
-}
-
-/**
- * Compares a pattern with a URL segment by segment. `*` matches any characters within a segment, `**` as the last
- * segment matches one or more segments. The time is linear per `*`.
- */
-export function matchesUrl(pattern: string, url: string): boolean {
-  const wanted = pattern.split('/');
-  const parts = url.split('/');
-  const isOpen = wanted.at(-1) === '**';
-  if (isOpen) wanted.pop();
-  if (isOpen ? parts.length <= wanted.length : parts.length !== wanted.length) return false;
-  return wanted.every((part, i) => matchesPart(part, parts[i] ?? ''));
-}
-
-function matchesPart(pattern: string, text: string): boolean {
-  const [first = '', ...rest] = pattern.split('*');
-  const last = rest.pop();
-  if (last === undefined) return text === pattern;
-  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last))
-    return false;
-  let at = first.length;
-  const end = text.length - last.length;
-  for (const piece of rest) {
-    const found = text.indexOf(piece, at);
-    if (found < 0 || found + piece.length > end) return false;
-    at = found + piece.length;
-  }
-  return true;
 }

@@ -1,6 +1,7 @@
 import type { Task } from '@muster/sdk/contract';
 import type { AgentState, ChildView, FollowUp, Identity, Instant } from '../domain/agent.ts';
 import type { Change, PoolKey } from '../domain/loaded-agents.ts';
+import type { Thread } from '../domain/thread.ts';
 
 /** Names a row: the tenant leads every key. */
 export interface AgentKey {
@@ -55,6 +56,11 @@ export interface AgentTransaction {
   followUps(keys: readonly (AgentKey & { readonly followUpId: string })[]): Promise<Map<string, FollowUp[]>>;
   queues(keys: readonly AgentKey[]): Promise<Map<string, FollowUp[]>>;
   checklists(keys: readonly AgentKey[]): Promise<Map<string, Task[]>>;
+  /** All threads of these agents; the comments of resolved ones have no text, unless they are wanted. */
+  threads(
+    keys: readonly AgentKey[],
+    wanted: readonly string[],
+  ): Promise<Map<string, ReadonlyMap<string, Thread>>>;
   children(keys: readonly AgentKey[]): Promise<Map<string, ChildView[]>>;
   liveDescendants(keys: readonly (AgentKey & { readonly root: string })[]): Promise<Map<string, number>>;
   /** One transaction at a time may claim runs in a pool that limits them; false: another one is claiming. */

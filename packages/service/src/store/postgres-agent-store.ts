@@ -9,7 +9,7 @@ import {
   keyColumns,
 } from './agent-store.ts';
 import { begin, rollBack, statement } from './connection.ts';
-import { childOf, followUpOf, stateOf, tasksOf } from './rows.ts';
+import { childOf, followUpOf, stateOf, tasksOf, threadOf } from './rows.ts';
 import { insertReplies, saveChanges } from './save-changes.ts';
 import { lockPools, readPoolLimits } from './statements/claims.ts';
 import { loadFollowUps, loadQueues } from './statements/follow-ups.ts';
@@ -23,6 +23,7 @@ import {
   wantedParameters,
 } from './statements/load-agents.ts';
 import { loadReplies, lockReplies } from './statements/replies.ts';
+import { loadThreads } from './statements/threads.ts';
 
 const commit = statement<[], never>('commit', 'COMMIT');
 const readMoment = statement<[], { now: string; closed: number[] }>(
@@ -121,6 +122,12 @@ function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) =>
     async checklists(keys) {
       const rows = await loadChecklists(client, ...keyColumns(keys));
       return new Map(rows.map((row) => [row.agent, tasksOf(row.tasks)]));
+    },
+
+    async threads(keys, wanted) {
+      const rows = await loadThreads(client, ...keyColumns(keys), [...wanted]);
+      const threads = groupBy(rows, (r) => r.agent, threadOf);
+      return new Map([...threads].map(([agent, some]) => [agent, new Map(some.map((t) => [t.id, t]))]));
     },
 
     async children(keys) {

@@ -1,8 +1,8 @@
-import type { Task } from '@muster/sdk/contract';
 import {
   type Agent,
   type AgentState,
   type Brief,
+  type ChecklistTask,
   type ChildView,
   type FollowUp,
   freshMemory,
@@ -11,6 +11,7 @@ import {
   type Run,
   type Usage,
 } from '../domain/agent.ts';
+import type { Comment, Thread } from '../domain/thread.ts';
 import { isoTime } from './connection.ts';
 
 /**
@@ -91,10 +92,10 @@ const listOf = (stored: readonly string[] | null | undefined): readonly string[]
   Array.isArray(stored) ? stored : [];
 
 /** The tasks of a checklist or a message, each with every field. */
-export const tasksOf = (stored: readonly Partial<Task>[] | null): Task[] =>
+export const tasksOf = (stored: readonly Partial<ChecklistTask>[] | null): ChecklistTask[] =>
   (Array.isArray(stored) ? stored : []).filter((task) => typeof task?.id === 'string').map(taskOf);
 
-const taskOf = (stored: Partial<Task>): Task => ({
+const taskOf = (stored: Partial<ChecklistTask>): ChecklistTask => ({
   id: stored.id ?? '',
   subject: stored.subject ?? '',
   description: stored.description ?? '',
@@ -105,6 +106,7 @@ const taskOf = (stored: Partial<Task>): Task => ({
   persona: stored.persona ?? '',
   dedupKey: stored.dedupKey ?? '',
   ephemeral: stored.ephemeral ?? false,
+  ...(stored.note && { note: stored.note }),
 });
 
 const usageOf = (row: UsageColumns): Usage => ({
@@ -310,6 +312,37 @@ export const followUpOf = (row: FollowUpRow): FollowUp => ({
   queuedAt: row.queued_at,
   batch: row.batch,
   digest: row.digest,
+});
+
+type CommentRow = RowOf<Comment, never>;
+
+/** A thread with its comments, which came as JSON. */
+export interface ThreadRow extends RowOf<Thread, 'comments'> {
+  agent: string;
+  comments: CommentRow[];
+}
+
+export const threadOf = (row: ThreadRow): Thread => ({
+  id: row.id,
+  repo: row.repo,
+  path: row.path,
+  line: row.line,
+  startLine: row.start_line,
+  side: row.side,
+  quote: row.quote,
+  state: row.state,
+  answer: row.answer,
+  changeRequest: row.change_request,
+  hostId: row.host_id,
+  url: row.url,
+  openedBy: row.opened_by,
+  toldBy: row.told_by,
+  createdAt: row.created_at,
+  comments: row.comments.map(({ host_id, at, ...comment }) => ({
+    ...comment,
+    hostId: host_id,
+    at: isoTime(at),
+  })),
 });
 
 export interface ChildRow extends RowOf<ChildView, 'path'> {

@@ -1,7 +1,9 @@
 import type { Brief, Entry, NewDiff, NewFollowUp, Run, RunResult } from '../domain/agent.ts';
+import type { PushedBranch } from '../domain/draft.ts';
 import type { Change } from '../domain/loaded-agents.ts';
 import { type Connection, statement } from './connection.ts';
 import { agentRow, changedStateFields, hotFields, runRow } from './rows.ts';
+import { saveThreads } from './save-threads.ts';
 import {
   agentBriefColumns,
   agentColumns,
@@ -20,6 +22,7 @@ import {
   labelColumns,
   listParameters,
   listsOf,
+  pushedBranchColumns,
   replyColumns,
   rowsOf,
   runColumns,
@@ -127,6 +130,20 @@ const insertTimeline = writeLists('insert-timeline', timelineColumns, (rows) =>
   insertInto('timeline', timelineColumns, rows),
 );
 
+const upsertBranches = write(
+  'upsert-pushed-branches',
+  `${insertInto('pushed_branches', pushedBranchColumns)}
+   ON CONFLICT (tenant, repo, branch) DO UPDATE SET agent = excluded.agent, is_new = true`,
+);
+
+/** A run has ended: a change request may be opened for what it pushed. */
+const considerBranches = write(
+  'consider-pushed-branches',
+  `UPDATE pushed_branches t SET is_new = false, next_at = now()
+   FROM ${rowsOf({ tenant: 'int', agent: 'uuid' })}
+   WHERE t.tenant = n.tenant AND t.agent = n.agent AND t.is_new`,
+);
+
 const upsertDiffs = write(
   'upsert-diffs',
   `${insertInto('diffs', diffColumns)}
@@ -152,6 +169,8 @@ interface CombinedChange {
   readonly runResults: Map<number, RunResult>;
   /** By repository; the newest counts. */
   readonly diffs: Map<string, NewDiff>;
+  readonly pushed: Map<string, PushedBranch>;
+  hasEnded: boolean;
 }
 
 function combine(changes: readonly Change[]): CombinedChange[] {
@@ -169,6 +188,8 @@ function combine(changes: readonly Change[]): CombinedChange[] {
         runResults: new Map(),
         admitted: new Map(),
         diffs: new Map(),
+        pushed: new Map(),
+        hasEnded: false,
       };
       combined.set(id, one);
     }
@@ -181,6 +202,8 @@ function combine(changes: readonly Change[]): CombinedChange[] {
     if (runResult) {
       one.runResults.set(runResult.runId, { ...one.runResults.get(runResult.runId), ...runResult });
     }
+    for (const branch of change.pushed) one.pushed.set(`${branch.repo} ${branch.branch}`, branch);
+    one.hasEnded ||= change.hasEnded;
     for (const diff of change.diffs) one.diffs.set(`${diff.workingTree} ${diff.repo}`, diff);
   }
   return [...combined.values()];
@@ -223,6 +246,10 @@ export async function saveChanges(connection: Connection, changes: readonly Chan
   send(insertLabels, relabelled.flatMap(labelRows));
   send(insertTimeline, combined.flatMap(timelineRows));
   send(upsertDiffs, combined.flatMap(diffRows));
+  send(upsertBranches, combined.flatMap(branchRows));
+  send(considerBranches, combined.filter((f) => f.hasEnded && f.after.agent.result.branch !== '').map(keyOf));
+  const reviewed = changes.filter((change) => change.threadChanges.length > 0);
+  if (reviewed.length > 0) sent.push(...saveThreads(connection, reviewed));
   await Promise.all(sent);
 }
 
@@ -346,6 +373,9 @@ const checklistRow = (f: CombinedChange) =>
   f.after.checklist !== f.before?.checklist && (f.before || f.after.checklist.length > 0)
     ? [{ ...keyOf(f), tasks: f.after.checklist }]
     : [];
+
+const branchRows = (f: CombinedChange) =>
+  [...f.pushed.values()].map(({ repo, branch }) => ({ ...keyOf(f), repo, branch, is_new: true }));
 
 const diffRows = (f: CombinedChange) =>
   [...f.diffs.values()].map(({ repo, text, workingTree }) => ({

@@ -197,7 +197,51 @@ export const timelineColumns = {
   data: 'json',
 } as const;
 
+export const threadColumns = {
+  ...agentKey,
+  id: 'uuid',
+  repo: 'text',
+  path: 'text',
+  line: 'int',
+  start_line: 'int',
+  side: 'text',
+  quote: 'text',
+  state: 'text',
+  answer: 'text',
+  change_request: 'text',
+  host_id: 'text',
+  url: 'text',
+  opened_by: 'text',
+  told_by: 'text',
+  created_at: 'timestamptz',
+} as const;
+
+export const changingThreadColumns = {
+  ...agentKey,
+  id: 'uuid',
+  state: 'text',
+  answer: 'text',
+  told_by: 'text',
+  is_done: 'boolean',
+} as const;
+
+/** Without the number, which counts the comments of the thread. */
+export const threadCommentColumns = {
+  ...agentKey,
+  thread: 'uuid',
+  author: 'text',
+  kind: 'text',
+  permission: 'text',
+  body: 'text',
+  at: 'timestamptz',
+  url: 'text',
+  host_id: 'text',
+  run: 'int',
+} as const;
+
 export const diffColumns = { ...agentKey, repo: 'text', working_tree: 'boolean', text: 'text' } as const;
+
+export const pushedBranchColumns = { ...agentKey, repo: 'text', branch: 'text', is_new: 'boolean' } as const;
 
 export const replyColumns = {
   tenant: 'int',

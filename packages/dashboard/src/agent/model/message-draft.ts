@@ -1,6 +1,7 @@
-import { type AgentStatus, type FollowUpInput, InvalidArgumentError, mintId } from '@muster/sdk';
+import { type AgentStatus, type FollowUpInput, InvalidArgumentError } from '@muster/sdk';
 import { clock } from '@muster/sdk/contract';
 import { plural } from '../../parts/model/text.ts';
+import { SentIds } from './sent-ids.ts';
 
 export interface Draft {
   readonly text: string;
@@ -147,13 +148,10 @@ function problemText(field: string, description: string): string {
   return line === undefined ? text : `Line ${Number(line) + 1}: ${description}`;
 }
 
-/**
- * Unsent messages by person and agent, until the window is closed. A message keeps its id while its content is the same:
- * sent twice, by a double click or after a lost reply, it is queued once.
- */
+/** Unsent messages by person and agent, until the window is closed. */
 class MessageDrafts {
   readonly #drafts = new Map<string, Draft>();
-  readonly #sent = new Map<string, { readonly message: string; readonly followUpId: string }>();
+  readonly #sent = new SentIds();
 
   get(key: string): Draft {
     return this.#drafts.get(key) ?? emptyDraft;
@@ -166,17 +164,13 @@ class MessageDrafts {
 
   toRequest(key: string): FollowUpInput {
     const message = messageOf(this.get(key));
-    const text = JSON.stringify(message);
-    const before = this.#sent.get(key);
-    const followUpId = before?.message === text ? before.followUpId : mintId();
-    this.#sent.set(key, { message: text, followUpId });
-    return { ...message, followUpId };
+    return { ...message, followUpId: this.#sent.idFor(key, message) };
   }
 
-  /** The next message gets a new id, even with the same content. Text written since then stays. */
+  /** Text written since then stays. */
   accepted(key: string, sent: Draft): void {
     if (this.get(key) === sent) this.#drafts.delete(key);
-    this.#sent.delete(key);
+    this.#sent.accepted(key);
   }
 }
 

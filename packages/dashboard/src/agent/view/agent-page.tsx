@@ -39,7 +39,7 @@ export function AgentPage() {
 }
 
 function OneAgent({ agentId }: { readonly agentId: AgentId }) {
-  const { query, refreshSoon } = useStatus(agentId);
+  const { query, onEntries } = useStatus(agentId);
   const { data, error, refetch } = query;
   if (error instanceof NotFoundError)
     return (
@@ -63,7 +63,7 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
         <Button onClick={() => void refetch()}>Try again</Button>
       </Empty>
     );
-  return <LoadedAgent agentId={agentId} status={data} refreshSoon={refreshSoon} />;
+  return <LoadedAgent agentId={agentId} status={data} onEntries={onEntries} />;
 }
 
 const NoAgent = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (
@@ -79,20 +79,20 @@ const NoAgent = ({ title, children }: { readonly title: string; readonly childre
 function LoadedAgent({
   agentId,
   status,
-  refreshSoon,
+  onEntries: refresh,
 }: {
   readonly agentId: AgentId;
   readonly status: AgentStatus | undefined;
-  readonly refreshSoon: () => void;
+  readonly onEntries: (entries: readonly TimelineEntry[]) => void;
 }) {
   const { client } = useSignedIn();
   const [newest, setNewest] = useState('0');
   const onEntries = useCallback(
     (entries: readonly TimelineEntry[]) => {
       setNewest((before) => entries.at(-1)?.sequence ?? before);
-      refreshSoon();
+      refresh(entries);
     },
-    [refreshSoon],
+    [refresh],
   );
   const name = agentId.agent.at(-1) ?? '';
   useTitle([name, status && statusText(status), 'Muster'].filter(Boolean).join(' · '));

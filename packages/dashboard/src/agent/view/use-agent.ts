@@ -1,4 +1,4 @@
-import type { AgentId, MusterClient } from '@muster/sdk';
+import type { AgentId, MusterClient, TimelineEntry } from '@muster/sdk';
 import { agentPage, needsAttention } from '@muster/sdk/contract';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef } from 'react';
@@ -9,20 +9,27 @@ import { useClient } from '../../session/session.ts';
 
 /** Cost and current action change within a turn without a timeline entry, so a working agent is polled. */
 const pollMs = 3_000;
+/** What happens to a change request at its code host makes no timeline entry either. */
+const pollRequestsMs = 10_000;
 /** Groups a burst of entries into one request. */
 const refreshDelayMs = 150;
 
 /** Queries below this key are refreshed together with the status. */
 export const statusKey = (page: string) => ['status', page] as const;
+export const threadsKey = (page: string) => ['threads', page] as const;
 
-/** The status of an agent, and a function that refreshes it soon. */
+/** The status of an agent, and a function that refreshes what new timeline entries report. */
 export function useStatus(agentId: AgentId) {
   const client = useClient();
   const page = agentPage(agentId);
   const query = useQuery({
     queryKey: statusKey(page),
     queryFn: ({ signal }) => client.status(agentId, { signal }),
-    refetchInterval: ({ state }) => (state.data && !needsAttention(state.data.phase) ? pollMs : false),
+    refetchInterval: ({ state: { data } }) => {
+      if (!data) return false;
+      if (!needsAttention(data.phase)) return pollMs;
+      return data.branch !== '' && data.phase === 'PHASE_WAITING_FOR_INPUT' ? pollRequestsMs : false;
+    },
   });
   const refreshSoon = useRefreshSoon(page);
 
@@ -35,7 +42,17 @@ export function useStatus(agentId: AgentId) {
   const isOffline = useOutage() !== null;
   // biome-ignore lint/correctness/useExhaustiveDependencies: a change of any of these is a reason to refresh.
   useEffect(refreshSoon, [refreshSoon, sequence, labels, work, isOffline]);
-  return { query, refreshSoon };
+
+  const queryClient = useQueryClient();
+  const onEntries = useCallback(
+    (entries: readonly TimelineEntry[]) => {
+      refreshSoon();
+      if (entries.some(({ type }) => type === 'THREADS_CHANGED'))
+        void queryClient.invalidateQueries({ queryKey: threadsKey(page) });
+    },
+    [refreshSoon, queryClient, page],
+  );
+  return { query, onEntries };
 }
 
 function useRefreshSoon(page: string): () => void {

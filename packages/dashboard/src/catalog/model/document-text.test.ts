@@ -92,7 +92,7 @@ describe('problems have the line of', () => {
     expect(
       problemsOf('environment', 'e', lines('variables:', '  A: x', '  B C/D: 4', 'setup: npm ci')),
     ).toEqual([
-      '3: variables.B C/D must be a string, or {"fromRunner": "NAME"} to take it from the runner',
+      '3: variables.B C/D must be a string, {"fromSecret": "NAME"} to take it from a secret, or {"fromRunner": "NAME"} to take it from the runner',
       '4: setup must be an array',
     ]);
     expect(problemsOf('pool', 'p', 'maxRuns: -1')).toEqual(['1: maxRuns must be at least 0']);

@@ -63,8 +63,14 @@ export const kindTexts: Readonly<Record<Kind, KindTexts>> = {
   integration: {
     title: 'Integrations',
     one: 'integration',
-    purpose: 'External callers, each with its own signing key.',
+    purpose: 'Code hosts: GitHub, GitLab and Forgejo, each with a webhook and its own signing key.',
     templateFields: ['type'],
+  },
+  secret: {
+    title: 'Secrets',
+    one: 'secret',
+    purpose: 'Values for agents and integrations. They are stored encrypted and never shown again.',
+    templateFields: [],
   },
   'change-request': {
     title: 'Change requests',
@@ -75,7 +81,7 @@ export const kindTexts: Readonly<Record<Kind, KindTexts>> = {
 };
 
 export const kindGroups: readonly (readonly [title: string, kinds: readonly Kind[]])[] = [
-  ['Work', ['workspace', 'persona', 'environment']],
+  ['Work', ['workspace', 'persona', 'environment', 'secret']],
   ['Machines', ['pool', 'vm-profile']],
   ['Access', ['token', 'share-link', 'integration', 'profile']],
   ['Records', ['change-request']],
@@ -124,6 +130,12 @@ const secretTextsByKind: Readonly<Partial<Record<Kind, SecretTexts>>> = {
     delete: 'Delete',
     deleteEffect: 'Requests that are signed with its key are refused.',
     rotateEffect: 'A new signing key is created and shown once. The old key stops working within 5 seconds.',
+  },
+  secret: {
+    label: 'Value',
+    delete: 'Delete',
+    deleteEffect: 'The value is deleted. Runs whose environment refers to this secret will not start.',
+    rotateEffect: 'The new value replaces the old one, and is used by runs that start from now on.',
   },
 };
 

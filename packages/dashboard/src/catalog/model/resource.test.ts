@@ -26,6 +26,8 @@ describe('the summary of a resource', () => {
       'VM profile big · 4 max runs per runner · 16 max runs in total',
     ],
     ['token', { role: 'member', account: 'ada', ownerProvider: 'PROVIDER_CODEHOST_OAUTH' }, 'member · ada'],
+    ['secret', { fingerprint: '0a1b2c3d' }, 'fingerprint 0a1b2c3d'],
+    ['secret', {}, 'no value'],
     ['share-link', { agentId: { agent: ['a', 'b'], account: 'ada', workspace: 'w' } }, 'a/b · of ada · in w'],
   ] as const)('%s', (kind, document, words) => expect(summaryOf(kind, document)).toBe(words));
 

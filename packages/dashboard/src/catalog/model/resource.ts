@@ -42,6 +42,8 @@ export function summaryOf(kind: Kind, document: Document): string {
       return agentText(document.agentId);
     case 'integration':
       return text(document.type);
+    case 'secret':
+      return labelled('fingerprint', document.fingerprint) || 'no value';
     case 'change-request':
       return joined(text(document.title), text(document.url));
   }

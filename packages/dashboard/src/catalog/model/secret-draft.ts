@@ -2,7 +2,7 @@ import type { AgentId, Caller } from '@muster/sdk';
 import { type Kind, mayGiveRole, pathOf, type Role, roles } from '@muster/sdk/contract';
 import { type Expiry, expiresAt, expiryInDays } from '../../parts/model/expiry.ts';
 
-/** The form for a new token, share link or integration. */
+/** The form for a new token, share link, integration or secret. */
 export interface SecretDraft {
   readonly role: Role;
   readonly account: string;
@@ -11,6 +11,7 @@ export interface SecretDraft {
   /** An agent as `agentText` writes it, or a path. */
   readonly agent: string;
   readonly type: string;
+  readonly value: string;
 }
 
 export const emptyDraft = (kind: Kind, caller: Caller): SecretDraft => ({
@@ -19,7 +20,8 @@ export const emptyDraft = (kind: Kind, caller: Caller): SecretDraft => ({
   pool: 'default',
   expiry: expiryInDays(kind === 'token' ? 90 : 7),
   agent: '',
-  type: 'webhook',
+  type: 'github',
+  value: '',
 });
 
 /** The roles that the caller may give to a new key. */
@@ -50,6 +52,8 @@ export function secretDocument(
       return { agentId: agents.get(draft.agent) ?? { agent: pathIn(draft.agent) }, ...expiry };
     case 'integration':
       return { type: draft.type.trim() };
+    case 'secret':
+      return { value: draft.value };
     default:
       return {};
   }

@@ -1,4 +1,4 @@
-import { type Kind, serverFields, splitFrontMatter } from '@muster/sdk/contract';
+import { type Kind, serverFieldsOf, splitFrontMatter } from '@muster/sdk/contract';
 import { useDeferredValue, useId, useMemo, useRef } from 'react';
 import { plural } from '../../parts/model/text.ts';
 import { type KnownField, knownFields } from '../model/document-schema.ts';
@@ -159,6 +159,7 @@ function FieldHints({ kind, text, fields, onPick }: FieldHintsProps) {
 function Notes({ kind, text, fields }: Pick<Parameters<typeof FieldHints>[0], 'kind' | 'text' | 'fields'>) {
   const known = knownFields(kind).map(({ name }) => name);
   const others = Object.keys(fields ?? {}).filter((field) => !known.includes(field));
+  const serverFields = serverFieldsOf(kind);
   const unknown = others.filter((field) => !serverFields.includes(field));
   const setByService = others.filter((field) => serverFields.includes(field));
   return (

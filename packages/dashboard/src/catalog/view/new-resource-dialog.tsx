@@ -1,5 +1,5 @@
 import type { AgentId, Caller } from '@muster/sdk';
-import { type Kind, nameExpected, namePattern, secretFields } from '@muster/sdk/contract';
+import { type Kind, nameExpected, namePattern, sealedFields, secretFields } from '@muster/sdk/contract';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useContext, useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
@@ -21,7 +21,7 @@ import {
   secretDocument,
 } from '../model/secret-draft.ts';
 import { type CreatedSecret, invalidateResource, takeSecret } from './queries.ts';
-import { ReasonField } from './resource-dialogs.tsx';
+import { ReasonField, ValueField } from './resource-dialogs.tsx';
 
 const nameForm = new RegExp(namePattern);
 const maxSuggestions = 500;
@@ -34,7 +34,7 @@ interface NewResourceDialogProps {
   readonly onCreated: (secret: CreatedSecret) => void;
 }
 
-/** A form for resources that come with a secret; for other kinds it asks for the name and opens the editor. */
+/** A form for resources that come with a secret or contain one; for other kinds it asks for the name and opens the editor. */
 export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResourceDialogProps) {
   const { client, caller } = useSignedIn();
   const queries = useQueryClient();
@@ -47,7 +47,8 @@ export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResour
     const ids = Array.from(fleet?.view().agents.values() ?? [], ({ agentId }) => agentId);
     return new Map(ids.slice(0, maxSuggestions).map((id) => [agentText(id), id]));
   }, [fleet]);
-  const hasSecret = secretFields[kind] !== undefined;
+  const isSealed = sealedFields[kind] !== undefined;
+  const hasForm = isSealed || secretFields[kind] !== undefined;
   const document = () => secretDocument(kind, draft, caller, agents);
 
   const { mutate, reset, error, isPending } = useMutation({
@@ -58,6 +59,7 @@ export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResour
         (await client.catalog.write(kind, name, document(), settings)).document,
       );
       await invalidateResource(queries, kind, name);
+      if (isSealed) return navigate(`/catalog/${kind}/${encodeURIComponent(name)}`);
       // The secret must not get into the cache of queries and mutations.
       onCreated({ kind, name, secret: secret ?? '' });
     },
@@ -66,7 +68,7 @@ export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResour
     navigate(`/catalog/${kind}/${encodeURIComponent(name)}`, { state: text === undefined ? null : { text } });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (hasSecret) mutate();
+    if (hasForm) mutate();
     else openEditor();
   };
 
@@ -96,7 +98,7 @@ export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResour
           required
           autoFocus
         />
-        {hasSecret && (
+        {hasForm && (
           <>
             <SecretFields
               kind={kind}
@@ -107,19 +109,21 @@ export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResour
               onChange={(change) => setDraft({ ...draft, ...change })}
             />
             <ReasonField value={reason} onChange={setReason} error={error} />
-            <details>
-              <summary>As YAML</summary>
-              <pre>{textOf(kind, name || '…', document())}</pre>
-              <Button disabled={!isNamed} onClick={() => openEditor(textOf(kind, name, document()))}>
-                Continue in editor
-              </Button>
-            </details>
+            {!isSealed && (
+              <details>
+                <summary>As YAML</summary>
+                <pre>{textOf(kind, name || '…', document())}</pre>
+                <Button disabled={!isNamed} onClick={() => openEditor(textOf(kind, name, document()))}>
+                  Continue in editor
+                </Button>
+              </details>
+            )}
           </>
         )}
         <DialogActions>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" look="primary" disabled={!isNamed || isPending}>
-            {hasSecret ? (isPending ? 'Creating …' : `Create ${one}`) : 'Open editor'}
+            {hasForm ? (isPending ? 'Creating …' : `Create ${one}`) : 'Open editor'}
           </Button>
         </DialogActions>
       </form>
@@ -138,7 +142,7 @@ interface FieldsProps {
 
 /** The fields of one kind. */
 function SecretFields({ kind, agents, draft, onChange, error, caller }: FieldsProps) {
-  const field = (name: 'account' | 'agent' | 'pool' | 'role' | 'type') => ({
+  const field = (name: 'account' | 'agent' | 'pool' | 'role' | 'type' | 'value') => ({
     value: draft[name],
     onChange: (value: string) => onChange({ [name]: value }),
     error: fieldProblem(error, `payload.${name}`),
@@ -197,7 +201,16 @@ function SecretFields({ kind, agents, draft, onChange, error, caller }: FieldsPr
         </>
       );
     case 'integration':
-      return <TextField label="Type" hint="The type of the external caller." isCode {...field('type')} />;
+      return (
+        <TextField
+          label="Type"
+          hint="github, gitlab or forgejo, which covers Gitea."
+          isCode
+          {...field('type')}
+        />
+      );
+    case 'secret':
+      return <ValueField {...field('value')} />;
     default:
       return null;
   }

@@ -12,7 +12,7 @@ import { isGenerationConflict, needsReason } from '../model/resource.ts';
 import { invalidateResource, takeSecret } from './queries.ts';
 
 /** The open dialog of a resource's page. */
-export type ResourceDialog = 'rotate' | 'delete' | 'discard' | { readonly restore: string } | null;
+export type ResourceDialog = 'rotate' | 'value' | 'delete' | 'discard' | { readonly restore: string } | null;
 
 /** Confirmations before a resource is deleted or text is lost. */
 export function ResourceDialogs({
@@ -67,6 +67,23 @@ export function ResourceDialogs({
           }}
         />
       );
+    case 'value':
+      return (
+        <ChangeDialog
+          title={`New ${secretLabel} for ${name}?`}
+          effect={texts.rotateEffect}
+          action={`Save ${secretLabel}`}
+          hasValue
+          onClose={onClose}
+          onError={reload}
+          change={async (justification, value) => {
+            const settings = { updateMask: 'value', ifGenerationMatch: generation, justification };
+            await client.catalog.write(kind, name, { value }, settings);
+            await reload();
+            onClose();
+          }}
+        />
+      );
     case 'delete':
       return (
         <ChangeDialog
@@ -115,15 +132,26 @@ interface ChangeDialogProps {
   readonly title: string;
   readonly effect: string;
   readonly action: string;
-  readonly change: (reason: string) => Promise<void>;
+  /** Asks for a value too. */
+  readonly hasValue?: boolean;
+  readonly change: (reason: string, value: string) => Promise<void>;
   readonly onClose: () => void;
   readonly onError: () => Promise<void>;
 }
 
 /** Asks for a reason, then changes the stored resource. */
-function ChangeDialog({ title, effect, action, change, onClose, onError }: ChangeDialogProps) {
+function ChangeDialog({
+  title,
+  effect,
+  action,
+  hasValue = false,
+  change,
+  onClose,
+  onError,
+}: ChangeDialogProps) {
   const [reason, setReason] = useState('');
-  const { mutate, error, isPending } = useMutation({ mutationFn: () => change(reason), onError });
+  const [value, setValue] = useState('');
+  const { mutate, error, isPending } = useMutation({ mutationFn: () => change(reason, value), onError });
   const isStale = isGenerationConflict(error);
   const problem = isStale
     ? new Error('Another person changed it. Close this dialog and review the change first.')
@@ -132,10 +160,17 @@ function ChangeDialog({ title, effect, action, change, onClose, onError }: Chang
     <Dialog title={title} onClose={onClose}>
       <p>{effect}</p>
       <Problem error={problem} />
+      {hasValue && (
+        <ValueField value={value} onChange={setValue} error={fieldProblem(error, 'payload.value')} />
+      )}
       <ReasonField value={reason} onChange={setReason} error={error} />
       <DialogActions>
         <Button onClick={onClose}>Cancel</Button>
-        <Button look="danger" disabled={isPending || isStale} onClick={() => mutate()}>
+        <Button
+          look="danger"
+          disabled={isPending || isStale || (hasValue && value === '')}
+          onClick={() => mutate()}
+        >
           {action}
         </Button>
       </DialogActions>
@@ -222,6 +257,24 @@ export function useLeaveGuard(isUnsaved: boolean): {
   };
   return { leaveDialog, release };
 }
+
+interface ValueFieldProps {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly error: string | undefined;
+}
+
+/** The value of a secret. It may have several lines. */
+export const ValueField = (props: ValueFieldProps) => (
+  <TextField
+    label="Value"
+    hint="Stored encrypted and never shown again."
+    rows={3}
+    isCode
+    required
+    {...props}
+  />
+);
 
 interface ReasonFieldProps {
   readonly value: string;

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from '@muster/sdk';
-import { type AgentId, agentPage, type Kind, secretFields } from '@muster/sdk/contract';
+import { type AgentId, agentPage, type Kind, sealedFields, secretFields } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
@@ -15,6 +15,7 @@ import { summaryOf, writeRefusal } from '../model/resource.ts';
 import { ConflictView } from './conflict-view.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import { HistoryView } from './history-view.tsx';
+import { IntegrationView } from './integration-view.tsx';
 import { type Document, resourceQuery, type StoredResource } from './queries.ts';
 import { ReasonField, type ResourceDialog, ResourceDialogs, useLeaveGuard } from './resource-dialogs.tsx';
 import { ExpiryMark } from './resource-list.tsx';
@@ -22,8 +23,15 @@ import { baseOf, useDraft, useSave } from './use-edit.ts';
 
 const views = [
   ['document', 'Document'],
+  ['connection', 'Connection'],
   ['history', 'History'],
 ] as const;
+
+/** The webhook of an integration that the caller may administer; undefined for any other resource. */
+const webhookOf = (kind: Kind, stored: StoredResource | null, refusal: string | null): string | undefined =>
+  kind === 'integration' && refusal === null && typeof stored?.document.webhookUrl === 'string'
+    ? stored.document.webhookUrl
+    : undefined;
 
 interface Named {
   readonly kind: Kind;
@@ -62,7 +70,9 @@ function Resource({
 }: Named & { readonly stored: StoredResource | null; readonly refusal: string | null }) {
   const [, navigate] = useLocation();
   const [parameters, setParameters] = useSearchParams();
-  const isHistory = parameters.get('view') === 'history';
+  const webhookUrl = webhookOf(kind, stored, refusal);
+  const shownViews = views.filter(([view]) => view !== 'connection' || webhookUrl !== undefined);
+  const view = shownViews.find(([name]) => name === parameters.get('view'))?.[0] ?? 'document';
   const historyState = useHistoryState<{ readonly text?: string } | null>();
   const draft = useDraft(kind, name, stored, stored === null ? historyState?.text : undefined);
   const [reason, setReason] = useState('');
@@ -99,11 +109,14 @@ function Resource({
     <>
       <ResourceHead kind={kind} name={name} stored={stored} refusal={refusal} onOpen={setDialog} />
       <ViewSwitch
-        views={views}
-        view={isHistory ? 'history' : 'document'}
-        onChoose={(view) => setParameters(view === 'history' ? { view } : {})}
+        views={shownViews}
+        view={view}
+        onChoose={(chosen) => setParameters(chosen === 'document' ? {} : { view: chosen })}
       />
-      {isHistory && (
+      {view === 'connection' && webhookUrl !== undefined && (
+        <IntegrationView name={name} webhookUrl={webhookUrl} />
+      )}
+      {view === 'history' && (
         <HistoryView
           kind={kind}
           name={name}
@@ -115,7 +128,7 @@ function Resource({
           }
         />
       )}
-      {!isHistory && saving.conflict && (
+      {view === 'document' && saving.conflict && (
         <ConflictView
           kind={kind}
           name={name}
@@ -127,7 +140,7 @@ function Resource({
           onDeleted={leave}
         />
       )}
-      <div className="resource-text stack" hidden={isHistory || saving.conflict !== null}>
+      <div className="resource-text stack" hidden={view !== 'document' || saving.conflict !== null}>
         {draft.isStale && (
           <p className="secondary" role="status">
             Another person saved this while you were editing. When you save, you can merge both versions.
@@ -193,7 +206,7 @@ interface ResourceHeadProps {
   readonly stored: StoredResource | null;
   /** Why the caller may not change it; null if it may. */
   readonly refusal: string | null;
-  readonly onOpen: (dialog: 'rotate' | 'delete') => void;
+  readonly onOpen: (dialog: 'rotate' | 'value' | 'delete') => void;
 }
 
 /** Name, status and actions of the resource. */
@@ -211,7 +224,9 @@ function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps
         </nav>
         <h1>{name}</h1>
         <ResourceStatus kind={kind} stored={stored} />
-        {isStored && secretFields[kind] && <SecretFacts kind={kind} document={stored.document} />}
+        {isStored && (secretFields[kind] || sealedFields[kind]) && (
+          <SecretFacts kind={kind} document={stored.document} />
+        )}
         {refusal !== null && <p className="resource-refusal">{refusal}</p>}
       </div>
       {isStored && refusal === null && (
@@ -219,6 +234,7 @@ function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps
           {secretFields[kind] && (
             <Button onClick={() => onOpen('rotate')}>New {label.toLowerCase()} …</Button>
           )}
+          {sealedFields[kind] && <Button onClick={() => onOpen('value')}>New {label.toLowerCase()} …</Button>}
           <Button look="danger" onClick={() => onOpen('delete')}>
             {deleteLabel} …
           </Button>

@@ -1,5 +1,5 @@
 import { type HistoryEntry, InvalidArgumentError } from '@muster/sdk';
-import { inputFormatOf, type Kind } from '@muster/sdk/contract';
+import { inputFormatOf, type Kind, sealedFields } from '@muster/sdk/contract';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { currentSession, useClient, usePerson } from '../../session/session.ts';
@@ -114,6 +114,10 @@ export function useSave(
         });
       }
       await invalidateResource(queries, kind, name);
+    },
+    // A text with the value of a secret must not stay in the cache of mutations.
+    onSuccess: (): void => {
+      if (sealedFields[kind]) reset();
     },
   });
 

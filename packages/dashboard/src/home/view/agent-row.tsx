@@ -3,6 +3,7 @@ import { dollars, firstLine, pathOf, thousands } from '@muster/sdk/contract';
 import { memo, type RefObject, useId } from 'react';
 import { useDescendantTotals, useFleetEntry } from '../../live/fleet.ts';
 import { attentionOf, reasonText } from '../../live/model/attention.ts';
+import { hasFailingChecks, isOpen } from '../../live/model/change-requests.ts';
 import { useSeen } from '../../live/seen.ts';
 import { StatusIcon } from '../../live/status-icon.tsx';
 import { labelTexts, plural, unpushedNote } from '../../parts/model/text.ts';
@@ -60,7 +61,12 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
           <Path agent={entry.agentId.agent} />
           {!isSeen && <span className="visually-hidden">, unseen</span>}
         </a>
-        <p className="agent-row-secondary">{secondaryTexts(entry, children, props).join(' · ')}</p>
+        <p className="agent-row-secondary">
+          {secondaryTexts(entry, children, props).join(' · ')}
+          {hasFailingChecks(entry.changeRequests) && (
+            <span className="agent-row-failing"> · checks failing</span>
+          )}
+        </p>
       </div>
       <div className="agent-row-status">
         <Reason id={reasonId} entry={entry} />
@@ -91,7 +97,7 @@ function Path({ agent }: { readonly agent: readonly string[] }) {
 }
 
 function secondaryTexts(
-  { agentId, queued, unpushed }: AgentEntry,
+  { agentId, queued, unpushed, changeRequests }: AgentEntry,
   children: number,
   { showsOwner, showsWorkspace }: Pick<AgentRowProps, 'showsOwner' | 'showsWorkspace'>,
 ): string[] {
@@ -100,6 +106,8 @@ function secondaryTexts(
   if (showsWorkspace) texts.push(agentId.workspace);
   if (children > 0) texts.push(plural(children, 'child', 'children'));
   if (queued > 0) texts.push(`${queued} queued`);
+  const requests = changeRequests.filter(isOpen).length;
+  if (requests > 0) texts.push(plural(requests, 'change request'));
   const note = unpushedNote(unpushed);
   if (note !== '') texts.push(note);
   return texts;

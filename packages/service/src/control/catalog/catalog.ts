@@ -4,16 +4,22 @@ import {
   kindOf,
   limits,
   type Resource,
+  type Service,
   type WriteRequest,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { isRefusal, notFound, type Refusal, tenantClosed } from '../../domain/refusal.ts';
+import type { ServiceSecrets } from '../../lib/service-secret.ts';
 import type { KeyParts } from '../../lib/token.ts';
 import { begin, rollBack } from '../../store/connection.ts';
+import { listChangeRequests, readChangeRequest } from '../../store/statements/change-requests.ts';
+import { deleteHook } from '../../store/statements/deliveries.ts';
 import { deleteKeys } from '../../store/statements/keys.ts';
 import {
+  clearResource,
   type HistoryRow,
   insertHistory,
+  type LockedResource,
   listResources,
   lockResource,
   type ResourceRow,
@@ -23,12 +29,14 @@ import {
   reserveResource,
   writeResource,
 } from '../../store/statements/resources.ts';
+import { findOutdated, readSealed, type SealedRow } from '../../store/statements/secrets.ts';
 import { batchReads } from '../batch-reads.ts';
 import type { TenantInput } from '../identify.ts';
 import type { Keys } from '../keys.ts';
 import type { PageTokens } from '../page-tokens.ts';
 import { nameOf, type Principal } from '../principal.ts';
 import type { Tenants } from '../tenants.ts';
+import { changeRequestOf } from '../views.ts';
 import {
   type CheckedChange,
   type CheckedWrite,
@@ -42,13 +50,14 @@ import {
   withServerFields,
 } from './decide-write.ts';
 import { builtin, builtinNames, type Document, encodePayload } from './document.ts';
-import { saveSecret } from './secrets.ts';
+import { unsealValue } from './sealed-values.ts';
+import { saveSecret, signingKeys, webhookUrlOf } from './secrets.ts';
 
 export interface CatalogOptions {
   readonly database: pg.Pool;
   readonly tenants: Tenants;
   readonly keys: Keys;
-  readonly secret: string;
+  readonly secrets: ServiceSecrets;
   readonly pageTokens: PageTokens;
   readonly publicUrl: () => string;
 }
@@ -56,7 +65,8 @@ export interface CatalogOptions {
 /** Versioned documents by kind and name, each write with its reason on record. */
 export class Catalog {
   readonly #options: CatalogOptions;
-  readonly #documents: (ref: { tenant: number; kind: Kind; name: string }) => Promise<Document | undefined>;
+  readonly #documents: (ref: StoredRef) => Promise<Document | undefined>;
+  readonly #sealed: (ref: StoredRef) => Promise<SealedRow | undefined>;
 
   constructor(options: CatalogOptions) {
     this.#options = options;
@@ -70,11 +80,80 @@ export class Catalog {
       const found = new Map(rows.map((row) => [row.n - 1, row.document]));
       return refs.map((ref, i) => found.get(i) ?? builtin(ref.kind, ref.name));
     });
+    this.#sealed = batchReads(async (refs) => {
+      const rows = await readSealed(
+        options.database,
+        refs.map((r) => r.tenant),
+        refs.map((r) => r.kind),
+        refs.map((r) => r.name),
+      );
+      const found = new Map(rows.map((row) => [row.n - 1, row]));
+      return refs.map((_, i) => found.get(i));
+    });
   }
 
   /** The current document, builtins included; for use by the service itself. */
   document(tenant: number, kind: Kind, resourceName: string): Promise<Document | undefined> {
     return this.#documents({ tenant, kind, name: resourceName });
+  }
+
+  /** With the address that the service has now. */
+  #shown(kind: Kind, document: Document): Document {
+    const { webhookUrl } = document;
+    if (kind !== 'integration' || typeof webhookUrl !== 'string') return document;
+    return { ...document, webhookUrl: webhookUrlOf(this.#options.publicUrl(), webhookUrl) };
+  }
+
+  /** All stored documents of a kind; for use by the service itself. */
+  async documents(tenant: number, kind: Kind): Promise<{ name: string; document: Document }[]> {
+    const rows = await listResources(this.#options.database, tenant, kind, '', limits.pageSize);
+    return rows.map(({ name, document }) => ({ name, document: document ?? {} }));
+  }
+
+  /** The values of all secrets of a tenant, to mask them; for use by the service itself. */
+  async secretValues(tenant: number): Promise<string[]> {
+    const secrets = await this.documents(tenant, 'secret');
+    const values = await Promise.all(secrets.map(({ name }) => this.secretValue(tenant, name)));
+    return values.flatMap((found) => ('value' in found ? [found.value] : []));
+  }
+
+  /** The value of a secret, or why there is none; for use by the service itself. */
+  async secretValue(tenant: number, name: string): Promise<SecretValue> {
+    const { tenants, secrets } = this.#options;
+    const row = await this.#sealed({ tenant, kind: 'secret', name });
+    const howToSet = `set it: muster secret set ${name}`;
+    if (!row) return { problem: `secret "${name}" not found; ${howToSet}` };
+    if (!row.sealed || !row.secret_id) return { problem: `the secret "${name}" has no value; ${howToSet}` };
+    const place = { tenant: await tenants.name(tenant), name };
+    const value = unsealValue(secrets, place, { sealed: row.sealed, secretId: row.secret_id });
+    return value === null ? { problem: `the secret "${name}" ${otherSecret}; ${howToSet}` } : { value };
+  }
+
+  /** The keys with which the callers of an integration may sign; for use by the service itself. */
+  async signingKeys(tenant: number, name: string): Promise<string[]> {
+    const { tenants, secrets } = this.#options;
+    const row = await this.#sealed({ tenant, kind: 'integration', name });
+    return row ? signingKeys(secrets, await tenants.name(tenant), name, row) : [];
+  }
+
+  /** What was not made with the current service secret: of the caller's tenant, or for an operator of all. */
+  async outdatedSecrets(caller: Principal): Promise<Service['outdatedSecrets']> {
+    if (caller.role !== 'admin' && caller.role !== 'operator') return [];
+    const { database, secrets } = this.#options;
+    const rows = await findOutdated(
+      database,
+      caller.tenant.id,
+      caller.role === 'operator',
+      secrets.current.id,
+      secrets.previous !== null,
+      limits.pageSize,
+    );
+    return rows.map(({ provider, org, kind, name, secret_id }) => ({
+      tenant: { provider, org },
+      kind,
+      name,
+      works: secret_id === null || secrets.find(secret_id) !== undefined,
+    }));
   }
 
   async read(caller: Principal, tenantInput: TenantInput, ref: Ref): Promise<Resource | Refusal> {
@@ -83,15 +162,38 @@ export class Catalog {
     if (badName) return badName;
     const tenant = await this.#options.tenants.named(tenantInput, caller);
     if (isRefusal(tenant)) return tenant;
+    if (kind === 'change-request') return this.#changeRequest(tenant, ref.name);
     const [row] = kind ? await readResource(this.#options.database, tenant, kind, ref.name) : [];
     const document = row?.document ?? (kind && builtin(kind, ref.name));
-    if (!kind || !document) return notFound(`there is no ${ref.kind} "${ref.name}"`);
+    if (!kind || !document) return notFound(`${ref.kind} "${ref.name}" not found`);
     return {
       kind,
-      payload: encodePayload(document),
+      payload: encodePayload(this.#shown(kind, document)),
       inputFormat: inputFormatOf(kind),
       generation: String(row?.document ? row.generation : 0),
     };
+  }
+
+  /** Records of change requests have a table of their own, and no versions. */
+  async #changeRequest(tenant: number, name: string): Promise<Resource | Refusal> {
+    const { database, tenants } = this.#options;
+    const [row] = await readChangeRequest(database, tenant, name);
+    if (!row) return notFound(`change-request "${name}" not found`);
+    const payload = encodePayload(changeRequestOf(row, await tenants.name(tenant)));
+    return { kind: 'change-request', payload, inputFormat: inputFormatOf('change-request'), generation: '0' };
+  }
+
+  /** Rows of a kind behind this name. */
+  async #rows(tenant: number, kind: Kind, after: string, count: number): Promise<Listed[]> {
+    const { database, tenants } = this.#options;
+    if (kind !== 'change-request') return listResources(database, tenant, kind, after, count);
+    const rows = await listChangeRequests(database, tenant, after, count);
+    const tenantName = await tenants.name(tenant);
+    return rows.map((row) => ({
+      name: row.name,
+      generation: 0,
+      document: changeRequestOf(row, tenantName),
+    }));
   }
 
   async list(
@@ -104,14 +206,14 @@ export class Catalog {
     const kind = kindOf(kindName);
     const tenant = await this.#options.tenants.named(tenantInput, caller);
     if (isRefusal(tenant)) return tenant;
-    if (!kind) return notFound(`there is no kind "${kindName}"`);
-    const { database, pageTokens } = this.#options;
+    if (!kind) return notFound(`kind "${kindName}" not found`);
+    const { pageTokens } = this.#options;
     const list = `${kind}/${tenant}`;
     const after = pageToken && pageTokens.open(list, pageToken);
     if (isRefusal(after)) return after;
     const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
-    const { rows: stored, hasMore } = await boundedPage(limit, (last: ResourceRow | undefined, count) =>
-      listResources(database, tenant, kind, last?.name ?? after, count),
+    const { rows: stored, hasMore } = await boundedPage(limit, (last: Listed | undefined, count) =>
+      this.#rows(tenant, kind, last?.name ?? after, count),
     );
     const end = hasMore ? stored.at(-1)?.name : undefined;
     const missing = builtinNames(kind)
@@ -121,10 +223,10 @@ export class Catalog {
     const entries = all.slice(0, limit).map((row) => ({
       kind,
       name: row.name,
-      payload: encodePayload(row.document ?? {}),
+      payload: encodePayload(this.#shown(kind, row.document ?? {})),
       inputFormat: inputFormatOf(kind),
       generation: String(row.generation),
-      builtin: row.generation === 0,
+      builtin: row.generation === 0 && kind !== 'change-request',
     }));
     const last = entries.at(-1)?.name ?? '';
     const isCut = hasMore || all.length > limit;
@@ -137,7 +239,7 @@ export class Catalog {
     if (badName) return badName;
     const tenant = await this.#options.tenants.named(tenantInput, caller);
     if (isRefusal(tenant)) return tenant;
-    if (!kind) return notFound(`there is no kind "${ref.kind}"`);
+    if (!kind) return notFound(`kind "${ref.kind}" not found`);
     const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
     const { database, pageTokens } = this.#options;
     const list = `${kind}/${tenant}/${ref.name}`;
@@ -148,7 +250,7 @@ export class Catalog {
       readHistory(database, tenant, kind, ref.name, last?.generation ?? before, count),
     );
     if (rows.length === 0 && pageToken === '' && !builtin(kind, ref.name)) {
-      return notFound(`there is no ${kind} "${ref.name}"`);
+      return notFound(`${kind} "${ref.name}" not found`);
     }
     const entries = rows.map((row) => ({
       generation: String(row.generation),
@@ -172,11 +274,13 @@ export class Catalog {
       if (isRefusal(decided)) return decided;
       const generation = row.generation + 1;
       const context = { ...this.#options, connection: client, tenantId: tenant, generation, givenKey };
-      const secret = await saveSecret(context, write, decided, row.nonce);
+      const secret = await saveSecret(context, write, decided, row);
       const document = withServerFields(caller, write, row, secret.document, row.now);
       if (isRefusal(document)) return document;
       const { kind, name } = write;
-      await writeResource(client, tenant, kind, name, generation, JSON.stringify(document), secret.nonce);
+      const { nonce, sealed, secret_id } = secret.kept;
+      const text = JSON.stringify(document);
+      await writeResource(client, tenant, kind, name, generation, text, nonce, sealed, secret_id);
       await record(client, caller, write, tenant, row, 'WRITE', document);
       return { payload: encodePayload({ ...document, ...secret.revealed }), generation: String(generation) };
     });
@@ -198,8 +302,9 @@ export class Catalog {
       const refused = refuseDelete(caller, change, row);
       if (refused) return refused;
       const generation = row.generation + 1;
-      await writeResource(client, tenant, kind, name, generation, null, null);
+      await clearResource(client, tenant, kind, name, generation);
       await deleteKeys(client, tenant, kind, name, '');
+      if (kind === 'integration') await deleteHook(client, tenant, name);
       await record(client, caller, change, tenant, row, 'DELETE', null);
       return { generation: String(generation) };
     });
@@ -235,7 +340,19 @@ export class Catalog {
   }
 }
 
-type LockedResource = ResourceRow & { readonly now: string; readonly is_closed: boolean };
+interface StoredRef {
+  readonly tenant: number;
+  readonly kind: Kind;
+  readonly name: string;
+}
+
+/** The problem is a clause, such as: secret "x" not found; set it: … */
+type Listed = Pick<ResourceRow, 'name' | 'generation' | 'document'>;
+
+export type SecretValue = { readonly value: string } | { readonly problem: string };
+
+const otherSecret =
+  'was sealed with a service secret that this service does not have (MUSTER_SECRET, MUSTER_SECRET_PREVIOUS)';
 
 async function record(
   client: pg.PoolClient,

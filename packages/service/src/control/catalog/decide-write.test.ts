@@ -50,7 +50,7 @@ describe('a write', () => {
   });
 
   test('with a mask needs a resource to change, unless it says that there is none', () => {
-    const refused = { status: 'NOT_FOUND', message: 'there is no workspace "one"' };
+    const refused = { status: 'NOT_FOUND', message: 'workspace "one" not found' };
     expect(write(admin, 'workspace', { pool: 'a' }, { updateMask: 'pool' })).toMatchObject(refused);
     expect(write(admin, 'workspace', { pool: 'a' }, { updateMask: 'pool', ifGenerationMatch: '0' })).toEqual({
       pool: 'a',

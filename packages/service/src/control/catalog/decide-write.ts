@@ -7,7 +7,7 @@ import {
   nameExpected,
   namePattern,
   type ShareLinkDocument,
-  serverFields,
+  serverFieldsOf,
   type Tenant,
   type TokenDocument,
   type WriteRequest,
@@ -17,7 +17,15 @@ import type { ResourceRow } from '../../store/statements/resources.ts';
 import { nameAgent, nameTenant, type TenantInput } from '../identify.ts';
 import { refuseAgent, refuseBuiltinName, refuseCreator, refuseResource, refuseToken } from '../permit.ts';
 import { nameOf, type Principal } from '../principal.ts';
-import { builtin, type Document, decodePayload, parseMask, patched, refuseDocument } from './document.ts';
+import {
+  builtin,
+  type Document,
+  decodePayload,
+  parseMask,
+  patched,
+  refuseDocument,
+  without,
+} from './document.ts';
 
 /** What a write or a delete may do, and what it leads to. Nothing here reads or writes the store. */
 export interface Ref {
@@ -40,6 +48,8 @@ export interface CheckedWrite extends CheckedChange {
   readonly mask: readonly string[][] | null;
   readonly updateMask: string;
   readonly rotate: boolean;
+  /** Of a secret. Undefined keeps the stored value, null removes it. */
+  readonly value: string | null | undefined;
 }
 
 /** Fields that a client may send back but that are never stored. Only kinds with a secret have them. */
@@ -47,6 +57,7 @@ export const unstoredFields: Readonly<Partial<Record<Kind, readonly string[]>>> 
   token: ['key', 'rotate'],
   'share-link': ['url', 'rotate'],
   integration: ['signingKey', 'rotate'],
+  secret: ['value'],
 };
 
 const name = new RegExp(namePattern);
@@ -69,9 +80,23 @@ export function checkWrite(caller: Principal, ref: Ref, request: WriteRequest): 
   const { ifGenerationMatch, justification } = request;
   const change = checkChange(caller, repeated?.tenant, ref, ifGenerationMatch, justification);
   if (isRefusal(change)) return change;
-  const { rotate = false } = unstoredFields[change.kind] ? payload : {};
+  const { rotate = false } = unstoredFields[change.kind]?.includes('rotate') ? payload : {};
   if (typeof rotate !== 'boolean') return invalid('payload.rotate', 'must be a boolean');
-  return { ...change, payload, mask, updateMask, rotate };
+  const value = change.kind === 'secret' ? newValue(payload, mask) : undefined;
+  return isRefusal(value) ? value : { ...change, payload, mask, updateMask, rotate, value };
+}
+
+/** A mask that names the value removes it if the payload has none; without a mask it stays. */
+function newValue(payload: Document, mask: readonly string[][] | null): string | null | undefined | Refusal {
+  const isNamed = mask?.some(([first]) => first === 'value') ?? false;
+  if (mask && !isNamed) return undefined;
+  const value = payload.value ?? (isNamed ? null : undefined);
+  if (value === null || value === undefined) return value;
+  const isValue =
+    typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= limits.secretValueBytes;
+  return isValue
+    ? value
+    : invalid('payload.value', `must be a text of 1 to ${limits.secretValueBytes} bytes`);
 }
 
 export function checkChange(
@@ -108,13 +133,12 @@ type Stored = Pick<ResourceRow, 'generation' | 'document'>;
 export function decideWrite(caller: Principal, write: CheckedWrite, stored: Stored): Document | Refusal {
   const { kind, mask, payload } = write;
   const existing = stored.document ?? builtin(kind, write.name) ?? null;
-  if (mask && !existing && write.ifGeneration !== 0n) return notFound(`there is no ${kind} "${write.name}"`);
+  if (mask && !existing && write.ifGeneration !== 0n) return notFound(`${kind} "${write.name}" not found`);
   const refused = refuseStored(caller, write, stored);
   if (refused) return refused;
   const next = mask ? patched(existing ?? {}, payload, mask) : payload;
   if (isRefusal(next)) return next;
-  const left = new Set(['name', ...serverFields, ...(unstoredFields[kind] ?? [])]);
-  const document = Object.fromEntries(Object.entries(next).filter(([field]) => !left.has(field)));
+  const document = without(next, ['name', ...serverFieldsOf(kind), ...(unstoredFields[kind] ?? [])]);
   return refuseDocument(kind, document) ?? completed(caller, write, document);
 }
 
@@ -123,7 +147,7 @@ export function refuseDelete(caller: Principal, change: CheckedChange, stored: S
   if (stored.document) return refuseStored(caller, change, stored);
   return builtin(kind, change.name)
     ? precondition('BUILTIN', change.name, `the ${kind} "${change.name}" is built in and can't be deleted`)
-    : notFound(`there is no ${kind} "${change.name}"`);
+    : notFound(`${kind} "${change.name}" not found`);
 }
 
 /** With the fields that the server sets; refused if it is too large. */

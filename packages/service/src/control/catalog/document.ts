@@ -43,13 +43,21 @@ const validators = new Map<Kind, (value: unknown) => Violation | null>(
   Object.entries<Schema>(documents).map(([kind, schema]) => [kind as Kind, validator(schema)]),
 );
 
-/** Known fields must have their type; a null one counts as absent. */
+/** Known fields must have their type; a null one counts as absent. Other fields may have any value. */
 export function refuseDocument(kind: Kind, document: Document): Refusal | null {
-  const present = Object.fromEntries(Object.entries(document).filter(([, value]) => value !== null));
-  const violation = validators.get(kind)?.(present);
+  const absentFields = Object.keys(documents[kind].properties).filter((field) => document[field] === null);
+  const violation = validators.get(kind)?.(without(document, absentFields));
   return violation
     ? invalid(violation.field ? `payload.${violation.field}` : 'payload', violation.description)
     : null;
+}
+
+/** The document itself if it has none of these fields, because a copy of very many fields is expensive. */
+export function without(document: Document, fields: readonly string[]): Document {
+  if (!fields.some((field) => Object.hasOwn(document, field))) return document;
+  const left: Document = {};
+  for (const field in document) if (!fields.includes(field)) left[field] = document[field];
+  return left;
 }
 
 /** The paths of a mask, or null for a full replace. */

@@ -1,24 +1,28 @@
 import { randomBytes } from 'node:crypto';
-import type { AgentIdInput, Kind, Provider, Role } from '@muster/sdk/contract';
-import { formatKey, hashSecret, hmac, type KeyParts, mintKey } from '../../lib/token.ts';
+import type { AgentIdInput, Kind, Provider, Role, Tenant } from '@muster/sdk/contract';
+import type { ServiceSecret, ServiceSecrets } from '../../lib/service-secret.ts';
+import { formatKey, hashSecret, type KeyParts, mintKey } from '../../lib/token.ts';
 import type { Connection } from '../../store/connection.ts';
+import { saveHook } from '../../store/statements/deliveries.ts';
 import { findAgents } from '../../store/statements/find-agents.ts';
 import { deleteKeys, findKeyOf, type NewKey, upsertKey } from '../../store/statements/keys.ts';
 import { wantedParameters } from '../../store/statements/load-agents.ts';
+import type { SealedRow } from '../../store/statements/secrets.ts';
 import { type CheckedWrite, unstoredFields } from './decide-write.ts';
 import type { Document } from './document.ts';
+import { sealValue } from './sealed-values.ts';
 
 /**
  * Kinds with a secret: a token's key, a share link's URL, an integration's signing key. Only the reply to the write that
  * creates a secret shows it: a key is stored as its hash, and a signing key is derived from the service's own secret and
- * a stored nonce.
+ * a stored nonce. The value of a `secret` comes from the caller; it is sealed, and no reply shows it.
  */
 export interface SecretContext {
   readonly connection: Connection;
   readonly tenantId: number;
   /** Of this write. */
   readonly generation: number;
-  readonly secret: string;
+  readonly secrets: ServiceSecrets;
   readonly publicUrl: () => string;
   /** Used instead of a generated one; only the first start sets it. */
   readonly givenKey: KeyParts | undefined;
@@ -29,19 +33,27 @@ export interface SecretResult {
   readonly document: Document;
   /** For the reply only. */
   readonly revealed: Document;
-  readonly nonce: string | null;
+  readonly kept: SealedRow;
 }
+
+const nothing: SealedRow = { nonce: null, sealed: null, secret_id: null };
 
 /** Writes the key behind a token or a link. A new secret is made when there is none yet, or on `rotate`. */
 export async function saveSecret(
   context: SecretContext,
   write: CheckedWrite,
   document: Document,
-  nonce: string | null,
+  stored: StoredSecret,
 ): Promise<SecretResult> {
   const { kind, name, rotate } = write;
-  if (!unstoredFields[kind]) return { document, revealed: {}, nonce: null };
-  if (kind === 'integration') return signingKey(context.secret, write, document, nonce);
+  if (!unstoredFields[kind]) return { document, revealed: {}, kept: nothing };
+  if (kind === 'integration') {
+    const { connection, tenantId, publicUrl } = context;
+    const [hook] = await saveHook(connection, tenantId, name, randomBytes(24).toString('base64url'));
+    const webhookUrl = webhookUrlOf(publicUrl(), hook?.id ?? '');
+    return signingKey(context.secrets, write, { ...document, webhookUrl }, stored);
+  }
+  if (kind === 'secret') return sealedValue(context.secrets, write, document, stored);
   const { connection, tenantId } = context;
   const [existing] = await findKeyOf(connection, tenantId, kind, name);
   const fresh = existing && !rotate ? null : (context.givenKey ?? mintKey());
@@ -62,7 +74,7 @@ export async function saveSecret(
   return {
     document: { ...document, keyId },
     revealed: fresh ? reveal(kind, context.publicUrl(), fresh) : {},
-    nonce: null,
+    kept: nothing,
   };
 }
 
@@ -96,14 +108,67 @@ async function shareKey({ connection, tenantId }: SecretContext, document: Docum
 const reveal = (kind: Kind, publicUrl: string, fresh: KeyParts): Document =>
   kind === 'token' ? { key: formatKey(fresh) } : { url: `${publicUrl}/share#${formatKey(fresh)}` };
 
+/**
+ * Where a code host sends its deliveries: its id, which nobody can guess and which stays the same, below the address of
+ * the service. The address in an earlier form is one of an earlier address of the service.
+ */
+export const webhookUrlOf = (publicUrl: string, idOrUrl: string): string =>
+  `${publicUrl}/hooks/${idOrUrl.slice(idOrUrl.lastIndexOf('/') + 1)}`;
+
+type StoredSecret = SealedRow & { readonly document: Document | null };
+
 function signingKey(
-  secret: string,
+  { current }: ServiceSecrets,
   { tenant, name, rotate }: CheckedWrite,
   document: Document,
-  nonce: string | null,
+  { nonce, secret_id }: StoredSecret,
 ): SecretResult {
-  if (nonce && !rotate) return { document, revealed: {}, nonce };
+  if (nonce && !rotate) return { document, revealed: {}, kept: { ...nothing, nonce, secret_id } };
   const fresh = randomBytes(24).toString('base64url');
-  const key = hmac(secret, 'integration', tenant.provider, tenant.org, name, fresh);
-  return { document, revealed: { signingKey: key }, nonce: fresh };
+  return {
+    document,
+    revealed: { signingKey: signingKeyOf(current, tenant, name, fresh) },
+    kept: { ...nothing, nonce: fresh, secret_id: current.id },
+  };
+}
+
+const signingKeyOf = (secret: ServiceSecret, tenant: Tenant, name: string, nonce: string): string =>
+  secret.hmac('integration', tenant.provider, tenant.org, name, nonce);
+
+/** The keys that a caller may sign with. Several only if it is not recorded which service secret made the key. */
+export function signingKeys(
+  secrets: ServiceSecrets,
+  tenant: Tenant,
+  name: string,
+  { nonce, secret_id }: SealedRow,
+): string[] {
+  if (!nonce) return [];
+  const makers = secret_id === null ? secrets.all : secrets.all.filter(({ id }) => id === secret_id);
+  return makers.map((secret) => signingKeyOf(secret, tenant, name, nonce));
+}
+
+/** A write without a value keeps the stored one, so that a document can be read, changed and written back. */
+function sealedValue(
+  secrets: ServiceSecrets,
+  write: CheckedWrite,
+  document: Document,
+  { sealed, secret_id, document: before }: StoredSecret,
+): SecretResult {
+  const { value } = write;
+  if (value === null) return { document, revealed: {}, kept: nothing };
+  if (value === undefined) {
+    const fingerprint = sealed ? { fingerprint: before?.fingerprint } : {};
+    return {
+      document: { ...document, ...fingerprint },
+      revealed: {},
+      kept: { ...nothing, sealed, secret_id },
+    };
+  }
+  const stored = sealed && secret_id ? { sealed, secretId: secret_id } : null;
+  const { fingerprint, ...fresh } = sealValue(secrets, write, value, stored);
+  return {
+    document: { ...document, fingerprint },
+    revealed: {},
+    kept: { ...nothing, sealed: fresh.sealed, secret_id: fresh.secretId },
+  };
 }

@@ -14,8 +14,11 @@ import {
   type Refusal,
   refuseDescription,
 } from '../refusal.ts';
+import { admitReview, discardFollowUp } from '../review.ts';
 import { overrides, refuseSettings } from '../settings.ts';
 import { pend, resettle } from '../settle.ts';
+import type { Review } from '../thread.ts';
+import { reopen } from './reopen-agent.ts';
 
 export interface QueueFollowUp {
   readonly type: 'queue';
@@ -28,6 +31,12 @@ export interface QueueFollowUp {
   readonly replace: boolean;
   readonly deliverAt: string | null;
   readonly digest: string;
+  /** Comments on the agent's changes: the message quotes them, and has a task for each thread. */
+  readonly review?: Review;
+  /** An agent that finished or failed is reopened. */
+  readonly reopen?: true;
+  /** An agent sent it, not a person. */
+  readonly byAgent?: true;
   /** The service generated the id for this message, so that no other message has it. */
   readonly minted?: true;
 }
@@ -47,7 +56,7 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
   const { followUpId } = command;
   const known = state.followUps.get(followUpId);
   const isSame = known?.digest === command.digest;
-  const isEnded = isTerminal(state.agent.phase);
+  const isEnded = isTerminal(state.agent.phase) && !command.reopen;
   const isFree = !known || known.state === 'REMOVED' || (known.state === 'CLEARED' && !isEnded);
   if (!isFree && isSame) return unchanged({ followUpId, state: known.state });
   const replaced = command.replace && known && isUndelivered(known) ? known : null;
@@ -57,12 +66,17 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
       : alreadyExists(`followUpId: "${followUpId}" names another message of this agent`);
   }
   const draft = Draft.of(state, loaded.now);
+  const isFinal = command.reopen && isTerminal(state.agent.phase) ? reopen(draft, loaded) : null;
+  if (isFinal) return isFinal;
   if (replaced) {
-    draft.moveFollowUp(replaced, 'REMOVED', { text: 'replaced', data: { reason: 'REPLACED' } });
+    discardFollowUp(draft, replaced, 'REMOVED', { text: 'replaced', data: { reason: 'REPLACED' } });
     if (draft.agent.memory.preemptedBy === followUpId) draft.remember({ preemptedBy: null });
   }
+  const message = command.review ? withReview(draft, command, command.review) : command;
+  if (message === null) return unchanged({ followUpId, state: known?.state ?? 'REMOVED' });
+  if (isRefusal(message)) return message;
   const change = changeOf(command);
-  const refused = refuseMessage(command) ?? refuse(command, change, draft.state, loaded.now);
+  const refused = refuseMessage(message) ?? refuse(message, change, draft.state, loaded.now);
   if (refused) return refused;
 
   if (command.preempt) preempt(draft, followUpId);
@@ -73,20 +87,28 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
       state: admittedAs,
       position: 0,
       change: overrides(change) ? change : null,
-      tasks: command.tasks,
+      tasks: message.tasks,
       deliverAt: command.deliverAt,
       queuedAt: loaded.now,
       batch: null,
       digest: command.digest,
     },
-    command.description,
+    message.description,
     admittedAs,
+    command.byAgent && { byAgent: true },
   );
   if (replaced) resettle(draft, loaded.children(draft.agent.id));
   else if (command.deliverAt) defer(draft, command.deliverAt);
   if (!command.deliverAt) wake(draft);
   return decided(loaded, { followUpId, state: admittedAs }, [draft]);
 };
+
+/** The message with what it says about threads; null if there is nothing new to say. */
+function withReview(draft: Draft, command: QueueFollowUp, review: Review): QueueFollowUp | Refusal | null {
+  const admitted = admitReview(draft, review, command);
+  if (admitted === null || isRefusal(admitted)) return admitted;
+  return { ...command, description: admitted.description, tasks: [...command.tasks, ...admitted.tasks] };
+}
 
 function defer(draft: Draft, deliverAt: string): void {
   const { nextDeliverAt, phase, reason } = draft.agent;
@@ -105,7 +127,7 @@ function wake(draft: Draft): void {
 /** Discards what is queued, cuts the run if it is under way, and takes the place of a batch that waits to be retried. */
 function preempt(draft: Draft, by: string): void {
   for (const followUp of draft.queue()) {
-    draft.moveFollowUp(followUp, 'CLEARED', { text: 'preempted', data: { reason: 'PREEMPTED', by } });
+    discardFollowUp(draft, followUp, 'CLEARED', { text: 'preempted', data: { reason: 'PREEMPTED', by } });
   }
   if (!isLive(draft.run)) {
     abandonBatch(draft, by);

@@ -1,6 +1,7 @@
 import { isUndelivered } from '../agent.ts';
 import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import { discardFollowUp } from '../review.ts';
 import { resettle } from '../settle.ts';
 
 export interface RemoveFollowUp {
@@ -17,7 +18,7 @@ export const removeFollowUp: Decide<RemoveFollowUp, { removed: boolean }> = (
   const followUp = state.followUps.get(followUpId);
   if (!followUp || !isUndelivered(followUp)) return unchanged({ removed: false });
   const draft = Draft.of(state, loaded.now);
-  draft.moveFollowUp(followUp, 'REMOVED');
+  discardFollowUp(draft, followUp, 'REMOVED');
   if (draft.agent.memory.preemptedBy === followUpId) draft.remember({ preemptedBy: null });
   resettle(draft, loaded.children(draft.agent.id));
   return decided(loaded, { removed: true }, [draft]);
@@ -33,7 +34,7 @@ export const clearFollowUps: Decide<ClearFollowUps, { cleared: number }> = (load
   const queue = draft.queue();
   if (queue.length === 0) return unchanged({ cleared: 0 });
   for (const followUp of queue) {
-    draft.moveFollowUp(followUp, 'CLEARED', { text: 'cleared', data: { reason: 'CLEARED' } });
+    discardFollowUp(draft, followUp, 'CLEARED', { text: 'cleared', data: { reason: 'CLEARED' } });
   }
   draft.remember({ preemptedBy: null });
   resettle(draft, loaded.children(draft.agent.id));

@@ -15,11 +15,16 @@ export interface ReopenAgent {
  * locked, so no kill can miss it.
  */
 export const reopenAgent: Decide<ReopenAgent, Done> = (loaded, _command, state) => {
-  const { agent } = state;
-  if (!isTerminal(agent.phase)) return unchanged({});
+  if (!isTerminal(state.agent.phase)) return unchanged({});
+  const draft = Draft.of(state, loaded.now);
+  return reopen(draft, loaded) ?? decided(loaded, {}, [draft]);
+};
+
+/** Reopens an agent that has ended, or says why that can't be. The parent and the root are loaded. */
+export function reopen(draft: Draft, loaded: LoadedAgents): Refusal | null {
+  const { agent } = draft;
   const refused = refuse(loaded, agent);
   if (refused) return refused;
-  const draft = Draft.of(state, loaded.now);
   draft.set({ endedAt: null, result: { ...agent.result, error: null } });
   draft.remember({ interrupted: false, question: '', finished: false, forChildren: false });
   place(draft, 'PHASE_WAITING_FOR_INPUT', 'RESTING');
@@ -29,8 +34,8 @@ export const reopenAgent: Decide<ReopenAgent, Done> = (loaded, _command, state) 
       text: 'The session of the earlier runs was deleted. The next run starts a new session.',
     });
   }
-  return decided(loaded, {}, [draft]);
-};
+  return null;
+}
 
 function refuse(loaded: LoadedAgents, agent: Agent): Refusal | null {
   const path = agent.path.join('/');

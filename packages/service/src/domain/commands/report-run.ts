@@ -45,6 +45,7 @@ export const reportRun: Decide<ReportRun, ReportReply> = (loaded, command, state
   for (const { repo = '', ref, commits, files } of pushes) {
     draft.log('PUSH', { text: ref, data: { repo, ref, commits, files } });
     draft.set({ result: { ...draft.agent.result, branch: ref } });
+    if (repo) draft.pushed.push({ repo, branch: ref });
   }
   if (pushes.length > 0) activateTasks(draft, pushes);
   if (command.diff) noteDiff(draft, command.diff);

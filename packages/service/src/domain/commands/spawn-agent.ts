@@ -17,7 +17,7 @@ import {
   type Settings,
   type SettingsChange,
 } from '../agent.ts';
-import { deduplicated, joined, mirrored, refuseTasks } from '../checklist.ts';
+import { deduplicated, joined, refuseTasks } from '../checklist.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import type { LoadedAgents } from '../loaded-agents.ts';
@@ -141,7 +141,7 @@ function firstSettings(
 
 function firstTasks({ tasks, change }: SpawnAgent): Task[] | Refusal {
   const brought = change.persona.tasks;
-  return refuseTasks(tasks, brought, [], true) ?? mirrored(joined([], [...brought, ...deduplicated(tasks)]));
+  return refuseTasks(tasks, brought, [], true) ?? joined([], [...brought, ...deduplicated(tasks)]);
 }
 
 /** Written out: an object of this size that is put together from others is made and copied many times slower. */

@@ -1,4 +1,5 @@
 import { isTerminal, type Task } from '@muster/sdk/contract';
+import type { ChecklistTask } from '../agent.ts';
 import { addTasks, logTask, openCycles, undeliveredTasks } from '../batch.ts';
 import {
   cycleAmong,
@@ -43,7 +44,11 @@ export const createTasks: Decide<CreateTasks, readonly Task[]> = (loaded, comman
 
 type Editable = 'status' | 'subject' | 'description' | 'blocks' | 'blockedBy' | 'activation';
 
-export type UpdateTask = { readonly type: 'updateTask'; readonly id: string } & {
+export type UpdateTask = {
+  readonly type: 'updateTask';
+  readonly id: string;
+  readonly note?: string | undefined;
+} & {
   readonly [F in Editable]?: Task[F] | undefined;
 };
 
@@ -60,8 +65,9 @@ export const updateTask: Decide<UpdateTask, Task> = (loaded, command, state) => 
   const refused = refuseEdges(command, checklist);
   if (refused) return refused;
 
-  const edited: Task = {
+  const edited: ChecklistTask = {
     ...task,
+    ...(command.note !== undefined && { note: command.note }),
     subject: command.subject ?? task.subject,
     description: command.description ?? task.description,
     activation: command.activation === undefined ? task.activation : command.activation,
@@ -81,10 +87,20 @@ export const updateTask: Decide<UpdateTask, Task> = (loaded, command, state) => 
   const tooLarge = sizeBytes(result) > sizeBytes(task) ? refuseSize([...next, ...undelivered]) : null;
   if (tooLarge) return tooLarge;
   draft.checklist = next;
-  logTask(draft, result);
+  logTask(draft, result, command.note);
   resettle(draft, loaded.children(agent.id));
   return decided(loaded, result, [draft]);
 };
+
+/** Sets what the agent says about a task of its checklist. */
+export function setNote(draft: Draft, task: ChecklistTask, note: string): Refusal | null {
+  const next = draft.checklist.map((t) => (t.id === task.id ? { ...t, note } : t));
+  const tooLarge = refuseSize([...next, ...undeliveredTasks(draft)]);
+  if (tooLarge) return tooLarge;
+  draft.checklist = next;
+  logTask(draft, task, note);
+  return null;
+}
 
 function refuseEdges(command: UpdateTask, checklist: readonly Task[]): Refusal | null {
   const known = new Set(checklist.map((t) => t.id));

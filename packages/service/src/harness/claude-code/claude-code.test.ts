@@ -10,6 +10,7 @@ import { type ProviderStub, startProviderStub } from '../../../../../test/provid
 import {
   deliverTo,
   interruptSilentTurn,
+  message,
   ofType,
   openSession,
   startEndpoint,
@@ -77,15 +78,17 @@ claude('Claude Code', () => {
   it('stores a session in the files that it names, is interrupted, and resumes with new settings', async () => {
     const first = await open({ fastMode: true });
     const fast = stub.script([{ say: 'I keep it.' }]);
-    await first.session.deliver(`My word is HERON. ${fast}`);
+    await first.session.deliver(message(`My word is HERON. ${fast}`));
     expect(first.actions).toEqual(['Starting Claude Code']);
     expect(stub.requestsOf(fast)[0]?.body.speed).toBe('fast');
-    const turn = first.session.deliver(stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }]));
+    const turn = first.session.deliver(
+      message(stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }])),
+    );
     await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
     first.session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
     await vi.waitUntil(() => !runs('tail -f'), { timeout: 20_000 });
-    expect(await first.session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
+    expect(await first.session.deliver(message('And now?'))).toEqual({ type: 'interrupted', response: '' });
     await first.session.close();
     expect(processes.alive()).toEqual([]);
 
@@ -101,7 +104,7 @@ claude('Claude Code', () => {
       { session, model: 'claude-opus-5-5', reasoningEffort: 'low', fastMode: false },
       { instructions: 'You are Grace.' },
     );
-    expect(await second.session.deliver(`What was my word? ${marker}`)).toMatchObject({
+    expect(await second.session.deliver(message(`What was my word? ${marker}`))).toMatchObject({
       type: 'done',
       response: 'HERON',
     });
@@ -140,19 +143,22 @@ claude('Claude Code', () => {
       if (model !== 'opus')
         input?.write(`${JSON.stringify({ type: 'control_request', request_id: model, request })}\n`);
       const marker = stub.script([{ say: 'Hello.' }]);
-      await session.deliver(marker);
+      await session.deliver(message(marker));
       expect(stub.requestsOf(marker).map(({ body }) => body.model)).toEqual([allowedFor(model)]);
     }
   });
 
   it('reports that the session to resume does not exist', async () => {
     const { session } = await open({ session: randomUUID() });
-    expect(await session.deliver('Go on')).toMatchObject({ type: 'failed', code: 'SESSION_NOT_OPENED' });
+    expect(await session.deliver(message('Go on'))).toMatchObject({
+      type: 'failed',
+      code: 'SESSION_NOT_OPENED',
+    });
   });
 
   it('is interrupted before the turn has started', async () => {
     const { session, items } = await open();
-    const turn = session.deliver(stub.script([{ shell: 'touch begun' }, { say: 'Too late.' }]));
+    const turn = session.deliver(message(stub.script([{ shell: 'touch begun' }, { say: 'Too late.' }])));
     session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
     expect(ofType(items, 'MESSAGE')).toEqual([]);
@@ -188,11 +194,14 @@ claude('Claude Code', () => {
         outputSchema: JSON.stringify(schema),
         workspace: { document: { projectSettings: false } } as never,
       });
-      expect(await session.deliver(marker)).toMatchObject({ type: 'done', structuredOutput: output });
+      expect(await session.deliver(message(marker))).toMatchObject({
+        type: 'done',
+        structuredOutput: output,
+      });
       expect(new Set(stub.requestsOf(marker).map(({ body }) => body.model))).toEqual(new Set([wire]));
       expect(seenIn(stub.requestsOf(marker), claudeCanaries)).toEqual([]);
 
-      const turn = session.deliver(stub.script([{ shell: 'tail -f /dev/null' }]));
+      const turn = session.deliver(message(stub.script([{ shell: 'tail -f /dev/null' }])));
       await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
       await session.kill();
       expect(processes.alive()).toEqual([]);
@@ -205,7 +214,7 @@ claude('Claude Code', () => {
       start: () => processes.start(['/bin/sh', '-c', 'echo no such luck >&2; exit 7']),
     };
     const { session } = await open({}, { processes: refused });
-    const result = await session.deliver('Hello');
+    const result = await session.deliver(message('Hello'));
     expect(result).toMatchObject({ type: 'failed', code: 'HARNESS_ERROR' });
     expect(result).toHaveProperty('message', expect.stringContaining('no such luck'));
   });

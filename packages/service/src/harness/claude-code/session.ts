@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { dirname } from 'node:path';
 import { PassThrough, Transform } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -14,7 +15,7 @@ import type { FaultCode } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
 import { isObject } from '../../lib/json.ts';
 import { lastErrorOutput, within } from '../agent-process.ts';
-import type { AgentProcess, HarnessSession, TurnResult, Work } from '../harness.ts';
+import type { AgentProcess, HarnessSession, Message, TurnResult, Work } from '../harness.ts';
 import { noReasonText, providerFault } from '../harness-text.ts';
 import type { Timeline } from './timeline.ts';
 
@@ -47,6 +48,8 @@ export class ClaudeSession implements HarnessSession {
   #errorOutput = (): string => '';
   #result: SDKResultMessage | undefined;
   #endTurn: ((result: TurnResult) => void) | undefined;
+  /** The messages that Claude Code got during the turn and has not begun to use, by their id. */
+  readonly #steers = new Map<string, (isTaken: boolean) => void>();
   #isInterrupted = false;
   /** Why the process has ended. */
   #ended: string | undefined;
@@ -57,7 +60,7 @@ export class ClaudeSession implements HarnessSession {
     this.#reading = this.#readMessages();
   }
 
-  async deliver(text: string): Promise<TurnResult> {
+  async deliver(message: Message): Promise<TurnResult> {
     if (this.#isInterrupted) return { type: 'interrupted', response: '' };
     if (this.#ended !== undefined) return this.#processEnded();
     this.#result = undefined;
@@ -65,9 +68,33 @@ export class ClaudeSession implements HarnessSession {
     const turn = new Promise<TurnResult>((resolve) => {
       this.#endTurn = resolve;
     });
-    const message: SDKUserMessage['message'] = { role: 'user', content: text };
-    this.#input.write({ type: 'user', message, parent_tool_use_id: null } satisfies SDKUserMessage);
+    this.#write(message);
     return turn;
+  }
+
+  async steer(message: Message): Promise<boolean> {
+    if (this.#endTurn === undefined || this.#isInterrupted) return false;
+    const uuid = randomUUID();
+    const taken = new Promise<boolean>((resolve) => {
+      this.#steers.set(uuid, resolve);
+    });
+    this.#write(message, { uuid, priority: 'next' });
+    return taken;
+  }
+
+  #write({ text, images }: Message, more: Pick<SDKUserMessage, 'uuid' | 'priority'> = {}): void {
+    const blocks = images.map(({ mediaType, base64 }) => ({
+      type: 'image' as const,
+      source: { type: 'base64' as const, media_type: mediaType as MediaType, data: base64 },
+    }));
+    const content = blocks.length === 0 ? text : [...blocks, { type: 'text' as const, text }];
+    const message: SDKUserMessage = {
+      type: 'user',
+      message: { role: 'user', content },
+      parent_tool_use_id: null,
+      ...more,
+    };
+    this.#input.write(message);
   }
 
   interrupt(): void {
@@ -99,7 +126,7 @@ export class ClaudeSession implements HarnessSession {
 
   async #readMessages(): Promise<void> {
     try {
-      for await (const message of this.#query) this.#handle(message);
+      for await (const message of this.#query) this.#handle(this.#conversation.work.mask.value(message));
       this.#ended = 'the process ended';
     } catch (error) {
       this.#ended = messageOf(error);
@@ -110,13 +137,29 @@ export class ClaudeSession implements HarnessSession {
   #handle(message: SDKMessage): void {
     this.#conversation.timeline.add(message);
     if (message.type === 'result') this.#result = message;
+    this.#followSteer(message);
     if (message.type !== 'system' || message.subtype !== 'session_state_changed') return;
     // The first interrupt came before Claude Code had read the message, and had no effect.
     if (message.state === 'running' && this.#isInterrupted) this.#query.interrupt().catch(() => {});
-    if (message.state === 'idle' && this.#result !== undefined) this.#finishTurn();
+    if (message.state === 'idle' && this.#result !== undefined && !this.#hasMore()) this.#finishTurn();
+  }
+
+  /** A message that came too late for the turn of Claude Code begins another one by itself. */
+  #hasMore(): boolean {
+    return this.#steers.size > 0 && !this.#isInterrupted;
+  }
+
+  /** The SDK does not declare these messages. */
+  #followSteer(message: unknown): void {
+    if (!isObject(message) || message.type !== 'command_lifecycle' || message.state === 'queued') return;
+    const id = String(message.command_uuid);
+    this.#steers.get(id)?.(message.state === 'started' || message.state === 'completed');
+    this.#steers.delete(id);
   }
 
   #finishTurn(): void {
+    for (const resolve of this.#steers.values()) resolve(false);
+    this.#steers.clear();
     const endTurn = this.#endTurn;
     this.#endTurn = undefined;
     endTurn?.(this.#turnResult());
@@ -146,13 +189,15 @@ export class ClaudeSession implements HarnessSession {
     const { child } = started;
     // An unhandled error would end the runner. The exit of the process says why the pipe broke.
     child.stdin.on('error', () => {});
-    this.#errorOutput = lastErrorOutput(child);
+    this.#errorOutput = lastErrorOutput(child, work.mask.stream());
     const lines = boundedLines(() => void started.kill());
     child.stdout.once('close', () => lines.end()).pipe(lines);
     child.stdout = lines;
     return child;
   }
 }
+
+type MediaType = 'image/png' | 'image/jpeg' | 'image/webp' | 'image/gif';
 
 /** The result of a turn that was not interrupted. An error of the provider is a success with `is_error`. */
 function resultOf(result: SDKResultMessage, lastText: string, output: OutputAdapter | undefined): TurnResult {

@@ -1,10 +1,11 @@
 import { messageOf } from '../../lib/errors.ts';
 import { isObject } from '../../lib/json.ts';
+import type { MaskedStream } from '../../lib/value-mask.ts';
 import { lastErrorOutput } from '../agent-process.ts';
 import type { AgentProcess } from '../harness.ts';
 
-/** The output of a command is one line, of at most a MiB before escapes. */
-const lineLength = 16 * 1024 * 1024;
+/** A message with its images is one line, and so is the output of a command, of at most a MiB before escapes. */
+const lineLength = 32 * 1024 * 1024;
 
 interface Reply {
   resolve(result: unknown): void;
@@ -27,7 +28,11 @@ export class AppServer {
   readonly #errorOutput: () => string;
   #requests = 0;
 
-  constructor(process: AgentProcess, onNotification: (notification: Notification) => void) {
+  constructor(
+    process: AgentProcess,
+    onNotification: (notification: Notification) => void,
+    maskedErrors: MaskedStream,
+  ) {
     this.process = process;
     this.#onNotification = onNotification;
     this.ended = new Promise((resolve) => {
@@ -37,7 +42,7 @@ export class AppServer {
     // An unhandled error would end the runner. The exit of the process says why the pipe broke.
     stdin.on('error', () => {});
     stdout.setEncoding('utf8').on('data', (text: string) => this.#read(text));
-    this.#errorOutput = lastErrorOutput(process.child);
+    this.#errorOutput = lastErrorOutput(process.child, maskedErrors);
     void process.exited.then(({ exitCode, signal }) => this.#close(`exit status ${signal ?? exitCode}`));
   }
 
@@ -142,6 +147,7 @@ export interface TurnError {
 
 /** Items of other types are ignored. */
 export type ThreadItem =
+  | { readonly type: 'userMessage'; readonly id: string; readonly clientId: string | null }
   | { readonly type: 'agentMessage'; readonly id: string; readonly text: string }
   | {
       readonly type: 'reasoning';

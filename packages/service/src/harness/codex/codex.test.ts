@@ -10,6 +10,7 @@ import { type ProviderStub, startProviderStub } from '../../../../../test/provid
 import {
   deliverTo,
   interruptSilentTurn,
+  message,
   ofType,
   openSession,
   startEndpoint,
@@ -88,7 +89,7 @@ codex('Codex', () => {
   it('resumes a thread in a new process with the settings of the new run, and on another machine from the files that it names', async () => {
     const first = await open({ serviceTier: 'fast' });
     const fast = stub.script([{ say: 'I keep it.' }]);
-    await first.session.deliver(`My word is HERON. ${fast}`);
+    await first.session.deliver(message(`My word is HERON. ${fast}`));
     await first.session.close();
     expect(first.actions).toEqual(['Starting Codex']);
     expect(processes.alive()).toEqual([]);
@@ -105,14 +106,18 @@ codex('Codex', () => {
       },
       { instructions: 'You are Grace.' },
     );
-    expect(await second.session.deliver(`What was my word? ${marker}`)).toMatchObject({ response: 'HERON' });
+    expect(await second.session.deliver(message(`What was my word? ${marker}`))).toMatchObject({
+      response: 'HERON',
+    });
     expect(second.refs).toEqual([first.ref]);
     const [request] = stub.requestsOf(marker);
     expect(JSON.stringify(request?.body.input)).toContain('My word is HERON.');
     expect(timesInstructed(request, 'You are Grace.')).toBe(1);
     expect(request?.body).toMatchObject({ model: 'gpt-5.4', reasoning: { effort: 'low' } });
     expect(request?.body.service_tier).toBeUndefined();
-    expect(await second.session.deliver(stub.script([{ shell: 'true' }, { say: 'Ran.' }]))).toMatchObject({
+    expect(
+      await second.session.deliver(message(stub.script([{ shell: 'true' }, { say: 'Ran.' }]))),
+    ).toMatchObject({
       response: 'Ran.',
     });
     await second.session.close();
@@ -129,7 +134,7 @@ codex('Codex', () => {
     }
     const third = await open({ session: first.ref });
     const moved = stub.script([{ shell: 'pwd' }, { say: 'HERON' }]);
-    expect(await third.session.deliver(moved)).toMatchObject({ type: 'done', response: 'HERON' });
+    expect(await third.session.deliver(message(moved))).toMatchObject({ type: 'done', response: 'HERON' });
     expect(ofType(third.items, 'TOOL_RESULT')[0]?.text).toBe(`${workspace}\n`);
     expect(JSON.stringify(stub.requestsOf(moved)[0]?.body.input)).toContain('My word is HERON.');
   });
@@ -137,7 +142,7 @@ codex('Codex', () => {
   it('continues with a model of the other kind, new instructions and another tier', async () => {
     const first = await open({ model: 'gpt-5.5', fastMode: true });
     const fast = stub.script([{ say: 'As I am used to.' }]);
-    await first.session.deliver(fast);
+    await first.session.deliver(message(fast));
     await first.session.close();
     expect(stub.requestsOf(fast)[0]?.body.service_tier).toBe('priority');
     const marker = stub.script([{ shell: 'echo new >new' }, { say: 'As is the fashion.' }]);
@@ -145,7 +150,7 @@ codex('Codex', () => {
       { session: first.ref, model: 'gpt-5.6-sol', serviceTier: 'flex', fastMode: true },
       { instructions: 'You are Grace.' },
     );
-    expect(await second.session.deliver(marker)).toMatchObject({ response: 'As is the fashion.' });
+    expect(await second.session.deliver(message(marker))).toMatchObject({ response: 'As is the fashion.' });
     expect(existsSync(join(workspace, 'new'))).toBe(true);
     const [request] = stub.requestsOf(marker);
     expect(timesInstructed(request, 'You are Grace.')).toBe(1);
@@ -155,12 +160,12 @@ codex('Codex', () => {
 
   it('sends instructions again only when they have changed, also in a turn that was interrupted', async () => {
     const first = await open();
-    await first.session.deliver('Hello');
+    await first.session.deliver(message('Hello'));
     await first.session.close();
     const timesToldIn = async (instructions: string, steps: Step[]): Promise<number> => {
       const marker = stub.script(steps);
       const { session } = await open({ session: first.ref }, { instructions });
-      const turn = session.deliver(marker);
+      const turn = session.deliver(message(marker));
       await vi.waitUntil(() => stub.requestsOf(marker).length > 0, { timeout: 20_000 });
       if (steps.some((step) => 'stall' in step)) session.interrupt();
       await turn;
@@ -182,7 +187,7 @@ codex('Codex', () => {
     );
     expect(processes.alive()).toEqual([]);
     const { session, ref } = await open();
-    await session.deliver('Hello');
+    await session.deliver(message('Hello'));
     await expect(
       open({ session: ref }, { processes: { start: (...args) => apart(processes.start(...args)) } }),
     ).rejects.toThrow(/already has an active writer/);
@@ -193,19 +198,22 @@ codex('Codex', () => {
     async (model) => {
       const marker = stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }]);
       const { session, ref } = await open({ model });
-      const turn = session.deliver(marker);
+      const turn = session.deliver(message(marker));
       const runs = () => processes.commands().some((command) => command.includes('tail -f'));
       await vi.waitUntil(runs, { timeout: 20_000 });
       session.interrupt();
       expect(await turn).toEqual({ type: 'interrupted', response: '' });
       await vi.waitUntil(() => !runs(), { timeout: 20_000 });
-      expect(await session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
+      expect(await session.deliver(message('And now?'))).toEqual({ type: 'interrupted', response: '' });
       await session.close();
       expect(processes.alive()).toEqual([]);
 
       const next = await open({ model, session: ref });
       const after = stub.script([{ say: 'On I go.' }]);
-      expect(await next.session.deliver(after)).toMatchObject({ type: 'done', response: 'On I go.' });
+      expect(await next.session.deliver(message(after))).toMatchObject({
+        type: 'done',
+        response: 'On I go.',
+      });
 
       expect(await interruptSilentTurn(next, stub)).toEqual({ type: 'interrupted', response: '' });
     },
@@ -213,7 +221,7 @@ codex('Codex', () => {
 
   it('is interrupted before the turn has started', async () => {
     const { session } = await open();
-    const turn = session.deliver(stub.script([{ stall: true }]));
+    const turn = session.deliver(message(stub.script([{ stall: true }])));
     session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
   });
@@ -233,14 +241,14 @@ codex('Codex', () => {
       workspace: { document: { projectSettings: false } } as never,
     });
     const marker = stub.script([projectTool, { output: { sum: 3, note: null } }]);
-    expect(await session.deliver(marker)).toMatchObject({
+    expect(await session.deliver(message(marker))).toMatchObject({
       type: 'done',
       structuredOutput: { sum: 3, note: null },
     });
     expect(stub.requestsOf(marker)[0]?.body.text).toMatchObject({ format: { strict: true, schema } });
     expect(seenIn(stub.requestsOf(marker), codexCanaries)).toEqual([]);
 
-    const turn = session.deliver(stub.script([{ shell: 'touch started; tail -f /dev/null' }]));
+    const turn = session.deliver(message(stub.script([{ shell: 'touch started; tail -f /dev/null' }])));
     await vi.waitUntil(() => existsSync(join(workspace, 'started')), { timeout: 20_000 });
     await session.kill();
     expect(processes.alive()).toEqual([]);
@@ -251,9 +259,9 @@ codex('Codex', () => {
     const outputSchema = JSON.stringify({ type: 'array', items: { oneOf: [{ type: 'number' }] } });
     const { session } = await open({ outputSchema });
     const marker = stub.script([{ say: '```json\n[1, 2]\n```' }]);
-    expect(await session.deliver(marker)).toMatchObject({ type: 'done', structuredOutput: [1, 2] });
+    expect(await session.deliver(message(marker))).toMatchObject({ type: 'done', structuredOutput: [1, 2] });
     expect(timesInstructed(stub.requestsOf(marker)[0], 'oneOf')).toBe(1);
-    expect(await session.deliver(stub.script([{ say: 'I forgot.' }]))).toEqual({
+    expect(await session.deliver(message(stub.script([{ say: 'I forgot.' }])))).toEqual({
       type: 'done',
       response: 'I forgot.',
     });
@@ -265,7 +273,7 @@ codex('Codex', () => {
     for (const times of [1, 2]) {
       items.length = 0;
       const marker = stub.script([{ status: 400, body: { error }, times }, { say: 'On I go.' }]);
-      expect(await session.deliver(`A long task. ${marker}`)).toMatchObject(
+      expect(await session.deliver(message(`A long task. ${marker}`))).toMatchObject(
         times === 1 ? { type: 'done', response: 'On I go.' } : { type: 'failed', code: 'CONTEXT_OVERFLOW' },
       );
       const said = ofType(items, 'WARNING').map(({ text }) => text);

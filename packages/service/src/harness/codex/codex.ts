@@ -43,9 +43,12 @@ export function codexHarness(executable: string): Harness {
       let session: CodexSession | undefined;
       listener.action('Starting Codex');
       // Before the session exists there are only warnings.
-      const onNotification = (notification: Notification): void =>
-        session ? session.handle(notification) : timeline.add(notification);
-      const server = new AppServer(start(work, executable), onNotification);
+      const onNotification = (unmasked: Notification): void => {
+        const notification = work.mask.value(unmasked);
+        if (session) session.handle(notification);
+        else timeline.add(notification);
+      };
+      const server = new AppServer(start(work, executable), onNotification, work.mask.stream());
       const abort = (): void => void server.process.kill();
       work.signal.addEventListener('abort', abort, { once: true });
       try {

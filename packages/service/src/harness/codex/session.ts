@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { isObject } from '../../lib/json.ts';
 import { within } from '../agent-process.ts';
-import type { HarnessSession, TurnResult } from '../harness.ts';
+import type { HarnessSession, Message, TurnResult } from '../harness.ts';
 import { noReasonText, providerFault } from '../harness-text.ts';
 import type { AppServer, Notification, Turn, TurnError } from './app-server.ts';
 import type { Timeline } from './timeline.ts';
@@ -28,6 +29,8 @@ export class CodexSession implements HarnessSession {
   #turn: RunningTurn | undefined;
   #isInterrupted = false;
   #interrupting: Promise<void> | undefined;
+  /** The messages that Codex got during a turn and has not reported as items, by their id. */
+  readonly #steers = new Map<string, (isTaken: boolean) => void>();
   #ended: TurnResult | undefined;
 
   constructor(conversation: Conversation) {
@@ -39,20 +42,39 @@ export class CodexSession implements HarnessSession {
   }
 
   /** Codex compacts a thread when it gets long, but not when one message or result exceeds what is left. */
-  async deliver(text: string): Promise<TurnResult> {
+  async deliver(message: Message): Promise<TurnResult> {
     const { server, threadId, timeline } = this.#conversation;
-    const result = await this.#runTurn(() => this.#start(text));
+    const result = await this.#runTurn(() => this.#start(message));
     if (result.type !== 'failed' || result.code !== 'CONTEXT_OVERFLOW') return result;
     const compacted = await this.#runTurn(() => server.request('thread/compact/start', { threadId }));
     if (compacted.type === 'failed') return result;
     timeline.warn('The conversation was too long for the model. It was compacted, and the turn continues.');
-    return this.#runTurn(() => this.#start(continueText));
+    return this.#runTurn(() => this.#start({ text: continueText, images: [] }));
   }
 
-  #start(text: string): Promise<unknown> {
+  #start(message: Message): Promise<unknown> {
     const { server, threadId, settings } = this.#conversation;
-    const input = [{ type: 'text', text, text_elements: [] }];
-    return server.request('turn/start', { threadId, input, ...settings });
+    return server.request('turn/start', { threadId, input: inputOf(message), ...settings });
+  }
+
+  /** Codex reports the message as an item when the model will get it. */
+  async steer(message: Message): Promise<boolean> {
+    const turn = this.#turn;
+    if (turn === undefined || this.#isInterrupted) return false;
+    const { server, threadId } = this.#conversation;
+    const clientUserMessageId = randomUUID();
+    const taken = new Promise<boolean>((resolve) => {
+      this.#steers.set(clientUserMessageId, resolve);
+    });
+    const over = turn.ended.then(() => false);
+    const steer = async (): Promise<boolean> => {
+      const params = { threadId, expectedTurnId: await turn.started, clientUserMessageId };
+      await server.request('turn/steer', { ...params, input: inputOf(message) });
+      return taken;
+    };
+    const isTaken = await Promise.race([steer().catch(() => false), over]);
+    this.#steers.delete(clientUserMessageId);
+    return isTaken;
   }
 
   async #runTurn(start: () => Promise<unknown>): Promise<TurnResult> {
@@ -95,6 +117,8 @@ export class CodexSession implements HarnessSession {
     const { method, params } = notification;
     if ('threadId' in params && params.threadId !== threadId) return;
     timeline.add(notification);
+    if (method === 'item/started' && params.item.type === 'userMessage')
+      this.#steers.get(String(params.item.clientId))?.(true);
     if (method === 'turn/started') this.#turn?.start(params.turn.id);
     if (method === 'turn/completed') this.#turn?.end(this.#resultOf(params.turn));
   }
@@ -129,6 +153,11 @@ export class CodexSession implements HarnessSession {
     if (!isInterrupted) await server.process.kill();
   }
 }
+
+const inputOf = ({ text, images }: Message): object[] => [
+  ...images.map(({ mediaType, base64 }) => ({ type: 'image', url: `data:${mediaType};base64,${base64}` })),
+  { type: 'text', text, text_elements: [] },
+];
 
 /** A turn from its request to its end. It can be interrupted only once Codex has started it. */
 class RunningTurn {

@@ -6,7 +6,9 @@ import { join } from 'node:path';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
+import { message } from '../../../../../test/support/harness-session.ts';
 import { unsandboxedProcesses } from '../../../../../test/support/processes.ts';
+import { ValueMask } from '../../lib/value-mask.ts';
 import type { AgentTools, HarnessSession, Push, Usage } from '../harness.ts';
 import { parseDirectives } from './directives.ts';
 import { rehearsalHarness } from './rehearsal.ts';
@@ -45,6 +47,7 @@ async function open(claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {},
       signal: new AbortController().signal,
       instructions: '',
       resumes: false,
+      mask: new ValueMask(['hidden-value']),
       endpoint: { url: '', token: '' },
       processes: unsandboxedProcesses({ workspaceFolder, homeFolder: folder }),
       tools: { openTasks: async () => [], ...tools } as AgentTools,
@@ -62,7 +65,7 @@ async function open(claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {},
 
 const deliver = async (text: string, claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {}) => {
   const opened = await open(claim, tools);
-  return { ...opened, result: await opened.session.deliver(text) };
+  return { ...opened, result: await opened.session.deliver(message(text)) };
 };
 
 const texts = (items: readonly ReportItem[], type: string) =>
@@ -92,6 +95,14 @@ describe('a turn with directives', () => {
     const text = texts(items, 'TOOL_RESULT')[0] ?? '';
     expect(text.length).toBeLessThan(70_000);
     expect(text).toMatch(/^start.*bytes left out.*end\n$/s);
+  });
+
+  it('masks the values of secrets before it cuts the output', async () => {
+    const { items } = await deliver('!run yes hidden-"value" | head -c 3000000');
+    const text = texts(items, 'TOOL_RESULT')[0] ?? '';
+    expect(text).toContain('***\n***\n');
+    expect(text).toContain('bytes left out');
+    expect(text).not.toMatch(/hidden|value/);
   });
 
   it('ends the background processes of a command', async () => {
@@ -183,7 +194,7 @@ describe('a turn with directives', () => {
   it('ignores reminders', async () => {
     const { session, result, items } = await deliver('!say x');
     const count = items.length;
-    expect(await session.deliver('!say a reminder')).toEqual(result);
+    expect(await session.deliver(message('!say a reminder'))).toEqual(result);
     expect(items).toHaveLength(count);
   });
 });
@@ -287,8 +298,8 @@ describe('a turn without directives', () => {
     const calls: string[] = [];
     const tools: Partial<AgentTools> = {
       openTasks: async () => [
-        { id: '1', subject: 'One' },
-        { id: '2', subject: 'Two' },
+        { id: '1', subject: 'One', description: '', dedupKey: '', ephemeral: false },
+        { id: '2', subject: 'Two', description: '> decline: no', dedupKey: '', ephemeral: false },
       ],
       startTask: async (id) => void calls.push(`start ${id}`),
       completeTask: async (id) => void calls.push(`done ${id}`),
@@ -301,7 +312,7 @@ describe('a turn without directives', () => {
 
   it('can be interrupted', async () => {
     const { session } = await open({}, {}, 600_000);
-    const turn = session.deliver('Anything');
+    const turn = session.deliver(message('Anything'));
     session.interrupt();
     expect(await turn).toMatchObject({ type: 'interrupted' });
   });
@@ -312,7 +323,7 @@ describe('stopping', () => {
     text: string,
   ): Promise<{ session: HarnessSession; turn: ReturnType<HarnessSession['deliver']> }> {
     const { session } = await open();
-    const turn = session.deliver(text);
+    const turn = session.deliver(message(text));
     await eventually(() => expect(existsSync(join(workspaceFolder, 'ready'))).toBe(true));
     return { session, turn };
   }
@@ -321,7 +332,7 @@ describe('stopping', () => {
     const { session, turn } = await working('!say so far\n!run touch ready\n!sleep 600\n!say never');
     session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: 'so far' });
-    expect(await session.deliver('more')).toMatchObject({ type: 'interrupted' });
+    expect(await session.deliver(message('more'))).toMatchObject({ type: 'interrupted' });
   });
 
   it.each([
@@ -342,7 +353,10 @@ describe('stopping', () => {
   it('works before the turn has started', async () => {
     const { session, items } = await open();
     session.interrupt();
-    expect(await session.deliver('!say x\n!run touch made')).toEqual({ type: 'interrupted', response: '' });
+    expect(await session.deliver(message('!say x\n!run touch made'))).toEqual({
+      type: 'interrupted',
+      response: '',
+    });
     expect(items).toEqual([]);
   });
 });

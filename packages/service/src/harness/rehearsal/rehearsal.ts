@@ -1,5 +1,15 @@
+import { StringDecoder } from 'node:string_decoder';
+import type { ValueMask } from '../../lib/value-mask.ts';
 import { exitAfterOutput } from '../agent-process.ts';
-import type { AgentProcess, Harness, HarnessListener, HarnessSession, TurnResult, Work } from '../harness.ts';
+import type {
+  AgentProcess,
+  Harness,
+  HarnessListener,
+  HarnessSession,
+  Message,
+  TurnResult,
+  Work,
+} from '../harness.ts';
 import type { CommandResult } from './push.ts';
 import { Turn, type TurnOptions } from './turn.ts';
 
@@ -34,12 +44,16 @@ class RehearsalSession implements HarnessSession {
   }
 
   /** Follows only the first message of a run. Later ones are reminders, which it ignores. */
-  async deliver(text: string): Promise<TurnResult> {
+  async deliver({ text }: Message): Promise<TurnResult> {
     const isFirst = this.#result === undefined;
     this.#result ??= this.#turn.perform(text);
     const result = await this.#result;
     if (isFirst || !this.#stop.signal.aborted || result.type !== 'done') return result;
     return { type: 'interrupted', response: result.response };
+  }
+
+  steer({ text }: Message): Promise<boolean> {
+    return this.#turn.steer(text);
   }
 
   interrupt(): void {
@@ -62,25 +76,31 @@ class RehearsalSession implements HarnessSession {
     const command = this.#work.processes.start(argv);
     this.#running.add(command);
     try {
-      return await resultOf(command, mostBytes);
+      return await resultOf(command, mostBytes, this.#work.mask);
     } finally {
       this.#running.delete(command);
     }
   }
 }
 
-/** Waits for the end of a command, whose input is empty. */
-async function resultOf(command: AgentProcess, mostBytes: number): Promise<CommandResult> {
+/** Waits for the end of a command, whose input is empty. Its `stdout` alone is for the harness and not masked. */
+async function resultOf(command: AgentProcess, mostBytes: number, mask: ValueMask): Promise<CommandResult> {
   const { child } = command;
   const output = new BoundedOutput(mostBytes);
   const stdout = new BoundedOutput(mostBytes);
-  child.stdout.on('data', (chunk: Buffer) => {
-    output.add(chunk);
-    stdout.add(chunk);
-  });
-  child.stderr.on('data', (chunk: Buffer) => output.add(chunk));
+  const ends: (() => void)[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    const decoder = new StringDecoder('utf8');
+    const masked = mask.stream();
+    stream.on('data', (chunk: Buffer) => {
+      output.add(Buffer.from(masked.add(decoder.write(chunk))));
+      if (stream === child.stdout) stdout.add(chunk);
+    });
+    ends.push(() => output.add(Buffer.from(masked.add(decoder.end()) + masked.end())));
+  }
   child.stdin.end();
   const exit = await exitAfterOutput(command);
+  for (const end of ends) end();
   return { ...exit, output: output.toString(), stdout: stdout.toString() };
 }
 

@@ -2,11 +2,11 @@ import { constants } from 'node:fs';
 import { mkdir, open, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, sep } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ReportItem } from '@muster/sdk/contract';
+import { isThreadTask, type ReportItem } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
 import { sampleOutput } from '../../lib/output-schema/schema-worker.ts';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
-import type { HarnessListener, TurnResult, Work } from '../harness.ts';
+import type { HarnessListener, OpenTask, TurnResult, Work } from '../harness.ts';
 import { oneLine } from '../harness-text.ts';
 import { type Directive, parseDirectives } from './directives.ts';
 import { type CommandResult, pushLocally, pushRepository } from './push.ts';
@@ -29,20 +29,22 @@ export class Turn {
   #finished = false;
   #output: unknown;
   #limits = 0;
+  /** Messages that came during the turn; undefined when it does not run. */
+  #steers: { readonly text: string; readonly resolve: (isTaken: boolean) => void }[] | undefined;
 
   constructor(options: TurnOptions) {
     this.#options = options;
   }
 
   async perform(text: string): Promise<TurnResult> {
-    const directives = parseDirectives(text);
-    const isProse = directives.every(({ type }) => type === 'unknown');
-    for (const directive of directives) {
-      if (this.#stopped()) break;
-      const end = await this.#follow(directive);
+    this.#steers = [];
+    try {
+      const end = (await this.#followMessage(text)) ?? (await this.#followSteers());
       if (end) return end;
+    } finally {
+      for (const { resolve } of this.#steers) resolve(false);
+      this.#steers = undefined;
     }
-    if (isProse && !this.#stopped()) await this.#rehearse(text);
     if (this.#stopped()) return { type: 'interrupted', response: this.#response };
     if (this.#output === undefined) this.#output = await this.#smallestOutput();
     return {
@@ -51,6 +53,44 @@ export class Turn {
       structuredOutput: this.#output ?? null,
       finished: this.#finished,
     };
+  }
+
+  /** Resolves to true when the agent begins to follow the message, after what it was asked before. */
+  async steer(text: string): Promise<boolean> {
+    return new Promise((resolve) => {
+      if (this.#steers === undefined) resolve(false);
+      else this.#steers.push({ text, resolve });
+    });
+  }
+
+  async #followMessage(text: string): Promise<TurnResult | undefined> {
+    const directives = parseDirectives(text);
+    const isProse = directives.every(({ type }) => type === 'unknown');
+    const end = await this.#followAll(directives);
+    if (!end && isProse && !this.#stopped()) await this.#rehearse(text);
+    return end;
+  }
+
+  async #followSteers(): Promise<TurnResult | undefined> {
+    while (!this.#stopped()) {
+      const steer = this.#steers?.shift();
+      if (steer === undefined) return undefined;
+      steer.resolve(true);
+      const directives = parseDirectives(steer.text);
+      if (directives.length === 0) this.#say(`Rehearsal: I was also told: ${oneLine(steer.text)}`);
+      const end = await this.#followAll(directives);
+      if (end) return end;
+    }
+    return undefined;
+  }
+
+  async #followAll(directives: readonly Directive[]): Promise<TurnResult | undefined> {
+    for (const directive of directives) {
+      if (this.#stopped()) return undefined;
+      const end = await this.#follow(directive);
+      if (end) return end;
+    }
+    return undefined;
   }
 
   /** A result ends the turn; the directives after it are skipped. */
@@ -202,7 +242,9 @@ export class Turn {
       await this.#use('task', `start ${task.subject}`, (t) => t.startTask(task.id));
       await this.#sleep(stepMs);
       if (this.#stopped()) return;
-      await this.#use('task', `done ${task.subject}`, (t) => t.completeTask(task.id));
+      const reason = declineReason(task);
+      if (reason) await this.#use('task', `decline ${task.subject}`, (t) => t.declineTask(task.id, reason));
+      else await this.#use('task', `done ${task.subject}`, (t) => t.completeTask(task.id));
     }
     await this.#sleep(stepMs);
     if (this.#stopped()) return;
@@ -225,6 +267,13 @@ export class Turn {
   #stopped(): boolean {
     return this.#options.stopped.aborted;
   }
+}
+
+/** The last comment of a review thread may ask for a refusal: `decline: REASON` in a line of its own. */
+function declineReason(task: OpenTask): string {
+  if (!isThreadTask(task)) return '';
+  const lastComment = task.description.split(/\n(?!>)/).at(-1) ?? '';
+  return /^> decline: *(\S.*)$/m.exec(lastComment)?.[1] ?? '';
 }
 
 /** Writes a file inside the workspace: no absolute path, no `..`, and not through a symbolic link. */

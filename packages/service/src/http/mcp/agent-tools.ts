@@ -15,6 +15,7 @@ import type { Principal } from '../../control/principal.ts';
 import { isRefusal } from '../../control/refusal.ts';
 import { digestOf } from '../../lib/token.ts';
 import { HttpError, invalidField, throwRefusal } from '../errors.ts';
+import { openChangeRequestTool } from './change-request-tools.ts';
 import {
   checklistText,
   childId,
@@ -61,6 +62,11 @@ const newTasks = {
     required: ['subject'],
   },
 } as const;
+
+const note = string(
+  'For the task of a review comment: what you did about it, or why you decided against it.',
+  { maxLength: limits.taskNoteLength },
+);
 
 const taskStatuses = ['pending', 'in_progress', 'completed', 'deleted'] as const;
 
@@ -146,6 +152,7 @@ export const checklistTools = (define: typeof forItself, whose: string) =>
         status: { type: 'string', enum: taskStatuses },
         subject: { ...subject, minLength: 1 },
         description,
+        note,
       },
       required: ['id'],
       body: ({ status, ...fields }) => ({
@@ -189,20 +196,34 @@ export const agentTools = [
   agentTool(itself)({
     name: 'complete_task',
     description: 'Marks one task of your checklist as completed. Pass its id or its subject.',
-    input: { id, subject },
-    run: async ({ id: byId = '', subject: bySubject = '' }, call) => {
+    input: { id, subject, note },
+    run: async ({ id: byId = '', subject: bySubject = '', note: said }, call) => {
       const { agentId } = call;
       const { tasks } = await callRoute(call, 'tasks', { agentId });
       const found = findTask(tasks, byId, bySubject);
       if (!found)
         throw invalidField(
           byId ? 'id' : 'subject',
-          byId || bySubject ? `there is no task "${byId || bySubject}"` : 'name the task',
+          byId || bySubject ? `task "${byId || bySubject}" not found` : 'name the task',
         );
-      const change = { agentId, id: found.id, status: 'TASK_STATUS_COMPLETED' } as const;
+      const change = { agentId, id: found.id, status: 'TASK_STATUS_COMPLETED', note: said } as const;
       return taskText((await callRoute(call, 'updateTask', change)).task);
     },
   }),
+  forItself({
+    name: 'reply_to_thread',
+    description:
+      'Answers a review thread without completing its task, for example to ask back. The people who commented read the answer when your turn has ended; a later one replaces it.',
+    route: 'replyToThread',
+    input: {
+      threadId: text('The id of the thread, which the message with the review shows.'),
+      text: text('The answer.', { maxLength: limits.taskNoteLength }),
+    },
+    required: ['threadId', 'text'],
+    body: ({ threadId, text: body }) => ({ threadId, body }),
+    reply: () => 'Your answer is recorded.',
+  }),
+  openChangeRequestTool(forItself, 'you have'),
   forItself({
     name: 'ask',
     description:

@@ -80,8 +80,8 @@ function refuseManyFields(message: unknown): void {
   const { arguments: args, _meta } = Object(params) as { arguments?: unknown; _meta?: unknown };
   const objects = { '': message, params, 'params.arguments': args, 'params._meta': _meta };
   for (const [field, value] of Object.entries(objects)) {
-    if (Object.keys(Object(value)).length > maxFields)
-      throw invalidField(field, `must have at most ${maxFields} fields`);
+    const count = Array.isArray(value) ? value.length : Object.keys(Object(value)).length;
+    if (count > maxFields) throw invalidField(field, `must have at most ${maxFields} fields`);
   }
 }
 

@@ -3,6 +3,8 @@ import {
   type AgentId,
   type AgentIdInput,
   type AgentStatus,
+  type ChangeRequest,
+  changeRequestNotes,
   type FollowUp,
   isOpenTask,
   needsAttention,
@@ -170,14 +172,34 @@ export function summaryText(name: string, status: AgentStatus): string {
     branch && `Branch: ${branch}`,
     unpushed && `Unpushed: ${unpushed}; ${checkpointAt ? `last saved at ${checkpointAt}` : 'not saved'}`,
     !needsAttention(status.phase) && run?.currentAction && `Current action: ${run.currentAction}`,
+    section('Change requests:', status.changeRequests.map(changeRequestText)),
     section('Open tasks:', tasks.filter(isOpenTask).map(taskText)),
   );
+}
+
+export const changeRequestText = (request: ChangeRequest): string =>
+  `- ${request.name}: ${request.repo}#${request.number}, ${changeRequestNotes(request)}: ${request.url}`;
+
+/** The same, with the agent that it belongs to. */
+export function listedRequestText(caller: Principal, request: ChangeRequest): string {
+  const { agentId } = request;
+  const owner = agentId && otherAccount(caller, agentId);
+  return `${changeRequestText(request)}${agentId ? ` [agent ${nameOfAgent(agentId)}${owner ? ` of ${owner}` : ''}]` : ''}`;
 }
 
 /** The summary as data. `identity` names the agent. */
 export const summaryData = (identity: Record<string, unknown>, status: AgentStatus) => ({
   ...identity,
-  ...pick(status, 'phase', 'structuredOutput', 'error', 'branch', 'unpushed', 'checkpointAt'),
+  ...pick(
+    status,
+    'phase',
+    'structuredOutput',
+    'error',
+    'branch',
+    'unpushed',
+    'checkpointAt',
+    'changeRequests',
+  ),
   reason: status.phaseReason,
   question: status.needsInput,
   response: truncate(status.response, responseLength),

@@ -155,6 +155,7 @@ export async function callRoute<N extends OperationName>(
 ): Promise<ReplyOf<N>> {
   const call = {
     control: context.control,
+    codeHosts: context.codeHosts,
     caller,
     body: checkedBody(caller, name, body),
     params: {},
@@ -180,7 +181,7 @@ export async function runTool(
 ): Promise<CallToolResult> {
   try {
     const called = tools.find((one) => one.name === name);
-    if (!called) throw new HttpError('NOT_FOUND', `there is no tool "${name}"`);
+    if (!called) throw new HttpError('NOT_FOUND', `tool "${name}" not found`);
     const { text, data } = await called.run(args, call);
     return { content: [{ type: 'text', text }], ...(data && { structuredContent: data }) };
   } catch (error) {

@@ -2,6 +2,7 @@ import { isTerminal, kinds, labels, limits, type Phase, pageIn, phases } from '@
 import type { Principal } from '../../control/principal.ts';
 import { invalidField } from '../errors.ts';
 import { checklistTools, lifecycleTools, spawn, spawnInput, stopTurn } from './agent-tools.ts';
+import { listChangeRequests, openChangeRequestTool } from './change-request-tools.ts';
 import {
   entryData,
   entryLine,
@@ -14,6 +15,7 @@ import {
   statusData,
   statusText,
 } from './text.ts';
+import { threadTools } from './thread-tools.ts';
 import { agentTool, callRoute, routeTool, string, type Tool, type ToolReply, text, tool } from './tool.ts';
 import { readTranscript, transcriptEntries } from './transcript.ts';
 import { waitBelow, waitForAgents, waitForAnswer, waitTimeout } from './wait.ts';
@@ -43,6 +45,7 @@ const agent = {
 } as const;
 const forAgent = routeTool(agent);
 
+const threads = threadTools(forAgent);
 const [listTasks, createTasks, updateTask] = checklistTools(forAgent, "an agent's");
 
 /** A page of a list as text. */
@@ -146,6 +149,8 @@ const commands: readonly Tool[] = [
   }),
   createTasks,
   updateTask,
+  ...threads.commands,
+  openChangeRequestTool(forAgent, 'the agent has'),
   forAgent({
     name: 'remove_message',
     description: 'Removes one message that the agent has not received yet.',
@@ -271,6 +276,8 @@ const reads: readonly Tool[] = [
       readTranscript(call, call.agentId, entries, before),
   }),
   listTasks,
+  ...threads.reads,
+  listChangeRequests,
   forAgent({
     name: 'list_queue',
     description: 'Lists the queued messages of an agent, with their ids, in the order of delivery.',

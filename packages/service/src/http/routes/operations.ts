@@ -93,9 +93,20 @@ export const operations = {
   createTasks: ({ control, caller, body }) => control.createTasks(caller, body),
   updateTask: ({ control, caller, body }) => control.updateTask(caller, body),
 
+  threads: ({ control, caller, body }) => control.threads.list(caller, body),
+  createReview: ({ control, caller, body }) => control.threads.createReview(caller, body),
+  replyToThread: ({ control, caller, body }) => control.threads.reply(caller, body),
+  resolveThread: ({ control, caller, body }) => control.threads.resolve(caller, body),
+
   ask: ({ control, caller, body }) => control.ownRuns.ask(caller, body),
   finish: ({ control, caller, body }) => control.ownRuns.finish(caller, body),
   fail: ({ control, caller, body }) => control.ownRuns.fail(caller, body),
+
+  openChangeRequest: ({ codeHosts, caller, body }) => codeHosts.open(caller, body),
+  syncChangeRequests: ({ codeHosts, caller, body }) => codeHosts.sync(caller, body),
+  listDeliveries: ({ codeHosts, caller, body }) => codeHosts.deliveries(caller, body),
+  redeliver: ({ codeHosts, caller, body }) => codeHosts.redeliver(caller, body),
+  testIntegration: ({ codeHosts, caller, body }) => codeHosts.test(caller, body),
 
   writeResource: ({ control, caller, body, params }) => control.catalog.write(caller, refIn(params), body),
   readResource: ({ control, caller, query, params }) =>
@@ -120,6 +131,7 @@ export const operations = {
   ),
   runnerCheckpoints: registered(({ control, caller, body }) => control.checkpoints.list(caller, body)),
   runnerLoadCheckpoint: registered(({ control, caller, body }) => control.checkpoints.load(caller, body)),
+  runnerGitCredential: registered(({ codeHosts, caller, body }) => codeHosts.gitCredential(caller, body)),
   runnerEndedAgents: registered(({ control, body }) => control.runners.ended(body)),
 } satisfies { readonly [N in RouteName]?: Operation<N> };
 

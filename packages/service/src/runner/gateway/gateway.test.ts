@@ -20,11 +20,50 @@ import {
   testGateway,
   token,
 } from '../../../../../test/support/test-gateway.ts';
+import { ValueMask } from '../../lib/value-mask.ts';
 
 const { upstream, usages, open } = testGateway();
 
 /** A request in the body of another. */
 const inner = 'GET /v1/files HTTP/1.1\r\nHost: x\r\n\r\n';
+
+describe('what the tools of an agent send', () => {
+  const mask = new ValueMask(['hidden-value', 'hidden"quote']);
+
+  it('reaches the service without the values of secrets', async () => {
+    const endpoint = await open({ mask });
+    const call = {
+      method: 'tools/call',
+      params: { arguments: { question: 'hidden-value or hidden"quote?' } },
+    };
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    for (const body of [JSON.stringify(call), JSON.stringify(call).replace('hidden-', '\\u0068idden-')])
+      expect((await post(endpoint, '/mcp', headers, body)).body).toBe('{}');
+    for (const { request, body } of upstream.seen) {
+      expect(JSON.parse(body)).toEqual({
+        method: 'tools/call',
+        params: { arguments: { question: '*** or ***?' } },
+      });
+      expect(request.headers['content-length']).toBe(String(Buffer.byteLength(body)));
+    }
+    expect(upstream.seen).toHaveLength(2);
+  });
+
+  it('is masked as text if it is not JSON, and limited in size', async () => {
+    const endpoint = await open({ mask });
+    const headers = { authorization: `Bearer ${token}` };
+    await post(endpoint, '/mcp', headers, '{"broken": hidden-value');
+    expect(upstream.seen.map(({ body }) => body)).toEqual(['{"broken": ***']);
+    expect((await post(endpoint, '/mcp', headers, 'x'.repeat(3 * 1024 * 1024))).status).toBe(413);
+    expect(upstream.seen).toHaveLength(1);
+  });
+
+  it('is streamed as it is if the run has no secrets', async () => {
+    const endpoint = await open({ mask: new ValueMask() });
+    await post(endpoint, '/mcp', { authorization: `Bearer ${token}` }, '{ "spaces": "stay" }');
+    expect(upstream.seen.map(({ body }) => body)).toEqual(['{ "spaces": "stay" }']);
+  });
+});
 
 describe('the credentials of a request', () => {
   it('is replaced on the way to anthropic: the token of the run by the key of the provider', async () => {

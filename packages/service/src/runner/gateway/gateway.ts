@@ -4,14 +4,16 @@ import { rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { limits } from '@muster/sdk/contract';
 import type { HarnessListener, ProviderAccess, ProviderName } from '../../harness/harness.ts';
 import { hashSecret } from '../../lib/token.ts';
+import type { ValueMask } from '../../lib/value-mask.ts';
 import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
 import { type Provider, ProviderEndpoint, type SharedOptions } from './provider.ts';
 import type { ProviderFailure } from './provider-errors.ts';
 import { refuse } from './provider-protocols.ts';
-import { RequestChecker } from './request-body.ts';
+import { RequestChecker, receiveBody } from './request-body.ts';
 import { forward, forwardedHeaders, framingHeaders, joinUrl, requestUpstream } from './upstream.ts';
 
 /**
@@ -55,6 +57,8 @@ export interface EndpointOptions {
   readonly provider?: ProviderAccess | undefined;
   readonly git?: (request: IncomingMessage, response: ServerResponse, path: string) => void;
   readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
+  /** Applied to what the agent's tools tell the service. */
+  readonly mask?: ValueMask;
 }
 
 /** What a run may have open at a time. All runs of the runner share its resources. */
@@ -62,6 +66,8 @@ const mostConnections = 128;
 const mostRequests = 128;
 /** Each is a git process outside the sandbox. */
 const mostGitRequests = 4;
+/** More than the service accepts. */
+const mostToolBytes = 2 * limits.bodyBytes;
 
 export class Gateway {
   readonly #shared: Shared;
@@ -71,11 +77,11 @@ export class Gateway {
       if (!URL.canParse(provider.url))
         throw new Error(`The base URL of ${name} is not a URL: ${provider.url}`);
     }
-    const limits = { ...defaultLimits, ...options.limits };
+    const chosen = { ...defaultLimits, ...options.limits };
     this.#shared = {
       ...options,
-      ...limits,
-      memory: new Capacity(limits.requestBytes),
+      ...chosen,
+      memory: new Capacity(chosen.requestBytes),
       checker: new RequestChecker(),
     };
   }
@@ -218,7 +224,7 @@ export class OpenEndpoint {
       const reason = allowed ? `its agent uses ${allowed}` : 'it is a rehearsal, without a model';
       return refuse(provider, response, 404, `This run has no access to ${provider}: ${reason}`);
     }
-    if (service === 'mcp' && rest === '') return this.#toService(request, response, query);
+    if (service === 'mcp' && rest === '') return void this.#toService(request, response, query);
     if (service === 'git' && this.#run.git) return void this.#toGit(request, response, target);
     answer(response, 404, 'Not found; the gateway serves /anthropic, /openai/v1, /mcp and /git');
   }
@@ -261,16 +267,40 @@ export class OpenEndpoint {
     );
   }
 
-  #toService(request: IncomingMessage, response: ServerResponse, query: string): void {
+  /** A request with values of secrets is read, and sent without them. */
+  async #toService(request: IncomingMessage, response: ServerResponse, query: string): Promise<void> {
+    const { mask, token } = this.#run;
+    const { serviceUrl, memory, receiveMs } = this.#shared;
+    const method = request.method ?? 'POST';
+    const isMasked = mask !== undefined && !mask.isEmpty && method === 'POST';
+    const bounds = { memory, mostBytes: mostToolBytes, withinMs: receiveMs };
+    const received = isMasked ? await receiveBody(request, response, bounds) : null;
+    if (received === undefined) return;
+    if (received?.type === 'refused') return answer(response, received.status, received.message);
+    const body = received && mask && maskedJson(Buffer.from(received.bytes).toString(), mask);
+    received?.release();
     const headers = {
       ...forwardedHeaders(request, (name) => name !== 'x-api-key' && name !== 'cookie'),
-      ...framingHeaders(request),
-      authorization: `Bearer ${this.#run.token}`,
+      ...(body ? { 'content-length': body.length } : framingHeaders(request)),
+      authorization: `Bearer ${token}`,
     };
-    const url = joinUrl(this.#shared.serviceUrl, '/mcp', query);
-    forward(request, requestUpstream(url, request.method ?? 'POST', headers), response, (error) =>
-      answer(response, 502, `The runner can't reach the service: ${error.code ?? error.message}`),
+    const url = joinUrl(serviceUrl, '/mcp', query);
+    forward(
+      request,
+      requestUpstream(url, method, headers),
+      response,
+      (error) => answer(response, 502, `The runner can't reach the service: ${error.code ?? error.message}`),
+      body ?? undefined,
     );
+  }
+}
+
+/** The service refuses what is not JSON. */
+function maskedJson(text: string, mask: ValueMask): Buffer {
+  try {
+    return Buffer.from(JSON.stringify(mask.value(JSON.parse(text))));
+  } catch {
+    return Buffer.from(mask.text(text));
   }
 }
 

@@ -23,7 +23,7 @@ let servers: Server[] = [];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'muster-git-endpoint-'));
   await mkdir(join(folder, 'data'));
-  mirrors = new Mirrors(join(folder, 'data'), process.env);
+  mirrors = new Mirrors(join(folder, 'data'), process.env, []);
   remote = makeGitRemote(folder, 'app');
   base = remote.commit('main', { 'a.txt': 'one\n', 'b.txt': 'two\n' });
 });

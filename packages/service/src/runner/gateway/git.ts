@@ -83,7 +83,7 @@ export function gitEndpoint(options: GitEndpointOptions) {
 
 /** Advertises the refs that the upstream has now. */
 async function advertise(
-  { mirror }: PreparedRepository,
+  { mirror, askCredential }: PreparedRepository,
   service: Service,
   request: IncomingMessage,
   response: ServerResponse,
@@ -91,7 +91,7 @@ async function advertise(
   const start = [packet(`# service=${service}\n`), flush];
   const type = headers(`application/x-${service}-advertisement`);
   try {
-    await mirror.refresh();
+    await mirror.refresh(askCredential);
   } catch (error) {
     response.writeHead(200, type).end(Buffer.concat([...start, packet(`ERR muster: ${messageOf(error)}`)]));
     return;

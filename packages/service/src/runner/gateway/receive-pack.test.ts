@@ -19,7 +19,7 @@ const servers: Server[] = [];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'muster-receive-pack-'));
   await mkdir(join(folder, 'data'));
-  mirrors = new Mirrors(join(folder, 'data'), process.env);
+  mirrors = new Mirrors(join(folder, 'data'), process.env, []);
   remote = makeGitRemote(folder, 'app');
   remote.commit('main', { 'a.txt': 'one\n', '.github/workflows/test.yml': 'on: push\n' });
 });

@@ -138,7 +138,7 @@ async function pushBranch(
   { before, after }: Command,
 ): Promise<Outcome> {
   const { repository, branch, signal, log } = options;
-  const { mirror } = repository;
+  const { mirror, askCredential } = repository;
   if (before === after) return { notes: '' };
   const problem = await problemWith(options, quarantine, after);
   if (problem !== undefined) return { problem: `muster: ${problem}`, notes: '' };
@@ -148,6 +148,7 @@ async function pushBranch(
   const { objectsFolder } = quarantine;
   const pushed = await mirror.pushUpstream(
     { branch, before: previous, commit: after, objectsFolder },
+    askCredential,
     signal,
   );
   const notes = remoteNotes(pushed);

@@ -48,12 +48,13 @@ export function framingHeaders({ headers }: IncomingMessage): OutgoingHttpHeader
 export const statusOf = ({ statusCode = 0 }: IncomingMessage): number =>
   statusCode < 200 ? 502 : statusCode;
 
-/** Forwards the body of a request, and its answer unchanged. `refuse` answers when there is none. */
+/** Forwards the body of a request, or another one, and the answer unchanged. `refuse` answers when there is none. */
 export function forward(
   request: IncomingMessage,
   outgoing: ClientRequest,
   response: ServerResponse,
   refuse: (error: NodeJS.ErrnoException) => void,
+  body?: Buffer,
 ): void {
   response.once('close', () => outgoing.destroy());
   outgoing.on('error', (error) => {
@@ -65,7 +66,8 @@ export function forward(
     response.writeHead(statusOf(answer), forwardedHeaders(answer)).flushHeaders();
     pipeline(answer, response, () => {});
   });
-  request.pipe(outgoing);
+  if (body) outgoing.end(body);
+  else request.pipe(outgoing);
 }
 
 /** Connections to the providers and to the service are kept open between requests and shared by all runs. */

@@ -5,6 +5,7 @@ import type { AgentTools } from '../../harness/harness.ts';
 import { mintTaskId } from '../../lib/ids.ts';
 import { nodeFetch } from '../../lib/node-fetch.ts';
 import { inOrder } from '../../lib/task-graph.ts';
+import type { ValueMask } from '../../lib/value-mask.ts';
 import { retryTransient } from '../retry.ts';
 
 export interface AgentToolsOptions {
@@ -12,6 +13,7 @@ export interface AgentToolsOptions {
   readonly claim: Claim;
   /** Aborts when the run may no longer act. */
   readonly signal: AbortSignal;
+  readonly mask: ValueMask;
   /** The active tasks, from the last reply of the service. */
   readonly activeTaskIds: () => readonly string[];
   /** Called before the checklist is changed. */
@@ -22,7 +24,7 @@ const callTimeoutMs = 10_000;
 
 /** The tools of a rehearsed agent. They use the public API with the key of its run. */
 export function agentTools(options: AgentToolsOptions): AgentTools {
-  const { claim, signal } = options;
+  const { claim, signal, mask } = options;
   const { agentId } = claim;
   const client = new MusterClient({ url: options.url, apiKey: claim.token, fetch: nodeFetch });
   const callOptions = { signal, timeoutMs: callTimeoutMs };
@@ -38,11 +40,11 @@ export function agentTools(options: AgentToolsOptions): AgentTools {
     return retryTransient(signal, work);
   };
 
-  const move = async (idOrSubject: string, status: Task['status']): Promise<void> => {
+  const move = async (idOrSubject: string, status: Task['status'], note?: string): Promise<void> => {
     const found = await change(async () => {
       const task = find(await list(), idOrSubject);
       if (task && task.status !== status) {
-        const body = { agentId, id: task.id, status };
+        const body = { agentId, id: task.id, status, ...(note !== undefined && { note: mask.text(note) }) };
         await client.call('updateTask', body, callOptions);
       }
       return task;
@@ -58,18 +60,19 @@ export function agentTools(options: AgentToolsOptions): AgentTools {
         attempts += 1;
         // An earlier attempt whose reply was lost may have added it.
         if (attempts > 1 && (await list()).some((task) => task.id === id)) return;
-        const body = { agentId, tasks: [{ id, subject }] };
+        const body = { agentId, tasks: [{ id, subject: mask.text(subject) }] };
         await client.call('createTasks', body, callOptions);
       });
     },
     startTask: (idOrSubject) => move(idOrSubject, 'TASK_STATUS_IN_PROGRESS'),
     completeTask: (idOrSubject) => move(idOrSubject, 'TASK_STATUS_COMPLETED'),
+    declineTask: (id, reason) => move(id, 'TASK_STATUS_DELETED', reason),
     openTasks: async () => openTasks(await retryTransient(signal, list), options.activeTaskIds()),
     spawnChild: (name, description) => {
       const headers = { 'idempotency-key': randomUUID() };
       const body = {
-        agentId: { ...agentId, agent: [...agentId.agent, name] },
-        description,
+        agentId: { ...agentId, agent: [...agentId.agent, mask.text(name)] },
+        description: mask.text(description),
         // No model is behind a rehearsed agent, nor behind its children.
         ...(isRehearsalModel(claim.model) && { model: claim.model }),
       };

@@ -5,12 +5,13 @@ import type { MusterClient } from '@muster/sdk';
 import type { Claim, EnvironmentDocument, FaultCode } from '@muster/sdk/contract';
 import type { Harness, HarnessListener, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
+import { isPrivateRule } from '../../lib/host-rules.ts';
 import type { RunnerLog } from '../../lib/log.ts';
+import type { ValueMask } from '../../lib/value-mask.ts';
 import { agentFolders } from '../agent-folders.ts';
 import { CheckpointClient, type CheckpointListener } from '../checkpoint/checkpoint-client.ts';
 import { CheckpointRestorer } from '../checkpoint/restorer.ts';
 import { CheckpointSaver } from '../checkpoint/saver.ts';
-import { isPrivateRule } from '../gateway/egress.ts';
 import type { Gateway, OpenEndpoint } from '../gateway/gateway.ts';
 import { gitEndpoint } from '../gateway/git.ts';
 import type { Sandbox } from '../sandbox/bubblewrap.ts';
@@ -19,6 +20,7 @@ import { groupFor, LimitMonitor, resourceLimits, type VmProfile } from '../sandb
 import { type TenantAllow, TenantRights } from '../tenant-allow.ts';
 import { runSetup, unpushedCommits } from '../workspace/agent-commands.ts';
 import { environmentOf } from '../workspace/environment.ts';
+import { askCredential, notAsked } from '../workspace/git-credentials.ts';
 import type { Mirrors } from '../workspace/mirror.ts';
 import { gitConfig, type PreparedRepository, prepareWorkspace } from '../workspace/prepare.ts';
 import { batchDigest } from './prompts.ts';
@@ -66,7 +68,7 @@ export interface PreparedRun {
  * checkpoint, its setup. If a step fails, what was prepared before it is removed again.
  *
  * `signals.run` aborts when the run may no longer act; `signals.preparing` also when the run is stopped before it
- * starts.
+ * starts. `mask` hides the values of the run's secrets before the first process starts.
  */
 export async function prepareRun(
   claimed: Claim,
@@ -74,6 +76,7 @@ export async function prepareRun(
   context: PrepareContext,
   listener: RunListener,
   signals: { readonly run: AbortSignal; readonly preparing: AbortSignal },
+  mask: ValueMask,
 ): Promise<PreparedRun> {
   const undo: (() => Promise<unknown>)[] = [];
   const undoAll = async (): Promise<void> => {
@@ -99,13 +102,15 @@ export async function prepareRun(
         folder: workspaceFolder,
         mirrors: context.mirrors,
         rights,
+        askFor: (repository) => askCredential(client, runnerId, claim, repository, signals.run),
         fresh: isFresh,
         signal: preparing,
       }),
     );
     const { runFolder, socketPath } = await makeRunFolder(dataFolder, claim);
     undo.push(() => rm(runFolder, { recursive: true, force: true }));
-    const { allowHosts, setup, variables } = readEnvironment(claim, context, rights, warn);
+    const { allowHosts, setup, variables, secretValues } = readEnvironment(claim, context, rights, warn);
+    mask.hide(secretValues);
     const git = gitEndpoint({
       ...claim,
       repos,
@@ -122,6 +127,7 @@ export async function prepareRun(
       provider: harness.providerOf?.(claim),
       git: git.handle,
       listener,
+      mask,
     });
     undo.push(() => gateway.close());
     const address = sandbox ? { socketPath } : { port: gateway.port ?? 0 };
@@ -182,12 +188,12 @@ export async function prepareRun(
       await failingAs(
         () => 'SETUP_FAILED',
         'The setup of the environment failed (its output is in the timeline)',
-        () => runSetup(setup, processes, listener, preparing),
+        () => runSetup(setup, processes, listener, preparing, mask),
       );
     preparing.throwIfAborted();
     await folders.settle();
     return {
-      work: { claim, workspaceFolder, homeFolder, resumes, endpoint, processes },
+      work: { claim, workspaceFolder, homeFolder, resumes, endpoint, processes, mask },
       repos,
       gateway,
       hasBatch: resumes && claim.attempt > 1 && folders.heldBatch === batchDigest(claim, claim.session),
@@ -253,6 +259,7 @@ const networkErrors = new RegExp(
     'remote end hung up',
     'empty reply from server',
     'it took too long',
+    notAsked,
   ].join('|'),
   'i',
 );
@@ -263,7 +270,7 @@ export function gitFault(error: unknown): FaultCode {
 }
 
 function readEnvironment(
-  { workspace }: Claim,
+  { workspace, secrets }: Claim,
   context: PrepareContext,
   rights: TenantRights,
   warn: (text: string) => void,
@@ -271,12 +278,13 @@ function readEnvironment(
   const { setup = [], allowHosts = [] } = workspace.environment as EnvironmentDocument;
   try {
     const refused = rights.isFirst ? [] : allowHosts.filter(isPrivateRule);
-    const variables = environmentOf(workspace.environment, context.environment, rights);
+    const sources = { runner: context.environment, rights, secrets };
+    const resolved = environmentOf(workspace.environment, sources);
     for (const host of refused)
       warn(
         `allowHosts of the environment: ${host} is in an internal network, which this tenant may not reach.`,
       );
-    return { variables, setup, allowHosts: allowHosts.filter((host) => !refused.includes(host)) };
+    return { ...resolved, setup, allowHosts: allowHosts.filter((host) => !refused.includes(host)) };
   } catch (error) {
     throw new RunFailure('ENVIRONMENT_INVALID', `The environment is invalid: ${messageOf(error)}`);
   }

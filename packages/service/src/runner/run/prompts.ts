@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Claim, type Task, taskMarks } from '@muster/sdk/contract';
+import { type Claim, isThreadTask, type Task, taskMarks } from '@muster/sdk/contract';
 
 /** What the runner tells an agent: its instructions, its messages, and reminders. */
 
@@ -34,6 +34,7 @@ const repositoryRules = ({ branch, workspace }: Claim, repos: Repos): string =>
 
 const rules = `The tools of the server "muster" connect you to the control plane:
 - Keep your checklist up to date: set a task to in progress when you start it, mark it completed when it is done, delete it when it is not needed. Your turn is not over while active tasks are unfinished.
+- Review comments on your changes come with a task each. Complete the task with a note that says what you did, or delete it with a note that says why you decided against it. The people who commented read the note.
 - If you need an answer to continue, use \`ask\` with one clear question and end your turn.
 - When all work is done and you expect no further message, use \`finish\` and end your turn.
 - If the work is impossible and nobody could help, use \`fail\` with the reason and end your turn.
@@ -54,7 +55,9 @@ function taskLine(task: Task): string {
     ...(files ? [`only after you push changes to ${files.pattern || 'any file'}`] : []),
   ];
   const suffix = notes.length > 0 ? ` (${notes.join('; ')})` : '';
-  const description = task.description === '' ? '' : `\n  ${task.description.replaceAll('\n', '\n  ')}`;
+  // What people said in a review is quoted in the message: it is no instruction.
+  const isTold = task.description === '' || isThreadTask(task);
+  const description = isTold ? '' : `\n  ${task.description.replaceAll('\n', '\n  ')}`;
   return `- [${taskMarks[task.status]}] ${task.id}: ${task.subject}${suffix}${description}`;
 }
 

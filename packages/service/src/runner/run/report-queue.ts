@@ -1,5 +1,6 @@
 import { limits, type ReportItem, type ReportRequest } from '@muster/sdk/contract';
 import type { Diff, Push, Usage } from '../../harness/harness.ts';
+import type { ValueMask } from '../../lib/value-mask.ts';
 
 type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed'>;
 type Contents = Latest & Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage'>;
@@ -26,6 +27,8 @@ export interface QueueOptions {
   /** Called after each change. */
   readonly onChange: () => void;
   readonly onPush: () => void;
+  /** Applied to every text before it is cut. */
+  readonly mask: ValueMask;
 }
 
 /**
@@ -80,7 +83,7 @@ export class ReportQueue {
   }
 
   action(currentAction: string): void {
-    this.#set({ currentAction: bounded(currentAction, 512) });
+    this.#set({ currentAction: bounded(this.#masked(currentAction), 512) });
   }
 
   session(name: string): void {
@@ -99,9 +102,10 @@ export class ReportQueue {
   }
 
   #addItem(item: ReportItem): void {
+    const { mask, textLength } = this.#options;
     const text =
-      item.text === undefined ? {} : { text: bounded(item.text, this.#options.textLength, textBytes) };
-    const data = storableValue(item.data) as ReportItem['data'];
+      item.text === undefined ? {} : { text: bounded(mask.text(item.text), textLength, textBytes) };
+    const data = storableValue(mask.value(item.data)) as ReportItem['data'];
     const stored: ReportItem = {
       type: item.type,
       ...text,
@@ -114,7 +118,7 @@ export class ReportQueue {
     const files: string[] = [];
     let bytes = 0;
     for (const file of push.files) {
-      const name = bounded(file, limits.fileNameLength);
+      const name = bounded(this.#masked(file), limits.fileNameLength);
       bytes += jsonBytes(name) + 1;
       if (bytes > textBytes || files.length === limits.filesPerPush) break;
       files.push(name);
@@ -137,7 +141,7 @@ export class ReportQueue {
     const stored = {
       ...diff,
       repo: storable(diff.repo),
-      text: bounded(diff.text, limits.diffLength, diffBytes),
+      text: bounded(this.#masked(diff.text), limits.diffLength, diffBytes),
     };
     this.#add({ diff: stored, bytes: jsonBytes(stored) });
     this.#options.onChange();
@@ -186,6 +190,10 @@ export class ReportQueue {
       ...(diff && { diff }),
       ...(usage && { usage }),
     };
+  }
+
+  #masked(text: string): string {
+    return this.#options.mask.text(text);
   }
 
   #add(part: Part): void {

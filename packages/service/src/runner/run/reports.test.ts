@@ -1,8 +1,11 @@
 import { type MusterClient, MusterError } from '@muster/sdk';
 import type { ReportItem, ReportRequest } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest';
+import { ValueMask } from '../../lib/value-mask.ts';
 import { bounded, jsonBytes, ReportQueue, storable, storableValue } from './report-queue.ts';
 import { ReportStream } from './report-stream.ts';
+
+const mask = new ValueMask(['hidden-value']);
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -27,6 +30,7 @@ function open(answer: (report: ReportRequest) => void = () => {}) {
     maxItems: 500,
     textLength: 1000,
     onPush: () => {},
+    mask,
     mayAct: () => true,
     onReply: () => {},
     onFenced: () => {},
@@ -122,7 +126,27 @@ describe('a report on which the service fails', () => {
 
 describe('ReportQueue', () => {
   const queueOf = (maxItems: number, textLength: number) =>
-    new ReportQueue({ maxItems, textLength, onChange: () => {}, onPush: () => {} });
+    new ReportQueue({ maxItems, textLength, mask, onChange: () => {}, onPush: () => {} });
+
+  it('masks the values of secrets in every text, before it is cut', () => {
+    const queue = queueOf(10, 16);
+    queue.item({
+      type: 'TOOL_CALL',
+      text: 'hidden-value',
+      data: { input: { 'hidden-value': ['=hidden-value'] } },
+    });
+    queue.item({ type: 'MESSAGE', text: '0123456789hidden-value' });
+    queue.action('Running hidden-value');
+    queue.push({ ref: 'r', commits: [], files: ['a/hidden-value'] });
+    queue.diff({ repo: 'r', files: 1, insertions: 1, deletions: 0, text: '+hidden-value' });
+    queue.flushPushes();
+    expect(queue.take()).toMatchObject({
+      items: [{ text: '***', data: { input: { '***': ['=***'] } } }, { text: '0123456789***' }],
+      currentAction: 'Running ***',
+      pushes: [{ files: ['a/***'] }],
+      diff: { text: '+***' },
+    });
+  });
 
   it('splits what waits into reports of limited size, in order', () => {
     const queue = queueOf(2, 100);
@@ -169,7 +193,7 @@ describe('the order of pushes', () => {
       const { items = [], pushes = [] } = queue.take();
       reported.push(...items.map(({ type, data }) => `${type} ${data?.id}`), ...pushes.map(({ ref }) => ref));
     };
-    const queue = new ReportQueue({ maxItems: 10, textLength: 100, onChange, onPush: () => {} });
+    const queue = new ReportQueue({ maxItems: 10, textLength: 100, mask, onChange, onPush: () => {} });
     const item = (type: ReportItem['type'], id: string) => queue.item({ type, data: { id } });
     const push = (ref: string) => queue.push({ ref, commits: [], files: [] });
     const flush = () => {

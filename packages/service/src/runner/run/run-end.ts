@@ -1,6 +1,7 @@
 import { errorLength, type FaultCode, limits } from '@muster/sdk/contract';
 import type { TurnResult } from '../../harness/harness.ts';
 import { isDeeperThan } from '../../lib/json.ts';
+import type { ValueMask } from '../../lib/value-mask.ts';
 import { bounded, jsonBytes, storableValue, textBytes } from './report-queue.ts';
 import type { RunEnd } from './report-stream.ts';
 
@@ -28,8 +29,9 @@ export function outputLimitProblem(output: unknown): string | null {
 }
 
 /** How the result of a turn is reported. */
-export function endOf(result: TurnResult, textLength: number): RunEnd {
+export function endOf(unmasked: TurnResult, textLength: number, mask: ValueMask): RunEnd {
   const text = (value: string) => bounded(value, textLength, textBytes);
+  const result = unmasked.type === 'parked' ? unmasked : mask.value(unmasked);
   switch (result.type) {
     case 'done': {
       const { response, structuredOutput, question, finished } = result;

@@ -218,6 +218,7 @@ describe('stops', () => {
         new Promise((_, reject) => {
           die = reject;
         }),
+      steer: async () => false,
       interrupt: () => {},
       kill: async () => {
         isKilled = true;

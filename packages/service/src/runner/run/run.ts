@@ -2,6 +2,7 @@ import type { Claim, StopKind } from '@muster/sdk/contract';
 import type { Harness, HarnessSession, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { schemaProblem } from '../../lib/output-schema/schema-worker.ts';
+import { ValueMask } from '../../lib/value-mask.ts';
 import { type Harnesses, harnessFor, type Slot, slotOf } from '../harnesses.ts';
 import { agentTools } from './agent-tools.ts';
 import { type PrepareContext, type PreparedRun, prepareRun } from './prepare-run.ts';
@@ -42,6 +43,8 @@ export class Run {
   readonly #turnMinutes: number;
   readonly #stream: ReportStream;
   readonly #turns: Turns;
+  /** Hides the values of the run's secrets in everything that is reported. */
+  readonly #mask = new ValueMask();
   #state: RunState = begin.state;
   /** Both are rejected until they are requested, and if they fail. */
   #prepared: Promise<PreparedRun> = notRequested();
@@ -170,9 +173,12 @@ export class Run {
 
   #dispatchFailure(error: unknown): void {
     const isExpected = error instanceof RunFailure || this.#isStopped();
-    if (!isExpected) this.#context.log.error({ ...this.ref, err: error }, 'run failed unexpectedly');
+    if (!isExpected) {
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      this.#context.log.error({ ...this.ref, error: this.#mask.text(text) }, 'run failed unexpectedly');
+    }
     const code = error instanceof RunFailure ? error.code : 'HARNESS_ERROR';
-    this.#dispatch({ type: 'failed', end: failedEnd(code, messageOf(error)) });
+    this.#dispatch({ type: 'failed', end: failedEnd(code, this.#mask.text(messageOf(error))) });
   }
 
   #isStopped(): boolean {
@@ -187,7 +193,7 @@ export class Run {
     await this.#before;
     this.#preparing.signal.throwIfAborted();
     const signals = { run: this.#acting.signal, preparing: this.#preparing.signal };
-    return prepareRun(this.#claim, harness, this.#context, this.#stream.queue, signals);
+    return prepareRun(this.#claim, harness, this.#context, this.#stream.queue, signals, this.#mask);
   }
 
   #harness(): Harness {
@@ -229,7 +235,7 @@ export class Run {
       const isUnopened = result.type === 'failed' && result.code === 'SESSION_NOT_OPENED';
       if (!isUnopened || !(await this.#restoreOlderSession(prepared))) {
         if (result.type === 'parked') this.#warn(result.message);
-        return endOf(result, this.#context.limits.reportedTextLength);
+        return endOf(result, this.#context.limits.reportedTextLength, this.#mask);
       }
       await session.close().catch(() => session.kill());
       this.#session = this.#open();
@@ -275,6 +281,7 @@ export class Run {
       url: this.#context.url,
       claim: this.#claim,
       signal: this.#acting.signal,
+      mask: this.#mask,
       activeTaskIds: () => this.#turns.activeTaskIds,
       onChange: () => this.#turns.changed(),
     });
@@ -290,6 +297,7 @@ export class Run {
       mayAct,
       maxItems: limits.reportItems,
       textLength: limits.reportedTextLength,
+      mask: this.#mask,
       onPush: () => this.#turns.changed(),
       onReply: (reply) => {
         this.#turns.activeTaskIds = reply.activeTaskIds;

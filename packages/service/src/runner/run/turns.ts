@@ -1,6 +1,6 @@
 import type { Claim, ReportReply, ReportRequest } from '@muster/sdk/contract';
 import { within } from '../../harness/agent-process.ts';
-import type { HarnessSession, TurnResult } from '../../harness/harness.ts';
+import type { HarnessSession, Message, TurnResult } from '../../harness/harness.ts';
 import { outputProblems } from '../../lib/output-schema/schema-worker.ts';
 import type { OpenEndpoint } from '../gateway/gateway.ts';
 import type { PreparedRun } from './prepare-run.ts';
@@ -141,15 +141,15 @@ const finishMs = 3000;
 const firstLimitMs = 500;
 const maxLimitMs = 5 * 60_000;
 
-type Deliver = HarnessSession['deliver'];
+type Deliver = (text: string, images?: Message['images']) => Promise<TurnResult>;
 
 /**
  * Delivers to a session whose provider requests are monitored at the gateway. A limit or a refusal of the provider ends
  * the turn immediately; the harness alone would retry for minutes.
  */
 export function monitored(session: HarnessSession, gateway: OpenEndpoint, attempt: number): Deliver {
-  return async (text) => {
-    const delivering = session.deliver(text);
+  return async (text, images = []) => {
+    const delivering = session.deliver({ text, images });
     const failure = await Promise.race([delivering.then(() => undefined), gateway.failure]);
     if (!failure) return withOutage(await delivering, gateway.outage());
     const finished = delivering.then(

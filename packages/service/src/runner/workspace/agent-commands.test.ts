@@ -3,6 +3,7 @@ import type { ReportItem } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
 import type { Processes } from '../../harness/harness.ts';
+import { ValueMask } from '../../lib/value-mask.ts';
 import { runSetup } from './agent-commands.ts';
 
 const processes: Processes = {
@@ -31,6 +32,7 @@ function listen() {
 }
 
 const never = new AbortController().signal;
+const noMask = new ValueMask();
 
 describe('setup commands', () => {
   it('run in order, report their output as it comes, and are killed when the run is stopped', async () => {
@@ -41,6 +43,7 @@ describe('setup commands', () => {
       processes,
       listener,
       stop.signal,
+      noMask,
     );
     await eventually(() => expect(text()).toContain('\nwaiting\n'));
     expect(text()).toMatch(/^\$ echo one.*\n(one\ntwo|two\none)\n\$ echo waiting/);
@@ -51,9 +54,9 @@ describe('setup commands', () => {
 
   it('stop at the command that fails, and the error names it', async () => {
     const { text, listener } = listen();
-    await expect(runSetup(['echo a; exit 3', 'echo never'], processes, listener, never)).rejects.toThrow(
-      'the command "echo a; exit 3" exited with code 3',
-    );
+    await expect(
+      runSetup(['echo a; exit 3', 'echo never'], processes, listener, never, noMask),
+    ).rejects.toThrow('the command "echo a; exit 3" exited with code 3');
     expect(text()).not.toContain('never');
   });
 
@@ -64,8 +67,19 @@ describe('setup commands', () => {
       processes,
       listener,
       never,
+      noMask,
     );
     expect(text().length).toBeLessThan(300_000);
     expect(text()).toMatch(/first\nx+… \d+ characters left out …\nx+last\n$/);
+  });
+
+  it('report no value of a secret, even if they write it in parts', async () => {
+    const { text, listener } = listen();
+    // So long that the first part is reported before the second is written.
+    const long = 'head -c 20000 /dev/zero | tr "\\0" x';
+    const command = `${long}; printf hidden-; ${long} >&2; echo value; printf hidden-val`;
+    await runSetup([command], processes, listener, never, new ValueMask(['hidden-value']));
+    const output = text().slice(command.length + 3);
+    expect(output.replace(/x+/g, '')).toBe('***\n***');
   });
 });

@@ -1,6 +1,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import { exitAfterOutput } from '../../harness/agent-process.ts';
 import type { AgentProcess, HarnessListener, Processes, StartOptions } from '../../harness/harness.ts';
+import type { ValueMask } from '../../lib/value-mask.ts';
 import type { PreparedRepository } from './prepare.ts';
 
 export interface ScriptOptions extends Pick<StartOptions, 'gateway'> {
@@ -53,13 +54,16 @@ export async function runSetup(
   processes: Processes,
   listener: Pick<HarnessListener, 'item' | 'action'>,
   signal: AbortSignal,
+  mask: ValueMask,
 ): Promise<void> {
   for (const command of commands) {
     signal.throwIfAborted();
     const report = (text: string) => listener.item({ type: 'SETUP_OUTPUT', text, data: { command } });
     listener.action(`Running setup: ${command}`);
     report(`$ ${command}\n`);
-    const exit = await withScript(processes, [command], { signal }, (started) => stream(started, report));
+    const exit = await withScript(processes, [command], { signal }, (started) =>
+      stream(started, report, mask),
+    );
     signal.throwIfAborted();
     if (exit.exitCode === 0) continue;
     const how = exit.exitCode === null ? `was killed by ${exit.signal}` : `exited with code ${exit.exitCode}`;
@@ -67,15 +71,19 @@ export async function runSetup(
   }
 }
 
-async function stream(started: AgentProcess, report: (text: string) => void) {
+async function stream(started: AgentProcess, report: (text: string) => void, mask: ValueMask) {
   const output = new SetupOutput(report);
+  const ends: (() => void)[] = [];
   const { stdin, stdout, stderr } = started.child;
   stdin.end();
   for (const stream of [stdout, stderr]) {
     const decoder = new StringDecoder('utf8');
-    stream.on('data', (chunk: Buffer) => output.add(decoder.write(chunk)));
+    const masked = mask.stream();
+    stream.on('data', (chunk: Buffer) => output.add(masked.add(decoder.write(chunk))));
+    ends.push(() => output.add(masked.end()));
   }
   const exit = await exitAfterOutput(started);
+  for (const end of ends) end();
   output.end();
   return exit;
 }

@@ -7,12 +7,16 @@ const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: 'acme' } as const;
 const first = new TenantRights(new Map(), tenant, true);
 
 const runner = { NPM_TOKEN: 'npm-secret', ANTHROPIC_API_KEY: 'sk', PGPASSWORD: 'pg' };
+const secrets = [
+  { name: 'npm', value: 'npm-value', problem: '' },
+  { name: 'gone', value: '', problem: 'secret "gone" not found; set it: muster secret set gone' },
+];
 const of = (variables: EnvironmentDocument['variables'], rights = first) =>
-  environmentOf({ variables }, runner, rights);
+  environmentOf({ variables }, { runner, rights, secrets }).variables;
 
 describe("the environment's variables", () => {
   it('are given as written, or taken from the runner', () => {
-    expect(environmentOf({}, {}, first)).toEqual({});
+    expect(of(undefined)).toEqual({});
     expect(of({ CI: '1', TOKEN: { fromRunner: 'NPM_TOKEN' } })).toEqual({ CI: '1', TOKEN: 'npm-secret' });
   });
 
@@ -30,6 +34,31 @@ describe("the environment's variables", () => {
       );
     }
     expect(of({ X: 'plain' }, new TenantRights(new Map(), tenant, false))).toEqual({ X: 'plain' });
+  });
+
+  it('come from secrets of the tenant', () => {
+    expect(of({ TOKEN: { fromSecret: 'npm' } }, new TenantRights(new Map(), tenant, false))).toEqual({
+      TOKEN: 'npm-value',
+    });
+    expect(() => of({ TOKEN: { fromSecret: 'gone' } })).toThrow(
+      'variables.TOKEN: secret "gone" not found; set it: muster secret set gone',
+    );
+    expect(() => of({ TOKEN: { fromSecret: 'unsent' } })).toThrow(
+      'variables.TOKEN: the service sent no secret "unsent"',
+    );
+    const both = { fromSecret: 'npm', fromRunner: 'NPM_TOKEN' };
+    expect(() => of({ TOKEN: both })).toThrow('variables.TOKEN: expected fromSecret or fromRunner, got both');
+  });
+
+  it('are secret if they come from a secret or from the runner', () => {
+    const variables = {
+      CI: 'plain-value',
+      A: { fromSecret: 'npm' },
+      B: { fromRunner: 'NPM_TOKEN' },
+      C: { fromSecret: 'npm' },
+    };
+    const sources = { runner, rights: first, secrets };
+    expect(environmentOf({ variables }, sources).secretValues).toEqual(['npm-value', 'npm-secret']);
   });
 
   it('must be set on the runner if they come from there', () => {

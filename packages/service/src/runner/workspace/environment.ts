@@ -1,4 +1,4 @@
-import type { EnvironmentDocument } from '@muster/sdk/contract';
+import type { Claim, EnvironmentDocument } from '@muster/sdk/contract';
 import type { TenantRights } from '../tenant-allow.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -11,44 +11,71 @@ const reservedName =
 /** Variables of the runner that no agent and no child process gets. */
 export const isRunnerSecret = (name: string): boolean => runnerSecret.test(name);
 
+/** What the processes of an agent get, and which of it came from a secret or from the runner. */
+export interface ResolvedVariables {
+  readonly variables: Readonly<Record<string, string>>;
+  /** To be masked in what the run reports. */
+  readonly secretValues: readonly string[];
+}
+
+export interface VariableSources {
+  /** The runner's own environment. */
+  readonly runner: Environment;
+  readonly rights: TenantRights;
+  /** Of the claim; an older service sends none. */
+  readonly secrets: Claim['secrets'] | undefined;
+}
+
 /**
  * The variables that an environment resource gives to the agent's processes. It names secrets instead of containing
- * them: their values come from the runner's own environment. Throws an error that names the variable.
+ * them: their values come with the claim, or from the runner's own environment. Throws an error that names the variable.
  */
 export function environmentOf(
   { variables }: EnvironmentDocument,
-  runnerEnvironment: Environment,
-  rights: TenantRights,
-): Record<string, string> {
-  const resolve = (name: string, value: Variable) => variableOf(name, value, runnerEnvironment, rights);
-  return Object.fromEntries(
-    Object.entries(variables ?? {}).map(([name, value]) => [name, resolve(name, value)]),
-  );
+  sources: VariableSources,
+): ResolvedVariables {
+  const resolved: Record<string, string> = {};
+  const secretValues = new Set<string>();
+  for (const [name, variable] of Object.entries(variables ?? {})) {
+    const value = variableOf(name, variable, sources);
+    resolved[name] = value;
+    if (typeof variable !== 'string') secretValues.add(value);
+  }
+  return { variables: resolved, secretValues: [...secretValues] };
 }
 
 type Variable = NonNullable<EnvironmentDocument['variables']>[string];
 
-function variableOf(
-  name: string,
-  value: Variable,
-  runnerEnvironment: Environment,
-  rights: TenantRights,
-): string {
+function variableOf(name: string, value: Variable, sources: VariableSources): string {
   const field = `variables.${name}`;
   if (!namePattern.test(name))
     throw new Error(`${field}: expected a name of letters, digits and _ that does not start with a digit`);
   if (reservedName.test(name))
     throw new Error(`${field}: Muster sets this variable itself; choose another name`);
   if (typeof value === 'string') return value;
-  const from = value.fromRunner;
-  if (isRunnerSecret(from))
-    throw new Error(`${field}: ${from} belongs to the runner and is never given to an agent`);
-  if (!rights.mayReadVariable(from))
+  if ('fromSecret' in value && 'fromRunner' in value)
+    throw new Error(`${field}: expected fromSecret or fromRunner, got both`);
+  return 'fromSecret' in value
+    ? fromSecret(field, value.fromSecret, sources)
+    : fromRunner(field, value.fromRunner, sources);
+}
+
+function fromSecret(field: string, name: string, { secrets = [] }: VariableSources): string {
+  const secret = secrets.find((one) => one.name === name);
+  if (!secret) throw new Error(`${field}: the service sent no secret "${name}"; upgrade the service`);
+  if (secret.problem) throw new Error(`${field}: ${secret.problem}`);
+  return secret.value;
+}
+
+function fromRunner(field: string, name: string, { runner, rights }: VariableSources): string {
+  if (isRunnerSecret(name))
+    throw new Error(`${field}: ${name} belongs to the runner and is never given to an agent`);
+  if (!rights.mayReadVariable(name))
     throw new Error(
-      `${field}: this tenant may not use the runner's variable ${from}; ${rights.howToAllow('fromRunner', from)}`,
+      `${field}: this tenant may not use the runner's variable ${name}; ${rights.howToAllow('fromRunner', name)}`,
     );
-  const given = runnerEnvironment[from];
+  const given = runner[name];
   if (given === undefined)
-    throw new Error(`${field}: the runner has no variable ${from}; set it in the environment of the runner`);
+    throw new Error(`${field}: the runner has no variable ${name}; set it in the environment of the runner`);
   return given;
 }

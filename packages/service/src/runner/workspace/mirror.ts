@@ -1,18 +1,19 @@
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import type { Tenant } from '@muster/sdk/contract';
-import { type Repository, splitUrl } from '../../lib/repositories.ts';
+import type { GitCredential, Tenant } from '@muster/sdk/contract';
+import type { HostRule } from '../../lib/host-rules.ts';
+import type { Repository } from '../../lib/repositories.ts';
 import type { TenantRights } from '../tenant-allow.ts';
 import type { Environment } from './environment.ts';
 import { type GitResult, gitErrorText, LocalRepository, localEnvironment, runGit } from './git.ts';
-import { type RemoteAccess, remoteAccess } from './remote-access.ts';
+import type { AskCredential } from './git-credentials.ts';
+import { integrationAccess, remoteAccess } from './remote-access.ts';
+import { RemoteGit, type RemoteGitOptions } from './remote-git.ts';
 
 /** No live git process holds a lock for longer; one that waits for a lock waits longer than this. */
 const staleLockMs = 10_000;
 const lockWaitMs = 15_000;
-/** The exit code of git for fatal errors. */
-const fatalExit = 128;
 
 /** A branch that is not an agent's own. */
 export const isSharedBranch = (ref: string): boolean =>
@@ -22,12 +23,17 @@ export const isSharedBranch = (ref: string): boolean =>
 export class Mirrors {
   readonly #dataFolder: string;
   readonly #environment: Environment;
+  readonly #innerHosts: readonly HostRule[];
   readonly #mirrors = new Map<string, Mirror>();
 
-  /** `environment` is the runner's own, with the credentials for its git. */
-  constructor(dataFolder: string, environment: Environment) {
+  /**
+   * `environment` is the runner's own, with the credentials for its git. `innerHosts` may be reached for every tenant
+   * with the credential of an integration, though they have an address of an internal network.
+   */
+  constructor(dataFolder: string, environment: Environment, innerHosts: readonly HostRule[]) {
     this.#dataFolder = dataFolder;
     this.#environment = environment;
+    this.#innerHosts = innerHosts;
   }
 
   /** The mirror of a repository, created if needed; not fetched yet. */
@@ -38,7 +44,9 @@ export class Mirrors {
     const key = `${tenant.provider}\n${tenant.org}\n${repository.url}`;
     const name = createHash('sha256').update(key).digest('hex').slice(0, 32);
     const folder = join(this.#dataFolder, 'mirrors', `${name}.git`);
-    const mirror = this.#mirrors.get(folder) ?? new Mirror(folder, repository.url, environment, access);
+    const accessWith = (credential: GitCredential) =>
+      integrationAccess(credential, rights, environment, this.#innerHosts);
+    const mirror = this.#mirrors.get(folder) ?? new Mirror(folder, environment, { access, accessWith });
     this.#mirrors.set(folder, mirror);
     await mirror.open();
     return mirror;
@@ -85,29 +93,24 @@ export class Mirror extends LocalRepository {
   readonly objectsFolder: string;
   /** The objects of pushes that the repository's host has not accepted yet, one folder per push. */
   readonly quarantineFolder: string;
-  readonly #url: string;
-  readonly #access: RemoteAccess;
-  readonly #remote: Readonly<Record<string, string>>;
-  readonly #credentials: readonly string[];
+  readonly #remote: RemoteGit;
+  /** Of the callers whose fetch has not started. */
+  #asks: AskCredential[] = [];
   #opening: Promise<void> | undefined;
   #running: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #headIsKnown = false;
   #hasRefs = false;
 
-  constructor(folder: string, url: string, environment: Environment, access: RemoteAccess) {
-    const { shownUrl, username, password } = splitUrl(url);
+  constructor(
+    folder: string,
+    environment: Environment,
+    access: Pick<RemoteGitOptions, 'access' | 'accessWith'>,
+  ) {
     super(folder, localEnvironment(environment));
     this.objectsFolder = join(folder, 'objects');
     this.quarantineFolder = join(folder, 'quarantine');
-    this.#url = shownUrl;
-    this.#credentials = credentialSettings(shownUrl, username, password);
-    this.#access = access;
-    this.#remote = {
-      ...access.environment,
-      ...(password && { MUSTER_GIT_USERNAME: username, MUSTER_GIT_PASSWORD: password }),
-      ...(!password && usernameSetting(shownUrl, username, access.environment)),
-    };
+    this.#remote = new RemoteGit({ ...access, folder });
   }
 
   /** Creates it, or repairs what a killed runner left. */
@@ -120,7 +123,8 @@ export class Mirror extends LocalRepository {
   }
 
   /** Resolves when a fetch that started after this call has finished. */
-  refresh(): Promise<void> {
+  refresh(ask: AskCredential): Promise<void> {
+    this.#asks.push(ask);
     if (!this.#running) return this.#start();
     this.#next ??= this.#running.catch(() => {}).then(() => this.#start());
     return this.#next;
@@ -135,14 +139,15 @@ export class Mirror extends LocalRepository {
   /** Moves a branch upstream from `before` (empty: it is new) to a commit that is in `objectsFolder`. */
   pushUpstream(
     push: { branch: string; before: string; commit: string; objectsFolder: string },
+    ask: AskCredential,
     signal: AbortSignal,
   ): Promise<GitResult> {
     const { branch, before, commit, objectsFolder } = push;
     const ref = `refs/heads/${branch}`;
     const options = ['--porcelain', '--no-verify', '--no-follow-tags', '--recurse-submodules=no'];
     const lease = `--force-with-lease=${ref}:${before}`;
-    const args = ['push', ...options, lease, this.#url, `${commit}:${ref}`];
-    return this.#remoteGit(args, { signal, environment: { GIT_OBJECT_DIRECTORY: objectsFolder } });
+    const args = (url: string) => ['push', ...options, lease, url, `${commit}:${ref}`];
+    return this.#remote.git(args, [ask], { signal, environment: { GIT_OBJECT_DIRECTORY: objectsFolder } });
   }
 
   /** After a push has moved the branch upstream. */
@@ -159,68 +164,56 @@ export class Mirror extends LocalRepository {
     const init = ['init', '--quiet', '--bare', '--template=', '--initial-branch=main', this.folder];
     const result = await runGit(init, { environment: this.environment });
     if (result.exitCode !== 0)
-      throw new Error(`can't create the mirror of ${this.#url}: ${gitErrorText(result)}`);
+      throw new Error(`can't create the mirror of ${this.#remote.url}: ${gitErrorText(result)}`);
   }
 
   #start(): Promise<void> {
     this.#next = undefined;
-    const running = this.#fetch().finally(() => {
+    const asks = this.#asks;
+    this.#asks = [];
+    const running = this.#fetch(asks).finally(() => {
       if (this.#running === running) this.#running = undefined;
     });
     this.#running = running;
     return running;
   }
 
-  async #fetch(): Promise<void> {
+  async #fetch(asks: readonly AskCredential[]): Promise<void> {
     await this.open();
-    let result = await this.#fetchOnce();
+    let result = await this.#fetchOnce(asks);
     if (result.exitCode !== 0 && /\.lock'?: File exists/.test(result.stderr)) {
       await this.#removeStaleLocks();
-      result = await this.#fetchOnce();
+      result = await this.#fetchOnce(asks);
     }
     if (result.exitCode !== 0) {
       await this.#removeTemporaryFiles();
-      throw new Error(`can't fetch ${this.#url}: ${gitErrorText(result)}`);
+      throw new Error(`can't fetch ${this.#remote.url}: ${gitErrorText(result)}`);
     }
-    await this.#followHead();
+    await this.#followHead(asks);
   }
 
-  #fetchOnce(): Promise<GitResult> {
+  #fetchOnce(asks: readonly AskCredential[]): Promise<GitResult> {
     const options = ['--quiet', '--prune', '--no-tags', '--no-write-fetch-head', '--no-recurse-submodules'];
     const refs = ['+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'];
-    const fetch = ['fetch', '--no-auto-maintenance', ...options, this.#url, ...refs];
-    return this.#remoteGit([...lockTimeouts, ...fetch]);
+    const fetch = ['fetch', '--no-auto-maintenance', ...options];
+    return this.#remote.git((url) => [...lockTimeouts, ...fetch, url, ...refs], asks);
   }
 
   /**
    * Looks up the default branch once per runner process, and again when that branch is gone. A host may make the first
    * pushed branch its HEAD, but an agent's branch is never the one that other agents start from.
    */
-  async #followHead(): Promise<void> {
+  async #followHead(asks: readonly AskCredential[]): Promise<void> {
     const branches = [...(await this.refs()).keys()].filter(isSharedBranch);
     const named = `refs/heads/${await this.headBranch()}`;
     if (branches.length === 0 && isSharedBranch(named)) return;
     if (this.#headIsKnown && branches.includes(named)) return;
-    const { stdout } = await this.#remoteGit(['ls-remote', '--symref', this.#url, 'HEAD']);
+    const { stdout } = await this.#remote.git((url) => ['ls-remote', '--symref', url, 'HEAD'], asks);
     const remoteHead = /^ref: (\S+)\tHEAD$/m.exec(stdout)?.[1] ?? '';
     const candidates = [remoteHead, named, 'refs/heads/main', 'refs/heads/master'];
     const head = candidates.find((ref) => branches.includes(ref)) ?? branches[0] ?? 'refs/heads/main';
     if (head !== named) await this.git(['symbolic-ref', 'HEAD', head]);
     this.#headIsKnown = true;
-  }
-
-  async #remoteGit(
-    args: readonly string[],
-    { signal, environment = {} }: { signal?: AbortSignal; environment?: Record<string, string> } = {},
-  ): Promise<GitResult> {
-    const allowed = await this.#access.settings().catch((error: Error) => error);
-    if (allowed instanceof Error) return { exitCode: fatalExit, stdout: '', stderr: allowed.message };
-    const settings = [`--git-dir=${this.folder}`, '-c', 'gc.auto=0', ...allowed, ...this.#credentials];
-    return runGit([...settings, ...args], {
-      isRemote: true,
-      environment: { ...this.#remote, ...environment },
-      signal,
-    });
   }
 
   /** Git leaves temporary files when a fetch fails. Only fetches write there, one at a time. */
@@ -245,33 +238,6 @@ const lockTimeouts = ['core.filesRefLockTimeout', 'core.packedRefsTimeout'].flat
   '-c',
   `${name}=${lockWaitMs}`,
 ]);
-
-const originOf = (url: string): string | undefined => /^https?:\/\/[^/?#]*/i.exec(url)?.[0];
-
-/** A user name without a password may be a token, so git gets it by the environment, which others can't read. */
-function usernameSetting(
-  shownUrl: string,
-  username: string,
-  environment: Environment,
-): Record<string, string> {
-  const origin = originOf(shownUrl);
-  if (!origin || !username) return {};
-  const at = Number(environment.GIT_CONFIG_COUNT ?? 0) || 0;
-  return {
-    GIT_CONFIG_COUNT: `${at + 1}`,
-    [`GIT_CONFIG_KEY_${at}`]: `credential.${origin}.username`,
-    [`GIT_CONFIG_VALUE_${at}`]: username,
-  };
-}
-
-/** Git gets a password by its credential protocol: URLs are visible in process lists and messages. */
-function credentialSettings(shownUrl: string, username: string, password: string): string[] {
-  const origin = originOf(shownUrl);
-  if (!origin || !username || !password) return [];
-  const answer = `printf 'username=%s\\npassword=%s\\n' "$MUSTER_GIT_USERNAME" "$MUSTER_GIT_PASSWORD"`;
-  const helper = `credential.${origin}.helper`;
-  return ['-c', `${helper}=`, '-c', `${helper}=!f() { test "$1" = get && ${answer}; }; f`];
-}
 
 /**
  * The objects of one push, kept apart from the mirror until the repository's host has accepted them. Git commands in it

@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type GitRemote, gitIn, makeGitRemote } from '../../../../../test/support/git-remote.ts';
 import { TenantRights } from '../tenant-allow.ts';
 import { gitErrorText, localEnvironment, runGit } from './git.ts';
+import { noCredential } from './git-credentials.ts';
 import { Mirrors } from './mirror.ts';
 import { type PrepareOptions, prepareWorkspace } from './prepare.ts';
 
@@ -37,7 +38,7 @@ const claimFor = (repos: unknown[], extra: Partial<Claim> = {}): Claim =>
     ...extra,
   }) as unknown as Claim;
 
-const newMirrors = () => new Mirrors(dataFolder, process.env);
+const newMirrors = () => new Mirrors(dataFolder, process.env, []);
 
 const prepare = (claim: Claim, options: Partial<PrepareOptions> = {}) =>
   prepareWorkspace({
@@ -45,6 +46,7 @@ const prepare = (claim: Claim, options: Partial<PrepareOptions> = {}) =>
     folder: workspace,
     mirrors: newMirrors(),
     rights: new TenantRights(new Map(), claim.agentId.tenant, true),
+    askFor: () => noCredential,
     fresh: true,
     signal: new AbortController().signal,
     ...options,
@@ -165,7 +167,7 @@ describe('a mirror', () => {
     const dev = remote.commit('dev', { 'd.txt': 'd' }, 'main');
     const repos = await prepare(claimFor([{ url: remote.url, baseBranch: 'dev' }]));
     remote.git('branch', '-D', 'dev');
-    await repos[0]?.mirror.refresh();
+    await repos[0]?.mirror.refresh(noCredential);
     expect([...((await repos[0]?.mirror.refs()) ?? new Map()).keys()]).toEqual(['refs/heads/main']);
     expect(gitIn(workspace, 'fsck', '--connectivity-only')).toBe('');
     expect(headOf(workspace)).toBe(dev);

@@ -4,6 +4,7 @@ import type { Claim } from '@muster/sdk/contract';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
 import type { TenantRights } from '../tenant-allow.ts';
 import { gitErrorText, runGit } from './git.ts';
+import type { AskCredential } from './git-credentials.ts';
 import { isSharedBranch, type Mirror, type Mirrors } from './mirror.ts';
 
 export interface PrepareOptions {
@@ -11,6 +12,8 @@ export interface PrepareOptions {
   readonly folder: string;
   readonly mirrors: Mirrors;
   readonly rights: TenantRights;
+  /** Asks for the credential of the integration that covers a repository. */
+  readonly askFor: (repository: Repository) => AskCredential;
   /** Deletes what is in the folder: an incomplete clone, or one from before the agent moved to another runner. */
   readonly fresh: boolean;
   /** Stops waiting; a fetch continues, because other runs may wait for it. */
@@ -20,20 +23,23 @@ export interface PrepareOptions {
 export interface PreparedRepository extends Repository {
   readonly mirror: Mirror;
   readonly folder: string;
+  readonly askCredential: AskCredential;
 }
 
 /** Clones the repositories of a workspace into its folder, before the agent's first process runs there. */
 export async function prepareWorkspace(options: PrepareOptions): Promise<readonly PreparedRepository[]> {
-  const { claim, folder, mirrors, rights, fresh, signal } = options;
+  const { claim, folder, mirrors, rights, askFor, fresh, signal } = options;
   const repos: PreparedRepository[] = [];
   for (const repository of readRepos(claim.workspace.document)) {
     const mirror = await mirrors.of(claim.agentId.tenant, rights, repository);
-    repos.push({ ...repository, mirror, folder: join(folder, repository.path) });
+    const askCredential = askFor(repository);
+    repos.push({ ...repository, mirror, askCredential, folder: join(folder, repository.path) });
   }
   signal.throwIfAborted();
   if (fresh) await empty(folder);
   const toFetch = fresh ? repos : await withEmptyMirrors(repos);
-  await unlessAborted(signal, Promise.all(toFetch.map(({ mirror }) => mirror.refresh())));
+  const fetched = toFetch.map(({ mirror, askCredential }) => mirror.refresh(askCredential));
+  await unlessAborted(signal, Promise.all(fetched));
   if (fresh) {
     for (const repo of repos) {
       signal.throwIfAborted();

@@ -1,14 +1,16 @@
 import { lookup } from 'node:dns/promises';
 import { realpath } from 'node:fs/promises';
 import { isIP } from 'node:net';
-import type { Repository } from '../../lib/repositories.ts';
-import { canonicalHost, isPrivateAddress } from '../gateway/egress.ts';
+import type { GitCredential } from '@muster/sdk/contract';
+import { canonicalHost, type HostRule, mayHaveAddress } from '../../lib/host-rules.ts';
+import { type Repository, splitUrl } from '../../lib/repositories.ts';
 import type { TenantRights } from '../tenant-allow.ts';
 import type { Environment } from './environment.ts';
 import { remoteEnvironment } from './git.ts';
 
 /** How the runner's git connects to a repository's host. */
 export interface RemoteAccess {
+  readonly url: string;
   readonly environment: Readonly<Record<string, string>>;
   /** Settings for one command; rejects if the tenant may not reach the host. */
   settings(): Promise<readonly string[]>;
@@ -30,21 +32,83 @@ export async function remoteAccess(
   environment: Environment,
   resolve: Resolve = lookupAll,
 ): Promise<RemoteAccess> {
-  const { shownUrl } = repository;
-  if (rights.mayReach(await canonicalUrl(shownUrl)))
-    return { environment: remoteEnvironment(environment), settings: async () => [] };
-  const howToAllow = rights.howToAllow('repos', shownUrl);
-  const url = httpUrl(shownUrl);
-  if (!url) {
-    const what = isLocal(shownUrl) ? "a repository on the runner's machine" : 'a repository over ssh';
-    throw new Error(`${shownUrl}: this tenant may not use ${what}; ${howToAllow}`);
+  const { shownUrl, username, password } = splitUrl(repository.url);
+  const credential = credentialSettings(shownUrl, username, password);
+  if (rights.mayReach(await canonicalUrl(shownUrl))) {
+    const own = remoteEnvironment(environment);
+    const variables = { ...own, ...credentialVariables(shownUrl, username, password, own) };
+    return { url: shownUrl, environment: variables, settings: async () => credential };
   }
+  const howToAllow = rights.howToAllow('repos', shownUrl);
+  if (isLocal(shownUrl))
+    throw new Error(
+      `${shownUrl}: this tenant may not use a repository on the runner's machine; ${howToAllow}`,
+    );
+  const bare = anonymousEnvironment(environment);
   return {
-    environment: anonymousEnvironment(environment),
-    settings: async () => [
-      ...anonymousSettings,
-      ...(await pinnedAddress(url, shownUrl, howToAllow, resolve)),
-    ],
+    url: shownUrl,
+    environment: { ...bare, ...credentialVariables(shownUrl, username, password, bare) },
+    settings: async () => {
+      // An integration may cover it, so it is refused only when it is used.
+      if (!httpUrl(shownUrl))
+        throw new Error(`${shownUrl}: this tenant may not use a repository over ssh; ${howToAllow}`);
+      const pinned = await pinnedAddress(shownUrl, howToAllow, [], resolve);
+      return [...anonymousSettings, ...pinned, ...credential];
+    },
+  };
+}
+
+/**
+ * With the credential of an integration, over HTTP, and nothing of the runner's user. A tenant whose repositories the
+ * operator does not list reaches public addresses, and those of internal networks that `innerHosts` names.
+ */
+export function integrationAccess(
+  { url, username, password }: GitCredential,
+  rights: TenantRights,
+  environment: Environment,
+  innerHosts: readonly HostRule[],
+  resolve: Resolve = lookupAll,
+): RemoteAccess {
+  if (!httpUrl(url)) throw new Error(`${url}: expected an address that begins with https:// or http://`);
+  const bare = anonymousEnvironment(environment);
+  return {
+    url,
+    environment: { ...bare, ...credentialVariables(url, username, password, bare) },
+    settings: async () => {
+      const isListed = rights.mayReach(await canonicalUrl(url));
+      const howToAllow = `the operator of this runner can allow it with MUSTER_ALLOW_INNER_HOSTS=${new URL(url).host}`;
+      const pinned = isListed ? [] : await pinnedAddress(url, howToAllow, innerHosts, resolve);
+      return [...anonymousSettings, ...pinned, ...credentialSettings(url, username, password)];
+    },
+  };
+}
+
+const originOf = (url: string): string | undefined => /^https?:\/\/[^/?#]*/i.exec(url)?.[0];
+
+/** Git gets a password by its credential protocol: URLs are visible in process lists and messages. */
+function credentialSettings(shownUrl: string, username: string, password: string): string[] {
+  const origin = originOf(shownUrl);
+  if (!origin || !username || !password) return [];
+  const answer = `printf 'username=%s\\npassword=%s\\n' "$MUSTER_GIT_USERNAME" "$MUSTER_GIT_PASSWORD"`;
+  const helper = `credential.${origin}.helper`;
+  return ['-c', `${helper}=`, '-c', `${helper}=!f() { test "$1" = get && ${answer}; }; f`];
+}
+
+/** A user name without a password may be a token, so git gets it by the environment too, which others can't read. */
+function credentialVariables(
+  shownUrl: string,
+  username: string,
+  password: string,
+  environment: Environment,
+): Record<string, string> {
+  if (password) return { MUSTER_GIT_USERNAME: username, MUSTER_GIT_PASSWORD: password };
+  const origin = originOf(shownUrl);
+  if (!origin || !username) return {};
+  const at = Number(environment.GIT_CONFIG_COUNT ?? 0) || 0;
+  return {
+    GIT_CONFIG_COUNT: `${at + 1}`,
+    [`GIT_CONFIG_KEY_${at}`]: `credential.${origin}.username`,
+    [`GIT_CONFIG_VALUE_${at}`]: username,
   };
 }
 
@@ -60,12 +124,14 @@ const anonymousSettings = [
  * the check and the connection is harmless. Behind a proxy of the runner, the proxy resolves it.
  */
 async function pinnedAddress(
-  url: URL,
   shownUrl: string,
   howToAllow: string,
+  innerHosts: readonly HostRule[],
   resolve: Resolve,
 ): Promise<string[]> {
+  const url = new URL(shownUrl);
   const host = canonicalHost(url.hostname);
+  const port = url.port || (url.protocol === 'http:' ? '80' : '443');
   // The pinned name must be exactly the one that git reads.
   if (!shownUrl.toLowerCase().startsWith(`${url.protocol}//${url.host}`) || url.hostname.endsWith('.'))
     throw new Error(
@@ -73,11 +139,11 @@ async function pinnedAddress(
     );
   const addresses = isIP(host) ? [host] : await resolve(host);
   if (addresses.length === 0) throw new Error(`${shownUrl}: the host name ${host} can't be resolved`);
-  const inner = addresses.find((address) => isPrivateAddress(address));
+  const target = { host, port: Number(port) };
+  const inner = addresses.find((address) => !mayHaveAddress(target, address, innerHosts));
   if (inner !== undefined)
     throw new Error(`${shownUrl}: ${host} is ${inner}, an address of an internal network; ${howToAllow}`);
   if (isIP(host)) return [];
-  const port = url.port || (url.protocol === 'http:' ? '80' : '443');
   const list = addresses.map((address) => (isIP(address) === 6 ? `[${address}]` : address)).join();
   return ['-c', `http.curloptResolve=${url.hostname}:${port}:${list}`];
 }

@@ -143,7 +143,16 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'replies', order: 'tenant, key_id, key', rowsPerFetch },
   { name: 'checkpoints', order: 'tenant, agent, id', rowsPerFetch },
   { name: 'checkpoint_parts', order: 'tenant, agent, checkpoint, part', rowsPerFetch: 10 },
+  { name: 'threads', order: 'tenant, agent, id', rowsPerFetch },
+  { name: 'thread_comments', order: 'tenant, agent, thread, number', rowsPerFetch },
   { name: 'diffs', order: 'tenant, agent, repo, working_tree', rowsPerFetch },
+  { name: 'hooks', order: 'tenant, integration', rowsPerFetch },
+  // The body of a delivery may have 25 MiB.
+  { name: 'deliveries', order: 'tenant, integration, id', rowsPerFetch: 4 },
+  { name: 'change_requests', order: 'tenant, name', rowsPerFetch },
+  { name: 'pushed_branches', order: 'tenant, repo, branch', rowsPerFetch },
+  { name: 'triggered_agents', order: 'tenant, integration, repo, subject, number', rowsPerFetch },
+  { name: 'outbox', order: 'tenant, id', rowsPerFetch, identity: 'id' },
 ];
 
 export const movingTables = archivedTables.filter(({ moves }) => moves !== 'false');

@@ -36,6 +36,8 @@ export interface ListRow
   needs_input: string | null;
   /** Of one that failed, is blocked or is retried. */
   error: string;
+  /** It has pushed. */
+  has_branch: boolean;
   child_count: number;
   /** How many there are up to the limit; more than the rows when these ended early. */
   found: number;
@@ -49,6 +51,7 @@ const shown = `${namesIn('a', columns)}, s.labels, b.repos,
   left(b.description, ${limits.listedDescriptionLength}) AS description, s.settings ->> 'persona' AS persona,
   ${needsInput} AS needs_input,
   CASE WHEN a.reason IN ('ERROR', 'BLOCKED', 'RETRYING') THEN coalesce(s.result -> 'error' ->> 'message', '') ELSE '' END AS error,
+  coalesce(s.result ->> 'branch', '') <> '' AS has_branch,
   (SELECT count(*)::int FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current) AS child_count,
   ${childrenCost} AS children_cost`;
 

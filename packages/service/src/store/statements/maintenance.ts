@@ -175,8 +175,40 @@ export const finishAgents = statement<Ended, never>(
      UPDATE agents a SET history_deleted = true, checkpoint_at = NULL
      FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
      WHERE a.tenant = q.tenant AND a.id = q.id AND a.ended_at < $3 RETURNING a.tenant, a.id
+   ), threads AS (
+     DELETE FROM threads t USING old WHERE t.tenant = old.tenant AND t.agent = old.id
    )
    DELETE FROM diffs d USING old WHERE d.tenant = old.tenant AND d.agent = old.id`,
+);
+
+/** Resolved threads that are not needed: a thread of an open change request is compared with its host. */
+const settledThread = `t.state = 'RESOLVED' AND t.answer <> 'PENDING' AND NOT EXISTS (
+       SELECT FROM change_requests c
+       WHERE c.tenant = t.tenant AND c.name = t.change_request AND c.state IN ('OPEN', 'DRAFT'))`;
+
+/** Agents with more of them than are kept. */
+export const findManyThreads = statement<[kept: number], AgentKey>(
+  'find-many-threads',
+  `SELECT t.tenant, t.agent AS id FROM threads t WHERE ${settledThread}
+   GROUP BY t.tenant, t.agent HAVING count(*) > $1`,
+);
+
+/** Deletes some of an agent's, oldest first, beyond those that are kept. Threads change only under the agent's lock. */
+export const deleteOldThreads = statement<
+  [tenant: number, agent: string, kept: number, most: number],
+  { deleted: number }
+>(
+  'delete-old-threads',
+  `WITH locked AS (
+     SELECT a.tenant, a.id FROM agents a WHERE a.tenant = $1 AND a.id = $2 FOR UPDATE
+   ), old AS (
+     SELECT t.tenant, t.agent, t.id FROM locked a JOIN threads t ON t.tenant = a.tenant AND t.agent = a.id
+     WHERE ${settledThread} ORDER BY t.created_at DESC, t.id OFFSET $3 LIMIT $4
+   ), deleted AS (
+     DELETE FROM threads t USING old WHERE t.tenant = old.tenant AND t.agent = old.agent AND t.id = old.id
+     RETURNING t.id
+   )
+   SELECT count(*)::int AS deleted FROM deleted`,
 );
 
 /** The history of all agents that ended in this time is deleted; an import may have added older ones meanwhile. */

@@ -1,5 +1,6 @@
 import { statement } from '../connection.ts';
 import { insertInto } from '../tables.ts';
+import type { SealedRow } from './secrets.ts';
 
 export type Document = Record<string, unknown>;
 
@@ -8,8 +9,9 @@ export interface ResourceRow {
   name: string;
   generation: number;
   document: Document | null;
-  nonce: string | null;
 }
+
+export type LockedResource = ResourceRow & SealedRow & { now: string; is_closed: boolean };
 
 type Ref = [tenant: number, kind: string, name: string];
 
@@ -19,16 +21,17 @@ export const reserveResource = statement<Ref, never>(
   'INSERT INTO resources (tenant, kind, name, generation) VALUES ($1, $2, $3, 0) ON CONFLICT DO NOTHING',
 );
 
-export const lockResource = statement<Ref, ResourceRow & { now: string; is_closed: boolean }>(
+export const lockResource = statement<Ref, LockedResource>(
   'lock-resource',
-  `SELECT kind, name, generation, document, nonce, date_trunc('milliseconds', clock_timestamp()) AS now,
+  `SELECT kind, name, generation, document, nonce, sealed, secret_id,
+     date_trunc('milliseconds', clock_timestamp()) AS now,
      (SELECT closed_at IS NOT NULL FROM tenants WHERE id = $1) AS is_closed
    FROM resources WHERE tenant = $1 AND kind = $2 AND name = $3 FOR UPDATE`,
 );
 
 export const readResource = statement<Ref, ResourceRow>(
   'read-resource',
-  'SELECT kind, name, generation, document, nonce FROM resources WHERE tenant = $1 AND kind = $2 AND name = $3',
+  'SELECT kind, name, generation, document FROM resources WHERE tenant = $1 AND kind = $2 AND name = $3',
 );
 
 /** For readers that share a query. */
@@ -43,11 +46,25 @@ export const readResources = statement<
 );
 
 export const writeResource = statement<
-  [...Ref, generation: number, document: string | null, nonce: string | null],
+  [
+    ...Ref,
+    generation: number,
+    document: string,
+    nonce: string | null,
+    sealed: Buffer | null,
+    secretId: string | null,
+  ],
   never
 >(
   'write-resource',
-  `UPDATE resources SET generation = $4, document = $5::json, nonce = $6
+  `UPDATE resources SET generation = $4, document = $5::json, nonce = $6, sealed = $7, secret_id = $8
+   WHERE tenant = $1 AND kind = $2 AND name = $3`,
+);
+
+/** The row stays, so that no generation names two documents. */
+export const clearResource = statement<[...Ref, generation: number], never>(
+  'clear-resource',
+  `UPDATE resources SET generation = $4, document = NULL, nonce = NULL, sealed = NULL, secret_id = NULL
    WHERE tenant = $1 AND kind = $2 AND name = $3`,
 );
 
@@ -56,7 +73,7 @@ export const listResources = statement<
   ResourceRow
 >(
   'list-resources',
-  `SELECT kind, name, generation, document, nonce FROM resources
+  `SELECT kind, name, generation, document FROM resources
    WHERE tenant = $1 AND kind = $2 AND name > $3 AND document IS NOT NULL ORDER BY name LIMIT $4`,
 );
 

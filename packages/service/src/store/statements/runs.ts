@@ -61,3 +61,15 @@ export const readDiffs = statement<[tenant: number, agent: string], DiffsRow>(
       FROM diffs d WHERE d.tenant = s.tenant AND d.agent = s.agent), '[]') AS diffs
    FROM agent_states s WHERE s.tenant = $1 AND s.agent = $2`,
 );
+
+/** The workspace of a live run that this runner holds, and the repositories that it had when the agent was spawned. */
+export const readHeldWorkspace = statement<
+  [tenant: number, agent: string, run: number, runnerId: string],
+  { workspace: string; repos: string[] }
+>(
+  'read-held-workspace',
+  `SELECT a.workspace, b.repos FROM runs r
+   JOIN agents a ON (a.tenant, a.id) = (r.tenant, r.agent)
+   JOIN agent_briefs b ON (b.tenant, b.agent) = (r.tenant, r.agent)
+   WHERE r.tenant = $1 AND r.agent = $2 AND r.number = $3 AND r.runner_id = $4 AND r.state <> 'ENDED'`,
+);

@@ -10,6 +10,7 @@ import { useIsLinked } from './panel.tsx';
 import { Runs } from './runs.tsx';
 import { Tree } from './tree.tsx';
 import '../panels.css';
+import '../../review/review.css';
 
 export function AgentPanels({ status }: { readonly status: AgentStatus }) {
   const { caller } = useSignedIn();

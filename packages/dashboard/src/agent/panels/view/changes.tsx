@@ -1,16 +1,22 @@
-import type { AgentStatus, TimelineEntry } from '@muster/sdk';
-import { agentPage, pathOf, unpushedText } from '@muster/sdk/contract';
+import type { AgentStatus } from '@muster/sdk';
+import { agentPage, pathOf, type Thread, unpushedText } from '@muster/sdk/contract';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useSearchParams } from 'wouter';
 import { Button, CopyButton, LineButton, ViewSwitch } from '../../../parts/button.tsx';
 import { plural, unpushedNote } from '../../../parts/model/text.ts';
 import { Problem } from '../../../parts/problem.tsx';
-import { Age, Moment } from '../../../parts/times.tsx';
+import { Age } from '../../../parts/times.tsx';
 import { useClient } from '../../../session/session.ts';
-import { type DiffView, diffViewOf, diffViews, parseDiff } from '../model/diff-files.ts';
+import { writtenComments } from '../../review/model/review-draft.ts';
+import { isInFile } from '../../review/model/threads.ts';
+import { ThreadList } from '../../review/view/thread-list.tsx';
+import { ReviewContext, useReview, useReviewContext } from '../../review/view/use-review.ts';
+import { type DiffFile, type DiffView, diffViewOf, diffViews, parseDiff } from '../model/diff-files.ts';
+import { ChangeRequests } from './change-requests.tsx';
 import { DiffDialog, LineStat } from './diff-dialog.tsx';
-import { EntryLink, Panel, useEntries } from './panel.tsx';
+import { Panel, useEntries } from './panel.tsx';
+import { Pushes } from './pushes.tsx';
 
 /** More files than this are only in the dialog. */
 const listedFiles = 12;
@@ -27,50 +33,43 @@ export function Changes({ status }: { readonly status: AgentStatus }) {
   );
   return (
     <Panel title="Changes" summary={summary} isOpenAtFirst>
-      {branch === '' ? <NothingPushed status={status} /> : <Pushed status={status} />}
+      <ReviewedChanges status={status} />
     </Panel>
   );
 }
 
-const NothingPushed = ({ status }: { readonly status: AgentStatus }) => (
-  <>
-    <p className="secondary">
-      {status.repos.length > 0
-        ? 'Nothing pushed yet. The diff appears with the first change.'
-        : `Workspace “${status.agentId.workspace}” has no repository to push to. Add one in the catalog; agents that are spawned after that clone it.`}
-    </p>
-    <Repositories repos={status.repos} />
-    <Unpushed status={status} />
-    {status.unpushed && <Diff status={status} title={`Changes of ${pathOf(status.agentId)}`} />}
-  </>
-);
-
-function Pushed({ status }: { readonly status: AgentStatus }) {
-  const { branch, repos, changeRequests } = status;
-  const pushes = useEntries(status, 'PUSH');
+function ReviewedChanges({ status }: { readonly status: AgentStatus }) {
+  const { branch, repos, agentId, unpushed } = status;
+  const hasPushed = branch !== '';
   const name = branch.replace(/^refs\/heads\//, '');
+  const review = useReview(status);
+  const pushes = useEntries(status, 'PUSH', { isNeeded: hasPushed });
   return (
-    <>
-      <div className="panel-row">
-        <code>{name}</code>
-        <CopyButton text={name} what="branch name" />
-      </div>
+    <ReviewContext value={review}>
+      {hasPushed ? (
+        <div className="panel-row">
+          <code>{name}</code>
+          <CopyButton text={name} what="branch name" />
+        </div>
+      ) : (
+        <p className="secondary">
+          {repos.length > 0
+            ? 'Nothing pushed yet. The diff appears with the first change.'
+            : `Workspace “${agentId.workspace}” has no repository to push to. Add one in the catalog; agents that are spawned after that clone it.`}
+        </p>
+      )}
       <Repositories repos={repos} />
       <Unpushed status={status} />
-      {changeRequests.length > 0 && (
-        <div>
-          <h3>Change requests</h3>
-          {changeRequests.map((request) => (
-            <p key={request}>
-              <ChangeRequest request={request} />
-            </p>
-          ))}
-        </div>
-      )}
-      <Diff status={status} lastPush={pushes.data?.[0]?.sequence} title={`Changes on ${name}`} />
+      <ChangeRequests status={status} />
+      <Diff
+        status={status}
+        lastPush={pushes.data?.[0]?.sequence}
+        isNeeded={hasPushed || unpushed !== null}
+        title={hasPushed ? `Changes on ${name}` : `Changes of ${pathOf(agentId)}`}
+      />
       <Problem error={pushes.error} />
       {pushes.data && <Pushes pushes={pushes.data} />}
-    </>
+    </ReviewContext>
   );
 }
 
@@ -94,15 +93,6 @@ function Unpushed({ status: { unpushed, checkpointAt } }: { readonly status: Age
   );
 }
 
-const ChangeRequest = ({ request }: { readonly request: string }) =>
-  /^https?:\/\//.test(request) ? (
-    <a href={request} target="_blank" rel="noreferrer noopener">
-      {request}
-    </a>
-  ) : (
-    request
-  );
-
 const Repositories = ({ repos }: { readonly repos: readonly string[] }) =>
   repos.length === 0 ? null : (
     <ul className="secondary" aria-label="Repositories">
@@ -115,7 +105,11 @@ const Repositories = ({ repos }: { readonly repos: readonly string[] }) =>
   );
 
 /** Loaded again after each push and each change of the working tree. */
-function useDiffs({ agentId, diffStat, unpushed, checkpointAt }: AgentStatus, lastPush: string | undefined) {
+function useDiffs(
+  { agentId, diffStat, unpushed, checkpointAt }: AgentStatus,
+  lastPush: string | undefined,
+  isNeeded: boolean,
+) {
   const client = useClient();
   const queryClient = useQueryClient();
   const queryKey = ['diff', agentPage(agentId)];
@@ -133,145 +127,98 @@ function useDiffs({ agentId, diffStat, unpushed, checkpointAt }: AgentStatus, la
         workingTree: workingTree && (await parseDiff(workingTree.diff)),
       };
     },
+    enabled: isNeeded,
   });
 }
 
-function Diff({
-  status,
-  title,
-  lastPush,
-}: {
+interface DiffProps {
   readonly status: AgentStatus;
   readonly title: string;
-  readonly lastPush?: string | undefined;
-}) {
-  const { data, error } = useDiffs(status, lastPush);
+  readonly lastPush: string | undefined;
+  readonly isNeeded: boolean;
+}
+
+/** The changed files and the review threads; the dialog has the diff. */
+function Diff({ status, title, lastPush, isNeeded }: DiffProps) {
+  const { data, error } = useDiffs(status, lastPush, isNeeded);
   const hasPushed = status.branch !== '';
-  const [shown, setShown] = useState<number | null>(null);
+  const [shown, setShown] = useState<{ readonly file: number; readonly thread: string } | null>(null);
   const [parameters, setParameters] = useSearchParams();
-  if (!data) return <Problem error={error} />;
-  const { pushed, workingTree } = data;
-  if (!hasPushed && !workingTree) return null;
-  const view = workingTree ? diffViewOf(parameters.get('changes'), hasPushed) : 'pushed';
-  const diff = view === 'working-tree' && workingTree ? workingTree : pushed;
-  const { files } = diff;
+  const hasDiff = isNeeded && data !== undefined && (hasPushed || data.workingTree !== null);
+  const view = data?.workingTree ? diffViewOf(parameters.get('changes'), hasPushed) : 'pushed';
+  const diff = (view === 'working-tree' && data?.workingTree) || data?.pushed;
+  const files = (hasDiff && diff?.files) || [];
   const chooseView = (changes: DiffView) => {
     setParameters({ changes });
-    if (shown !== null) setShown(0);
+    if (shown !== null) setShown({ file: 0, thread: '' });
   };
-  const viewSwitch = workingTree && (
+  const fileOf = (thread: Thread) => files.findIndex((file) => isInFile(thread, file));
+  const viewSwitch = hasDiff && data?.workingTree && (
     <ViewSwitch label="Diff" views={diffViews} view={view} onChoose={chooseView} />
   );
   const empty = <p className="secondary">{emptyText(view, hasPushed)}</p>;
   return (
-    <div className="changes-diff stack">
+    <>
       <Problem error={error} />
-      {viewSwitch}
-      {files.length === 0 ? (
-        empty
-      ) : (
-        <ul className="file-list" aria-label="Changed files">
-          {files.slice(0, listedFiles).map((file, index) => (
-            <li key={`${file.repo} ${file.path}`}>
-              <LineButton onClick={() => setShown(index)}>
-                <span>{file.path}</span>
-                <LineStat {...file} />
-              </LineButton>
-            </li>
-          ))}
-        </ul>
+      {hasDiff && (
+        <div className="changes-diff stack">
+          {viewSwitch}
+          {files.length === 0 ? (
+            empty
+          ) : (
+            <FileList files={files} onOpen={(file) => setShown({ file, thread: '' })} />
+          )}
+        </div>
       )}
-      {files.length > listedFiles && <p className="secondary">and {files.length - listedFiles} more</p>}
-      {files.length > 0 && <Button onClick={() => setShown(0)}>Review changes</Button>}
-      {shown !== null && (
+      <ThreadList
+        isInDiff={(thread) => fileOf(thread) !== -1}
+        onShow={(thread) => setShown({ file: fileOf(thread), thread: thread.threadId })}
+      />
+      {shown !== null && diff && (
         <DiffDialog
           title={title}
           viewSwitch={viewSwitch}
           view={view}
           diff={diff}
           empty={empty}
-          first={shown}
+          first={shown.file}
+          firstThread={shown.thread}
           onClose={() => setShown(null)}
         />
       )}
-    </div>
+    </>
+  );
+}
+
+function FileList({
+  files,
+  onOpen,
+}: {
+  readonly files: readonly DiffFile[];
+  readonly onOpen: (index: number) => void;
+}) {
+  const { draft } = useReviewContext();
+  const drafts = writtenComments(draft).length;
+  return (
+    <>
+      <ul className="file-list" aria-label="Changed files">
+        {files.slice(0, listedFiles).map((file, index) => (
+          <li key={`${file.repo} ${file.path}`}>
+            <LineButton onClick={() => onOpen(index)}>
+              <span>{file.path}</span>
+              <LineStat {...file} />
+            </LineButton>
+          </li>
+        ))}
+      </ul>
+      {files.length > listedFiles && <p className="secondary">and {files.length - listedFiles} more</p>}
+      {drafts > 0 && <p>Draft review: {plural(drafts, 'comment')}, not sent</p>}
+      <Button onClick={() => onOpen(0)}>Review changes</Button>
+    </>
   );
 }
 
 function emptyText(view: DiffView, hasPushed: boolean): string {
   if (view === 'working-tree') return 'The working tree has no changes against the base branch.';
   return hasPushed ? 'The branch has no changes.' : 'Nothing pushed yet.';
-}
-
-const listedPushes = 5;
-const listedCommits = 4;
-const listedPushedFiles = 200;
-
-function Pushes({ pushes }: { readonly pushes: readonly TimelineEntry[] }) {
-  const [isAll, setAll] = useState(false);
-  if (pushes.length === 0) return null;
-  const shown = isAll ? pushes : pushes.slice(0, listedPushes);
-  const hasRepos = new Set(pushes.map(({ data }) => data.repo)).size > 1;
-  return (
-    <div>
-      <h3>{plural(pushes.length, 'push', 'pushes')}</h3>
-      <ol className="lined-list" aria-label="Pushes">
-        {shown.map((push) => (
-          <Push key={push.sequence} push={push} hasRepo={hasRepos} />
-        ))}
-      </ol>
-      {shown.length < pushes.length && (
-        <Button look="quiet" onClick={() => setAll(true)}>
-          Show all {pushes.length}
-        </Button>
-      )}
-    </div>
-  );
-}
-
-function Push({
-  push: { sequence, at, runId, data },
-  hasRepo,
-}: {
-  readonly push: TimelineEntry;
-  readonly hasRepo: boolean;
-}) {
-  const commits = (data.commits as string[] | undefined) ?? [];
-  return (
-    <li>
-      <span className="panel-row">
-        <span>
-          {commits.length === 0 && 'No new commits'}
-          {commits.slice(0, listedCommits).map((commit) => (
-            <code key={commit}>{commit.slice(0, 8)} </code>
-          ))}
-          {commits.length > listedCommits && ` and ${commits.length - listedCommits} more`}
-        </span>
-        <small>
-          <EntryLink sequence={sequence}>run {runId}</EntryLink> · <Moment at={at} />
-        </small>
-      </span>
-      {hasRepo && <small>{String(data.repo ?? '')}</small>}
-      <PushedFiles files={(data.files as string[] | undefined) ?? []} />
-    </li>
-  );
-}
-
-function PushedFiles({ files }: { readonly files: readonly string[] }) {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{plural(files.length, 'file')}</summary>
-      {isOpen && (
-        <ul className="secondary">
-          {files.slice(0, listedPushedFiles).map((file) => (
-            <li key={file}>
-              <code>{file}</code>
-            </li>
-          ))}
-          {files.length > listedPushedFiles && <li>and {files.length - listedPushedFiles} more</li>}
-        </ul>
-      )}
-    </details>
-  );
 }

@@ -1,10 +1,13 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
-import { Button, ExpandIcon, LineButton } from '../../../parts/button.tsx';
+import { ExpandIcon, LineButton } from '../../../parts/button.tsx';
 import { Dialog } from '../../../parts/dialog.tsx';
-import { DiffLines } from '../../../parts/diff-lines.tsx';
+import { isInFile } from '../../review/model/threads.ts';
+import { DraftCommentView } from '../../review/view/draft-comment.tsx';
+import { ReviewBar } from '../../review/view/review-bar.tsx';
+import { ReviewLines } from '../../review/view/review-lines.tsx';
+import { useReviewContext } from '../../review/view/use-review.ts';
 import type { DiffFile, DiffView, ParsedDiff } from '../model/diff-files.ts';
 
-const shownLines = 400;
 /** In a longer diff, only the first file is expanded. */
 const expandedLines = 3000;
 
@@ -22,7 +25,10 @@ interface DiffDialogProps {
   readonly view: DiffView;
   readonly diff: ParsedDiff;
   readonly empty: ReactNode;
+  /** The file to show first. */
   readonly first: number;
+  /** The thread to show first; empty for none. */
+  readonly firstThread: string;
   readonly onClose: () => void;
 }
 
@@ -30,10 +36,12 @@ export const DiffDialog = (props: DiffDialogProps) => (
   <Dialog title={props.title} onClose={props.onClose} isWide>
     {props.viewSwitch}
     <Files key={props.view} {...props} />
+    <ReviewBar />
   </Dialog>
 );
 
-function Files({ diff: { files, isCut }, view, empty, first }: DiffDialogProps) {
+function Files({ diff: { files, isCut }, view, empty, first, firstThread }: DiffDialogProps) {
+  const { threads, draft } = useReviewContext();
   const body = useRef<HTMLDivElement>(null);
   const goTo = (index: number) => {
     const heading = body.current?.querySelectorAll('section > h3')[index];
@@ -42,8 +50,13 @@ function Files({ diff: { files, isCut }, view, empty, first }: DiffDialogProps) 
   };
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs once, for the first file.
   useEffect(() => {
-    if (first > 0) goTo(first);
+    const thread = firstThread && body.current?.querySelector(`[data-thread="${firstThread}"]`);
+    if (thread) {
+      thread.scrollIntoView({ block: 'center' });
+      thread.querySelector('button')?.focus({ preventScroll: true });
+    } else if (first > 0) goTo(first);
   }, []);
+  const hasNotes = (file: DiffFile) => [...threads, ...draft.comments].some((place) => isInFile(place, file));
   const isLong = files.reduce((sum, { text }) => sum + text.split('\n').length, 0) > expandedLines;
   return (
     <div className="diff-view" ref={body}>
@@ -67,9 +80,18 @@ function Files({ diff: { files, isCut }, view, empty, first }: DiffDialogProps) 
             {view === 'pushed' ? '. The branch has all changes.' : '.'}
           </p>
         )}
+        {draft.comments
+          .filter((comment) => !files.some((file) => isInFile(comment, file)))
+          .map((comment) => (
+            <DraftCommentView key={comment.id} comment={comment} lines={[]} isApart />
+          ))}
         {files.length === 0 && empty}
         {files.map((file, index) => (
-          <File key={`${file.repo} ${file.path}`} file={file} isOpenAtFirst={!isLong || index === first} />
+          <File
+            key={`${file.repo} ${file.path}`}
+            file={file}
+            isOpenAtFirst={!isLong || index === first || hasNotes(file)}
+          />
         ))}
       </div>
     </div>
@@ -95,23 +117,9 @@ function File({ file, isOpenAtFirst }: { readonly file: DiffFile; readonly isOpe
         </LineButton>
       </h3>
       <div id={bodyId} hidden={!isOpen}>
-        {isOpen && <FileLines file={file} />}
+        {isOpen && <ReviewLines file={file} />}
       </div>
     </section>
-  );
-}
-
-function FileLines({ file: { text, change } }: { readonly file: DiffFile }) {
-  const [isWhole, setWhole] = useState(false);
-  if (text === '')
-    return <p className="secondary">{change === 'binary' ? 'Binary file' : 'Content unchanged'}</p>;
-  const lines = text.split('\n');
-  const isShortened = !isWhole && lines.length > shownLines;
-  return (
-    <div className="diff-file-lines stack">
-      <DiffLines diff={isShortened ? lines.slice(0, shownLines).join('\n') : text} />
-      {isShortened && <Button onClick={() => setWhole(true)}>Show all {lines.length} lines</Button>}
-    </div>
   );
 }
 

@@ -75,11 +75,13 @@ function useTree({ agentId, children, phaseReason, phaseSince }: AgentStatus) {
   return useQuery({
     queryKey: ['tree', agentPage(root), children.length, phaseReason, phaseSince],
     queryFn: async ({ signal }) => {
-      const entries = [];
-      const filter = { parent: root, account: '*', allDepths: true, includeTerminal: true };
-      const top = client.status(root, { signal });
-      for await (const entry of client.listAll(filter, { signal })) entries.push(entry);
-      return treeOf(await top, entries);
+      const below = async () => {
+        const entries = [];
+        const filter = { parent: root, account: '*', allDepths: true, includeTerminal: true };
+        for await (const entry of client.listAll(filter, { signal })) entries.push(entry);
+        return entries;
+      };
+      return treeOf(...(await Promise.all([client.status(root, { signal }), below()])));
     },
     placeholderData: (previous) => previous,
     refetchInterval: ({ state: { data } }) =>

@@ -25,6 +25,7 @@ describe('the text of a system entry', () => {
       entry('FOLLOW_UP_CLEARED', 'preempted', { reason: 'PREEMPTED' }),
     ],
     ['message cleared (KILLED: gone)', entry('FOLLOW_UP_CLEARED', 'KILLED: gone', { reason: 'KILLED' })],
+    ['review threads: 1 answered', entry('THREADS_CHANGED', '1 answered')],
     ['task in progress: Write it', entry('TASK_CHANGED', 'Write it', { status: 'TASK_STATUS_IN_PROGRESS' })],
     [
       'task removed: Write it',

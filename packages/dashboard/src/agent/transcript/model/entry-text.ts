@@ -28,6 +28,8 @@ export function systemText(entry: TimelineEntry, isBrief = false): string {
       return 'message removed';
     case 'TASK_CHANGED':
       return taskText(entry);
+    case 'THREADS_CHANGED':
+      return `review threads: ${firstLine(text)}`;
     case 'SETTINGS_CHANGED':
       return `settings: ${settingsText(data)}`;
     case 'PROCESS_GONE':

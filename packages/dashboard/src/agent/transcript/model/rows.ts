@@ -64,6 +64,7 @@ const systemTypes: ReadonlySet<string> = new Set([
   'FOLLOW_UP_CLEARED',
   'FOLLOW_UP_REMOVED',
   'TASK_CHANGED',
+  'THREADS_CHANGED',
   'SETTINGS_CHANGED',
   'PROCESS_GONE',
 ]);

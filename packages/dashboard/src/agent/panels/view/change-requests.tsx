@@ -1,0 +1,171 @@
+import type { AgentStatus, ChangeRequest } from '@muster/sdk';
+import { useQuery } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import {
+  checksText,
+  countTexts,
+  isOpen,
+  reviewText,
+  stateText,
+} from '../../../live/model/change-requests.ts';
+import { resourcesQuery } from '../../../live/resources.ts';
+import { Button } from '../../../parts/button.tsx';
+import { Dialog, DialogActions } from '../../../parts/dialog.tsx';
+import { SelectField, TextField } from '../../../parts/field.tsx';
+import { Mark } from '../../../parts/page.tsx';
+import { fieldProblem, Problem } from '../../../parts/problem.tsx';
+import { useClient, useSignedIn } from '../../../session/session.ts';
+import { mayCommand } from '../../model/allowed-actions.ts';
+import { useCommand } from '../../view/use-agent.ts';
+
+/** The change requests of the agent at its code host, and the button that opens one. */
+export function ChangeRequests({ status }: { readonly status: AgentStatus }) {
+  const { changeRequests } = status;
+  return (
+    <>
+      {changeRequests.length > 0 && (
+        <div>
+          <h3>Change requests</h3>
+          <ul className="lined-list" aria-label="Change requests">
+            {changeRequests.map((request) => (
+              <Request key={request.name} request={request} />
+            ))}
+          </ul>
+        </div>
+      )}
+      <OpenRequest status={status} />
+    </>
+  );
+}
+
+function Request({ request }: { readonly request: ChangeRequest }) {
+  const { title, repo, number, url, checks, paused } = request;
+  const marks = [stateText(request), ...(isOpen(request) ? [checksText(request), reviewText(request)] : [])];
+  const counts = countTexts(request);
+  return (
+    <li className="change-request stack">
+      <p>
+        {/^https?:\/\//i.test(url) ? (
+          <a href={url} target="_blank" rel="noreferrer noopener">
+            {title || 'Untitled'}
+          </a>
+        ) : (
+          title
+        )}{' '}
+        <small>
+          {repo}#{number}
+        </small>
+      </p>
+      <p className="wrap change-request-marks">
+        {marks.map(([text, tone]) => (
+          <Mark key={text} tone={tone}>
+            {text}
+          </Mark>
+        ))}
+      </p>
+      {checks.state === 'FAILING' && checks.failing.length > 0 && isOpen(request) && (
+        <p className="change-request-failing">Failing: {checks.failing.join(', ')}</p>
+      )}
+      {counts.length > 0 && <p className="secondary">{counts.join(' · ')}</p>}
+      {paused && <p>Paused: the automatic rounds are used up. Send the agent a message to resume.</p>}
+    </li>
+  );
+}
+
+/** Offered when the agent has pushed, no change request is open, and there is an integration to open one with. */
+function OpenRequest({ status }: { readonly status: AgentStatus }) {
+  const { caller } = useSignedIn();
+  const [isAsking, setAsking] = useState(false);
+  const [isLater, setLater] = useState(false);
+  const mayOpen =
+    mayCommand(caller, status.agentId) && status.branch !== '' && !status.changeRequests.some(isOpen);
+  const integrations = useQuery({ ...resourcesQuery(useClient(), 'integration'), enabled: mayOpen });
+  if (!mayOpen || !integrations.data?.length) return null;
+  return (
+    <div className="changes-diff stack">
+      {isLater && (
+        <p role="status">The code host has not answered yet. The change request opens when it does.</p>
+      )}
+      <Button onClick={() => setAsking(true)}>Open change request</Button>
+      {isAsking && (
+        <OpenRequestDialog
+          status={status}
+          onClose={() => setAsking(false)}
+          onOpened={(isOpened) => {
+            setLater(!isOpened);
+            setAsking(false);
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+interface OpenRequestDialogProps {
+  readonly status: AgentStatus;
+  readonly onClose: () => void;
+  /** False if the host has not answered yet. */
+  readonly onOpened: (isOpened: boolean) => void;
+}
+
+function OpenRequestDialog({ status: { agentId, repos }, onClose, onOpened }: OpenRequestDialogProps) {
+  const [repo, setRepo] = useState(repos.length > 1 ? (repos[0] ?? '') : '');
+  const [title, setTitle] = useState('');
+  const [description, setDescription] = useState('');
+  const [isDraft, setDraft] = useState(false);
+  const { mutate, error, isPending } = useCommand(agentId, (client) =>
+    client.openChangeRequest(agentId, {
+      ...(repo !== '' && { repo }),
+      ...(title.trim() !== '' && { title: title.trim() }),
+      ...(description.trim() !== '' && { description: description.trim() }),
+      draft: isDraft,
+    }),
+  );
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (!isPending) mutate(undefined, { onSuccess: ({ changeRequest }) => onOpened(changeRequest !== null) });
+  };
+  return (
+    <Dialog title="Open change request" onClose={onClose}>
+      <form className="open-request stack" onSubmit={submit}>
+        <Problem error={error} />
+        {repos.length > 1 && (
+          <SelectField
+            label="Repository"
+            error={fieldProblem(error, 'repo')}
+            value={repo}
+            options={repos.map((url) => [url, url])}
+            onChange={setRepo}
+          />
+        )}
+        <TextField
+          label="Title"
+          hint="Leave empty to use the first line of the agent's response."
+          error={fieldProblem(error, 'title')}
+          value={title}
+          maxLength={256}
+          onChange={setTitle}
+          data-autofocus
+        />
+        <TextField
+          label="Description"
+          hint="Leave empty to use the agent's response."
+          error={fieldProblem(error, 'description')}
+          rows={5}
+          value={description}
+          onChange={setDescription}
+        />
+        <label className="check-field">
+          <input type="checkbox" checked={isDraft} onChange={(event) => setDraft(event.target.checked)} />
+          Draft
+        </label>
+        <DialogActions>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" look="primary" disabled={isPending}>
+            {isPending ? 'Opening …' : 'Open change request'}
+          </Button>
+        </DialogActions>
+      </form>
+    </Dialog>
+  );
+}

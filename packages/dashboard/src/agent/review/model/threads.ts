@@ -1,0 +1,50 @@
+import { firstLine, type Thread } from '@muster/sdk/contract';
+
+export type ThreadMark = 'resolved' | 'pending' | 'answered' | 'declined' | 'unanswered';
+
+const answerMarks = {
+  NONE: 'unanswered',
+  PENDING: 'pending',
+  ANSWERED: 'answered',
+  DECLINED: 'declined',
+} as const satisfies Record<Thread['answer'], ThreadMark>;
+
+export const markOf = ({ state, answer }: Thread): ThreadMark =>
+  state === 'RESOLVED' ? 'resolved' : answerMarks[answer];
+
+export const markTexts: Readonly<Record<ThreadMark, string>> = {
+  resolved: 'resolved',
+  pending: 'open, pending',
+  answered: 'open, answered',
+  declined: 'open, declined',
+  unanswered: 'open, unanswered',
+};
+
+export const markHints: Readonly<Record<ThreadMark, string>> = {
+  resolved: 'Nothing is left to do.',
+  pending: 'The agent was told and has not answered yet.',
+  answered: 'The agent answered. Reply, or resolve the thread.',
+  declined: 'The agent declined to change this, with a reason.',
+  unanswered: 'The agent has not answered. The next review tells it again.',
+};
+
+/** `2 open, 1 resolved`. */
+export function countsText(threads: readonly Thread[]): string {
+  const open = threads.filter(({ state }) => state === 'OPEN').length;
+  const counts = [open > 0 && `${open} open`, threads.length > open && `${threads.length - open} resolved`];
+  return counts.filter(Boolean).join(', ');
+}
+
+/** `ada: Use the helper.` */
+export function excerptOf({ comments }: Thread): string {
+  const [first] = comments;
+  return first ? `${first.author}: ${firstLine(first.body)}` : '';
+}
+
+/** A thread names its repository always; a diff of one repository does not. */
+export const isInFile = (
+  place: { readonly repo: string; readonly path: string },
+  file: { readonly repo: string; readonly path: string; readonly oldPath: string },
+): boolean =>
+  (place.path === file.path || (file.oldPath !== '' && place.path === file.oldPath)) &&
+  (file.repo === '' || place.repo === '' || place.repo === file.repo);

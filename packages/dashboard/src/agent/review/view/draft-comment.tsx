@@ -1,0 +1,115 @@
+import { useRef } from 'react';
+import { Button } from '../../../parts/button.tsx';
+import { Markdown } from '../../../parts/markdown.tsx';
+import { Mark } from '../../../parts/page.tsx';
+import { type DiffLine, possibleStarts, rangeText, withStart } from '../model/diff-lines.ts';
+import {
+  changeComment,
+  closeForm,
+  type DraftComment,
+  editComment,
+  removeComment,
+} from '../model/review-draft.ts';
+import { TextForm } from './text-form.tsx';
+import { useReviewContext } from './use-review.ts';
+
+interface DraftCommentProps {
+  readonly comment: DraftComment;
+  readonly lines: readonly DiffLine[];
+  readonly isApart: boolean;
+}
+
+/** A comment that is not sent yet, or its form. */
+export function DraftCommentView(props: DraftCommentProps) {
+  const { draft, change, opened } = useReviewContext();
+  const { comment, isApart } = props;
+  const { id, path, body } = comment;
+  if (draft.editing === id) return <CommentForm {...props} />;
+  const place = `${path}, ${rangeText(comment)}`;
+  const edit = () => {
+    opened.current = id;
+    change((now) => editComment(now, id));
+  };
+  return (
+    <section className="thread draft-comment" aria-label={`Draft comment on ${place}`}>
+      <div className="thread-body stack">
+        <p>
+          <Mark tone="quiet" title="The agent gets it when you send the review.">
+            draft
+          </Mark>{' '}
+          <small className="secondary">{isApart ? `${place}: not in this diff` : rangeText(comment)}</small>
+        </p>
+        <Markdown text={body} />
+        <div className="wrap">
+          <Button onClick={edit}>Edit</Button>
+          <Button look="quiet" onClick={() => change((now) => removeComment(now, id))}>
+            Remove
+          </Button>
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function CommentForm({ comment, lines, isApart }: DraftCommentProps) {
+  const { change } = useReviewContext();
+  const form = useRef<HTMLElement>(null);
+  const { id, path, side, line, startLine, body } = comment;
+  const starts = isApart ? [] : possibleStarts(lines, comment);
+  /** The form is removed; the focus returns to its line. */
+  const leave = (next: Parameters<typeof change>[0]) => {
+    const row = form.current?.closest('.review-row');
+    change(next);
+    row?.querySelector<HTMLElement>('.line-number')?.focus();
+  };
+  return (
+    <section
+      className="thread draft-comment"
+      aria-label={`Comment on ${path}, ${rangeText(comment)}`}
+      ref={form}
+    >
+      <div className="thread-body stack">
+        {starts.length > 1 ? (
+          <p className="comment-range secondary">
+            <label>
+              Lines{' '}
+              <select
+                aria-label="First line"
+                value={startLine}
+                onChange={(event) => {
+                  const { repo: _, path: __, body: ___, id: ____, ...range } = comment;
+                  const moved = withStart(lines, range, Number(event.target.value));
+                  change((now) => changeComment(now, id, moved));
+                }}
+              >
+                {starts.map((start) => (
+                  <option key={start} value={start}>
+                    {start}
+                  </option>
+                ))}
+              </select>
+            </label>{' '}
+            to {line}
+            {side === 'OLD' && ' before the change'}
+          </p>
+        ) : (
+          <p className="secondary">{isApart ? `${path}, ${rangeText(comment)}` : rangeText(comment)}</p>
+        )}
+        <TextForm
+          label={`Comment on ${path}, ${rangeText(comment)}`}
+          placeholder="Comment …"
+          text={body}
+          onChange={(text) => change((now) => changeComment(now, id, { body: text }))}
+          action="Comment"
+          onSubmit={() => leave(closeForm)}
+          onEscape={() => leave(closeForm)}
+          formId={id}
+        >
+          <Button look="quiet" onClick={() => leave((now) => removeComment(now, id))}>
+            Discard
+          </Button>
+        </TextForm>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,2 @@
+/** The colour of a state. */
+export type Tone = 'good' | 'bad' | 'warning' | 'busy' | 'new' | 'special' | 'quiet';

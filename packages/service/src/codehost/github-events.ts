@@ -1,0 +1,55 @@
+import type { ListedSubject } from './found-triggers.ts';
+import type { HostEvent, Person, RepoPath, Trigger } from './host.ts';
+import type { JsonReader } from './json-reader.ts';
+
+/** Events in bodies of GitHub's form, which Forgejo and Gitea send too. */
+const repoOf = (body: JsonReader): RepoPath => body.object('repository').text('full_name');
+
+export const ignored = (reason: string): HostEvent => ({ type: 'ignored', reason });
+
+export const changeRequest = (body: JsonReader, number: number): HostEvent => ({
+  type: 'change-request',
+  repo: repoOf(body),
+  number,
+});
+
+export const checks = (body: JsonReader, sha: string): HostEvent => ({
+  type: 'checks',
+  repo: repoOf(body),
+  sha,
+});
+
+/** A mention in the text of an issue or pull request; with other fields, another trigger. */
+export const triggerOn = (
+  body: JsonReader,
+  subject: JsonReader,
+  type: Trigger['subject']['type'],
+  author: Person,
+): HostEvent & { readonly type: 'trigger' } => ({
+  type: 'trigger',
+  repo: repoOf(body),
+  ...triggerFrom(subject, type, author),
+});
+
+const triggerFrom = (subject: JsonReader, type: Trigger['subject']['type'], author: Person): Trigger => ({
+  subject: { type, number: subject.number('number') },
+  by: 'mention',
+  value: '',
+  title: subject.text('title'),
+  body: subject.textOrEmpty('body'),
+  author,
+  url: subject.text('html_url'),
+  comment: null,
+});
+
+/** An entry of a list of issues, which has pull requests too. */
+export const listedSubject =
+  (personOf: (user: JsonReader | null) => Person) =>
+  (item: JsonReader): ListedSubject => ({
+    trigger: triggerFrom(
+      item,
+      item.find('pull_request') === null ? 'issue' : 'change-request',
+      personOf(item.find('user')),
+    ),
+    updatedAt: item.text('updated_at'),
+  });

@@ -1,0 +1,157 @@
+import { HostError, type HostRequirement, type RepoPath } from '../host.ts';
+import type { HttpRequest } from '../http-client.ts';
+import { orRefusal } from '../or-refusal.ts';
+import type { GithubApi } from './api.ts';
+import { AppCredential, type Installation } from './credentials.ts';
+
+interface Needed {
+  /** As the API names it. */
+  readonly permission: string;
+  /** As the settings name it. */
+  readonly title: string;
+  readonly access: 'read' | 'write';
+  readonly why: string;
+}
+
+const needed: readonly Needed[] = [
+  { permission: 'metadata', title: 'Metadata', access: 'read', why: 'to ask what people may do' },
+  {
+    permission: 'contents',
+    title: 'Contents',
+    access: 'write',
+    why: 'to push branches and to resolve review threads',
+  },
+  {
+    permission: 'pull_requests',
+    title: 'Pull requests',
+    access: 'write',
+    why: 'to open pull requests and to answer reviews',
+  },
+  { permission: 'issues', title: 'Issues', access: 'write', why: 'to comment' },
+  { permission: 'checks', title: 'Checks', access: 'read', why: 'to see which checks failed' },
+  { permission: 'statuses', title: 'Commit statuses', access: 'read', why: 'to see which checks failed' },
+  { permission: 'actions', title: 'Actions', access: 'read', why: 'to read the logs of failed checks' },
+];
+
+const neededEvents = [
+  ...['pull_request', 'pull_request_review', 'pull_request_review_comment', 'pull_request_review_thread'],
+  ...['issue_comment', 'issues', 'check_run', 'check_suite', 'status'],
+];
+
+const accessTitles = { read: 'Read-only', write: 'Read and write' };
+
+/** What the credential may do in a repository, permission by permission. */
+export function readRequirements(api: GithubApi, repo: RepoPath): Promise<HostRequirement[]> {
+  const { credential } = api;
+  return credential instanceof AppCredential ? ofApp(credential, repo) : ofToken(api, repo);
+}
+
+async function ofApp(credential: AppCredential, repo: RepoPath): Promise<HostRequirement[]> {
+  const slug = await orRefusal(credential.slug());
+  if (slug instanceof HostError) {
+    const advice = `The App can't sign in (${slug.message}). Check \`appId\`, and that \`privateKey\` is one of this App's private keys.`;
+    return [{ name: 'App credentials', isMet: false, advice }];
+  }
+  credential.forget(repo);
+  const installation = await orRefusal(credential.installation(repo));
+  const signedIn = met('App credentials');
+  if (installation instanceof HostError) {
+    const advice = `Install the App ${slug} on the account of ${repo} and give it access to this repository: the App's page, "Install App".`;
+    return [signedIn, { name: 'Installation', isMet: false, advice }];
+  }
+  if (installation.isSuspended) {
+    const advice = `The installation is suspended. The owner of the account can unsuspend it at ${installation.url}.`;
+    return [signedIn, { name: 'Installation', isMet: false, advice }];
+  }
+  return [
+    signedIn,
+    met('Installation'),
+    ...needed.map((item) => granted(item, installation)),
+    ...eventsOf(installation),
+  ];
+}
+
+function granted(
+  { permission, title, access, why }: Needed,
+  { permissions, url }: Installation,
+): HostRequirement {
+  const given = permissions[permission] ?? 'none';
+  const isMet = given === 'admin' || given === 'write' || given === access;
+  const advice = `Set "${title}" to "${accessTitles[access]}" (${why}; now: ${given}) in the App's settings, "Permissions & events", "Repository permissions". Then the owner of the account has to accept it at ${url}.`;
+  return { name: `${permission}: ${access}`, isMet, advice: isMet ? '' : advice };
+}
+
+/** An App without any event has no webhook: then deliveries come from the webhook of a repository. */
+function eventsOf({ events }: Installation): HostRequirement[] {
+  if (events.length === 0) return [];
+  const missing = neededEvents.filter((event) => !events.includes(event) && !events.includes('*'));
+  const advice = `Subscribe to ${missing.join(', ')} in the App's settings, "Permissions & events", "Subscribe to events".`;
+  return [
+    { name: 'Webhook events', isMet: missing.length === 0, advice: missing.length === 0 ? '' : advice },
+  ];
+}
+
+async function ofToken(api: GithubApi, repo: RepoPath): Promise<HostRequirement[]> {
+  const at = api.in(repo);
+  const user = await orRefusal(
+    api.call(repo, { path: api.rest`/user` }, (_user, headers) => headers['x-oauth-scopes']),
+  );
+  if (user instanceof HostError) {
+    const advice = `GitHub refused the token (${user.message}). It may have expired: create a new one and store it in the secret.`;
+    return [{ name: 'Token', isMet: false, advice }];
+  }
+  const found = await orRefusal(
+    api.call(repo, { path: at`` }, (body) => ({
+      isPrivate: body.flag('private'),
+      branch: body.text('default_branch'),
+      mayPush: body.find('permissions')?.flag('push') ?? false,
+    })),
+  );
+  if (found instanceof HostError) {
+    const advice = `The token does not reach ${repo}. Give it access to this repository; an organization may also have to authorize it (SSO).`;
+    return [met('Token'), { name: 'Repository', isMet: false, advice }];
+  }
+  const role: HostRequirement = {
+    name: 'Role: write',
+    isMet: found.mayPush,
+    advice: found.mayPush ? '' : `The token's account may not push to ${repo}. Give it the role Write.`,
+  };
+  const basis = [met('Token'), met('Repository'), role];
+  if (!user) return [...basis, ...(await probes(api, repo, found.branch))];
+  const scopes = user.split(',').map((scope) => scope.trim());
+  const isMet = scopes.includes('repo') || (scopes.includes('public_repo') && !found.isPrivate);
+  const advice = `Give the token the scope "repo" (it has: ${user}) at Settings, "Developer settings", "Personal access tokens".`;
+  return [...basis, { name: 'Scope: repo', isMet, advice: isMet ? '' : advice }];
+}
+
+/**
+ * Only a classic token says what it may do. A read is tried; a write is tried without the fields that it needs,
+ * which GitHub refuses with 422 after it has checked the permission.
+ */
+async function probes(api: GithubApi, repo: RepoPath, branch: string): Promise<HostRequirement[]> {
+  const at = api.in(repo);
+  const empty = { method: 'POST', body: {}, isWrite: false } as const;
+  const tried: Readonly<Record<string, HttpRequest>> = {
+    metadata: { path: at`` },
+    contents: { ...empty, path: at`/git/refs` },
+    pull_requests: { ...empty, path: at`/pulls` },
+    issues: { ...empty, path: at`/issues` },
+    checks: { path: at`/commits/${branch}/check-runs` },
+    statuses: { path: at`/commits/${branch}/status` },
+    actions: { path: at`/actions/runs` },
+  };
+  return Promise.all(
+    needed.map(async ({ permission, title, access, why }) => {
+      const request = tried[permission];
+      const result = request && (await orRefusal(api.call(repo, request, () => null)));
+      const isMet = !(result instanceof HostError) || ![401, 403, 404].includes(result.status);
+      const advice =
+        permission === 'checks'
+          ? 'GitHub offers fine-grained tokens no permission to read checks: use a classic token with the scope "repo", or a GitHub App.'
+          : `Set "${title}" to "${accessTitles[access]}" (${why}) in the token's "Repository permissions".`;
+      return { name: `${permission}: ${access}`, isMet, advice: isMet ? '' : advice };
+    }),
+  );
+}
+
+const met = (name: string): HostRequirement => ({ name, isMet: true, advice: '' });

@@ -1,0 +1,181 @@
+import { hash } from 'node:crypto';
+import type { DeliveryReader, Headers, HostEvent, Person, SignatureCheck, Trigger } from '../host.ts';
+import { JsonReader } from '../json-reader.ts';
+import { hmacCheck, isSame } from '../signatures.ts';
+
+/** A signed delivery that is older is refused: the ledger of deliveries does not reach back forever. */
+const mostAgeMs = 5 * 60_000;
+const keyPrefix = 'whsec_';
+
+export const gitlabDeliveries: DeliveryReader = {
+  /** GitLab signs as Standard Webhooks describes it, or sends the secret itself. A signature is never ignored. */
+  signature(headers, secrets) {
+    const keys = secrets.filter((secret) => secret.startsWith(keyPrefix) && secret.length > keyPrefix.length);
+    const tokens = secrets.filter((secret) => secret !== '' && !secret.startsWith(keyPrefix));
+    return headers['webhook-signature'] === undefined
+      ? tokenCheck(headers['x-gitlab-token'] ?? '', tokens)
+      : signatureCheck(headers, keys);
+  },
+
+  identify(headers, digest) {
+    const event = headers['x-gitlab-event'] ?? '';
+    const ids = [headers['webhook-id'], headers['idempotency-key']];
+    const id = ids.find((value) => value !== undefined && /^[\w-]{1,100}$/.test(value));
+    return { id: id ?? hash('sha256', `${event}\n${digest}`), event };
+  },
+
+  read(headers, body) {
+    const reader = new JsonReader(body);
+    const kind = reader.textOrEmpty('object_kind') || (headers['x-gitlab-event'] ?? '');
+    const read = Object.hasOwn(readers, kind) ? readers[kind] : undefined;
+    const attributes = reader.find('object_attributes');
+    const action = (attributes ?? reader).textOrEmpty('action');
+    return {
+      event: action ? `${kind}.${action}` : kind,
+      sender: senderOf(reader, kind, attributes),
+      commentIds: kind === 'note' ? [String(reader.object('object_attributes').number('id'))] : [],
+      events: read ? read(reader, reader.object('object_attributes')) : [ignored(unused[kind] ?? notUsed)],
+    };
+  },
+};
+
+function tokenCheck(token: string, secrets: readonly string[]): SignatureCheck | null {
+  if (token === '' || secrets.length === 0) return null;
+  // Digests have the same length.
+  const digestOf = (text: string) => hash('sha256', text, 'buffer');
+  const isValid = secrets.map((secret) => isSame(digestOf(secret), digestOf(token))).includes(true);
+  return { update: () => {}, isValid: () => isValid };
+}
+
+function signatureCheck(headers: Headers, secrets: readonly string[]): SignatureCheck | null {
+  const id = headers['webhook-id'] ?? '';
+  const timestamp = headers['webhook-timestamp'] ?? '';
+  const ageMs = Date.now() - Number(timestamp) * 1000;
+  if (id === '' || !/^\d{1,12}$/.test(timestamp) || Math.abs(ageMs) > mostAgeMs) return null;
+  const received = (headers['webhook-signature'] ?? '')
+    .split(' ')
+    .filter((part) => part.startsWith('v1,'))
+    .map((part) => Buffer.from(part.slice(3), 'base64'));
+  const keys = secrets.map((secret) => Buffer.from(secret.slice(keyPrefix.length), 'base64'));
+  return hmacCheck(keys, received, `${id}.${timestamp}.`);
+}
+
+type Read = (body: JsonReader, attributes: JsonReader) => readonly HostEvent[];
+
+const readers: Readonly<Record<string, Read>> = {
+  merge_request: (body, attributes) => [
+    changeRequest(body, attributes.number('iid')),
+    ...triggers(body, attributes, 'change-request'),
+  ],
+  issue: (body, attributes) => {
+    const found = triggers(body, attributes, 'issue');
+    return found.length > 0 ? found : [ignored('the change to the issue starts nothing')];
+  },
+  note: (body, attributes) => {
+    if (attributes.flag('system')) return [ignored('GitLab wrote the comment')];
+    const on = attributes.text('noteable_type');
+    if (on !== 'MergeRequest' && on !== 'Issue')
+      return [ignored('the comment is neither on a merge request nor on an issue')];
+    const type = on === 'Issue' ? 'issue' : 'change-request';
+    const subject = body.object(on === 'Issue' ? 'issue' : 'merge_request');
+    const isNew = (attributes.textOrEmpty('action') || 'create') === 'create';
+    const mention = isNew ? mentionIn(body, attributes, subject, type) : null;
+    const events = [
+      ...(type === 'issue' ? [] : [changeRequest(body, subject.number('iid'))]),
+      ...(mention ? [mention] : []),
+    ];
+    return events.length > 0 ? events : [ignored('the comment on the issue mentions nobody')];
+  },
+  pipeline: (body, attributes) => {
+    // The commit of a pipeline for the merged result is not the head of the merge request.
+    const request = body.find('merge_request');
+    return [
+      { type: 'checks', repo: repoOf(body), sha: attributes.text('sha') },
+      ...(request ? [changeRequest(body, request.number('iid'))] : []),
+    ];
+  },
+};
+
+const notUsed = 'it is not about a merge request, its checks, or an issue';
+const unused: Readonly<Record<string, string>> = {
+  push: 'a push to a merge request is also reported as merge_request.update',
+  build: 'a job is also reported with its pipeline',
+};
+
+const ignored = (reason: string): HostEvent => ({ type: 'ignored', reason });
+
+const repoOf = (body: JsonReader): string => body.object('project').text('path_with_namespace');
+
+const changeRequest = (body: JsonReader, number: number): HostEvent => ({
+  type: 'change-request',
+  repo: repoOf(body),
+  number,
+});
+
+/** Who caused a delivery. Older versions send only the name; then the author of a comment is known by its number. */
+function senderOf(body: JsonReader, kind: string, attributes: JsonReader | null): Person | null {
+  const user = body.find('user');
+  const author = kind === 'note' ? attributes?.numberOrNull('author_id') : null;
+  const id = user?.numberOrNull('id') ?? author ?? null;
+  return user === null || id === null ? null : { id: String(id), login: user.text('username') };
+}
+
+/** Labels and assignments, which a new issue may have from the start, and a mention in its text. */
+function triggers(body: JsonReader, subject: JsonReader, type: Trigger['subject']['type']): HostEvent[] {
+  const isNew = subject.textOrEmpty('action') === 'open';
+  const trigger = triggerOn(body, subject, type);
+  const added = (field: string, name: string): string[] => {
+    const namesOf = (list: readonly JsonReader[]) => list.map((item) => item.text(name));
+    if (isNew) return namesOf(body.list(field));
+    const change = body.find('changes')?.find(field);
+    if (!change) return [];
+    const before = new Set(namesOf(change.list('previous')));
+    return namesOf(change.list('current')).filter((value) => !before.has(value));
+  };
+  return [
+    ...added('labels', 'title').map((value): HostEvent => ({ ...trigger, by: 'label', value })),
+    ...added('assignees', 'username').map((value): HostEvent => ({ ...trigger, by: 'assigned', value })),
+    ...(isNew && mentionsSomebody(trigger.body) ? [trigger] : []),
+  ];
+}
+
+function mentionIn(
+  body: JsonReader,
+  note: JsonReader,
+  subject: JsonReader,
+  type: Trigger['subject']['type'],
+): HostEvent | null {
+  const text = note.textOrEmpty('note');
+  if (!mentionsSomebody(text)) return null;
+  const url = note.text('url');
+  return {
+    ...triggerOn(body, subject, type),
+    url: url.split('#')[0] ?? '',
+    comment: { id: String(note.number('id')), body: text, url },
+  };
+}
+
+/** Whether it is the integration that is mentioned depends on the account that it uses. */
+const mentionsSomebody = (text: string): boolean => /@[a-z\d_]/i.test(text);
+
+function triggerOn(
+  body: JsonReader,
+  subject: JsonReader,
+  type: Trigger['subject']['type'],
+): HostEvent & { readonly type: 'trigger' } {
+  // Only the number of the author is sent; the name is known if it is also who caused the delivery.
+  const author = subject.number('author_id');
+  const user = body.find('user');
+  return {
+    type: 'trigger',
+    repo: repoOf(body),
+    subject: { type, number: subject.number('iid') },
+    by: 'mention',
+    value: '',
+    title: subject.text('title'),
+    body: subject.textOrEmpty('description'),
+    author: { id: String(author), login: user?.numberOrNull('id') === author ? user.text('username') : '' },
+    url: subject.textOrEmpty('url'),
+    comment: null,
+  };
+}

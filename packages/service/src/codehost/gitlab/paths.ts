@@ -1,0 +1,10 @@
+import type { RepoPath } from '../host.ts';
+import { urlPath } from '../http-client.ts';
+
+/** Paths below a project: at`/merge_requests/${7}`. */
+export type ProjectPaths = (parts: TemplateStringsArray, ...values: readonly (string | number)[]) => string;
+
+export const projectPaths =
+  (repo: RepoPath): ProjectPaths =>
+  (parts, ...values) =>
+    `${urlPath`/projects/${repo}`}${urlPath(parts, ...values)}`;

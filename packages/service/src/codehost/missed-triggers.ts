@@ -1,0 +1,93 @@
+import type pg from 'pg';
+import { findTriggered } from '../store/statements/change-requests.ts';
+import {
+  type DueHook,
+  hasNewDeliveries,
+  postponeComparison,
+  saveComparison,
+} from '../store/statements/deliveries.ts';
+import type { ChangeRequests } from './change-requests.ts';
+import { type FoundTrigger, HostError, type RepoPath } from './host.ts';
+import { covers, type Integration, IntegrationError, type Integrations } from './integrations.ts';
+import { isAtLeast } from './news.ts';
+import { orRefusal } from './or-refusal.ts';
+import { retryMs } from './retries.ts';
+import type { Triggers } from './triggers.ts';
+
+export interface MissedTriggersOptions {
+  readonly database: pg.Pool;
+  readonly integrations: Integrations;
+  readonly changeRequests: ChangeRequests;
+  readonly triggers: Triggers;
+}
+
+const hourMs = 3_600_000;
+/** Clocks differ: what happened a little earlier is looked at again. */
+const skewMs = 10 * 60_000;
+/** A change of the text within this time after the label is that of the label itself. */
+const sameChangeMs = 5_000;
+/** Deliveries that have arrived take effect first. */
+const deliveryMs = 1_000;
+
+/**
+ * Labels and assignments whose delivery never came. They are found in the lists of the host, with who did it, and count
+ * like those of a delivery. What a mention says is not listed anywhere.
+ */
+export class MissedTriggers {
+  readonly #options: MissedTriggersOptions;
+
+  constructor(options: MissedTriggersOptions) {
+    this.#options = options;
+  }
+
+  /** Asks the host of an integration, once an hour and whenever it is asked for. */
+  async find(row: DueHook): Promise<void> {
+    const { database, integrations } = this.#options;
+    const key = [row.tenant, row.integration] as const;
+    const now = new Date().toISOString();
+    const [deliveries] = await hasNewDeliveries(database, ...key);
+    if (deliveries?.found) return void (await postponeComparison(database, ...key, deliveryMs));
+    try {
+      const integration = await integrations.open(...key);
+      if (!integration.paused) await this.#ask(integration, Date.parse(row.compared_at) - skewMs);
+      await saveComparison(database, ...key, now, hourMs);
+    } catch (error) {
+      const waitMs = error instanceof HostError ? error.retryAfterMs : 0;
+      const isConfigured = !(error instanceof IntegrationError);
+      await postponeComparison(database, ...key, isConfigured ? Math.max(waitMs, retryMs(6)) : hourMs);
+      if (!(error instanceof HostError || error instanceof IntegrationError)) throw error;
+    }
+  }
+
+  async #ask(integration: Integration, sinceMs: number): Promise<void> {
+    const { host, triggers, repos } = integration;
+    if (!triggers.label && !triggers.assigned) return;
+    const wanted = { label: triggers.label, assignee: triggers.assigned ? await host.self() : null };
+    const since = new Date(sinceMs).toISOString();
+    for (const repo of (await host.repositories()).filter((path) => covers(repos, path))) {
+      // A repository may have no issues.
+      const found = await orRefusal(host.triggersSince(repo, wanted, since));
+      if (found instanceof HostError) continue;
+      for (const trigger of found) await this.#handle(integration, repo, trigger);
+    }
+  }
+
+  async #handle(integration: Integration, repo: RepoPath, found: FoundTrigger): Promise<void> {
+    const { database, changeRequests, triggers } = this.#options;
+    const { tenant, name, minimumPermission } = integration;
+    const { sender, at, updatedAt, ...trigger } = found;
+    const { type, number } = trigger.subject;
+    const [agent] = await findTriggered(database, tenant, name, repo, type, number);
+    // An agent that was spawned after it, and killed since, was spawned for it.
+    const isDone = agent && (agent.phase !== 'PHASE_CANCELED' || isLater(agent.created_at, at, -skewMs));
+    if (isDone) return;
+    // Only people who may ask for an agent may have changed the text since somebody else did.
+    const author = await changeRequests.permissionOf(integration, repo, trigger.author);
+    if (isLater(updatedAt, at, sameChangeMs) && !isAtLeast(author, minimumPermission)) return;
+    const id = `found/${type}/${repo}/${number}/${trigger.by}/${at}`;
+    await triggers.handle(integration, id, sender, { type: 'trigger', repo, ...trigger });
+  }
+}
+
+const isLater = (time: string, than: string, byMs: number): boolean =>
+  Date.parse(time) > Date.parse(than) + byMs;

@@ -1,0 +1,81 @@
+import { hash } from 'node:crypto';
+import type { HostType, RepoPath, Subject } from './host.ts';
+
+/** What begins the ids of all messages that code hosts cause: everything else was written by people or agents. */
+export const messagePrefix = 'codehost-';
+
+const digest = (...parts: readonly string[]): string => hash('sha256', JSON.stringify(parts), 'hex');
+
+/**
+ * The name of a change request's record, and of the agent that an issue triggers: the repository, the number, and a
+ * digest that keeps repositories of the same name apart.
+ */
+export function recordName(
+  integration: string,
+  repo: RepoPath,
+  number: number,
+  type: Subject['type'] = 'change-request',
+): string {
+  // Some hosts number issues and change requests apart.
+  const kind = type === 'issue' ? [type] : [];
+  const end = `-${number}-${digest(integration, repo, ...kind).slice(0, 8)}`;
+  const last = repo.split('/').at(-1) ?? '';
+  const name = last.replace(/[^A-Za-z0-9._-]/g, '-').slice(0, 128 - end.length);
+  return `${name || 'repository'}${end}`;
+}
+
+/** The id of a message about a change request or issue: the same for the same content, by whichever delivery. */
+export const messageId = (record: string, about: string, ...content: readonly string[]): string =>
+  `${messagePrefix}${about}-${digest(record, about, ...content).slice(0, 32)}`;
+
+export const defaultUrls: Readonly<Partial<Record<HostType, string>>> = {
+  github: 'https://github.com',
+  gitlab: 'https://gitlab.com',
+};
+
+/** The full path of a repository at the host, from a URL that git uses; null if it is elsewhere. */
+export function repoAt(hostUrl: string, repoUrl: string): RepoPath | null {
+  const host = parsed(hostUrl);
+  const repo = parsed(scpAsUrl(repoUrl));
+  if (!host || !repo || host.hostname !== repo.hostname) return null;
+  // Over ssh the port and the scheme differ from those of the web address.
+  const isWeb = repo.protocol === 'https:' || repo.protocol === 'http:';
+  if (isWeb && repo.host !== host.host) return null;
+  const base = isWeb ? host.pathname.replace(/\/+$/, '') : '';
+  if (!repo.pathname.startsWith(`${base}/`)) return null;
+  const name = repo.pathname
+    .slice(base.length)
+    .replace(/^\/|\/+$/g, '')
+    .replace(/\.git$/i, '');
+  return repoPath.test(name) ? name : null;
+}
+
+/** Nothing that a host, a pattern and git could read differently. */
+const repoPath = /^[\w.-]+(\/[\w.-]+)+$/;
+
+/** Where git reaches a repository over HTTP; null if the host has no such address. */
+export function gitUrl(hostUrl: string, repo: RepoPath): string | null {
+  const host = parsed(hostUrl);
+  if (host?.protocol !== 'https:' && host?.protocol !== 'http:') return null;
+  return `${host.origin}${host.pathname.replace(/\/+$/, '')}/${repo}.git`;
+}
+
+/** The URLs by which git may know a repository of the host. */
+export function repoUrls(hostUrl: string, repo: RepoPath): string[] {
+  const name = parsed(hostUrl)?.hostname ?? '';
+  return [`${hostUrl}/${repo}`, `git@${name}:${repo}`, `ssh://git@${name}/${repo}`].flatMap((url) => [
+    `${url}.git`,
+    url,
+  ]);
+}
+
+/** `user@host:path` is how git writes a path over ssh. */
+const scpAsUrl = (url: string): string => url.replace(/^([\w.-]+@)([\w.-]+):(?!\/\/)\/?/, 'ssh://$1$2/');
+
+function parsed(text: string): URL | null {
+  try {
+    return new URL(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,130 @@
+import type { ChangeRequest } from '@muster/sdk/contract';
+import { digestOf } from '../lib/token.ts';
+import type { ChangeRequestRow } from '../store/statements/change-requests.ts';
+import type {
+  HostChangeRequest,
+  HostCheck,
+  HostComment,
+  HostReview,
+  HostThread,
+  Permission,
+  Person,
+} from './host.ts';
+import { permissions } from './host.ts';
+import { hasMarker } from './markers.ts';
+
+/** What the host says about a change request now. */
+export interface HostState {
+  readonly request: HostChangeRequest;
+  readonly threads: readonly HostThread[];
+  readonly reviews: readonly HostReview[];
+  readonly checks: readonly HostCheck[];
+}
+
+/** A thread with comments that the agent has not seen, or that it has not answered. */
+export interface NewsThread {
+  readonly thread: HostThread;
+  readonly comments: readonly HostComment[];
+}
+
+export const checksOf = (
+  checks: readonly HostCheck[],
+  ignore: readonly string[],
+): ChangeRequest['checks'] => {
+  const counted = checks.filter(({ name, state }) => state !== 'SKIPPED' && !ignore.includes(name));
+  const failing = counted.filter(({ state }) => state === 'FAILED').map(({ name }) => name);
+  const isPending = counted.some(({ state }) => state === 'PENDING');
+  const state =
+    counted.length === 0 ? 'NONE' : isPending ? 'PENDING' : failing.length > 0 ? 'FAILING' : 'PASSING';
+  return { state, failing: failing.slice(0, 100) };
+};
+
+/** By the newest verdict of each person; one that asks for changes outweighs approvals. */
+export function reviewOf(
+  threads: readonly HostThread[],
+  reviews: readonly HostReview[],
+): ChangeRequest['review'] {
+  const verdicts = new Map<string, HostReview['verdict']>();
+  const ordered = [...reviews].sort((a, b) => (a.submittedAt < b.submittedAt ? -1 : 1));
+  for (const { author, verdict } of ordered) {
+    // A comment after a verdict does not take it back.
+    if (verdict !== 'COMMENTED' || !verdicts.has(author.id)) verdicts.set(author.id, verdict);
+  }
+  const all = [...verdicts.values()];
+  const state =
+    (['CHANGES_REQUESTED', 'APPROVED', 'COMMENTED'] as const).find((verdict) => all.includes(verdict)) ??
+    'NONE';
+  const onLines = threads.filter(({ path }) => path !== '');
+  const resolvedThreads = onLines.filter(({ isResolved }) => isResolved).length;
+  return { state, openThreads: onLines.length - resolvedThreads, resolvedThreads };
+}
+
+export const isAtLeast = (permission: Permission, minimum: Permission): boolean =>
+  permissions.indexOf(permission) >= permissions.indexOf(minimum);
+
+/** Comments of others that are not in the ledger. The integration's own have a known id or a marker. */
+export function unknownComments(threads: readonly HostThread[], known: ReadonlySet<string>): NewsThread[] {
+  return threads
+    .map((thread) => ({
+      thread,
+      comments: thread.comments.filter(
+        ({ id, body }) => !known.has(id) && !hasMarker(body) && body.trim() !== '',
+      ),
+    }))
+    .filter(({ comments }) => comments.length > 0);
+}
+
+/** The threads with what people wrote who may be heard. */
+export const heard = (news: readonly NewsThread[], isHeard: (author: Person) => boolean): NewsThread[] =>
+  news
+    .map(({ thread, comments }) => ({ thread, comments: comments.filter(({ author }) => isHeard(author)) }))
+    .filter(({ comments }) => comments.length > 0);
+
+export const authorsOf = (news: readonly NewsThread[]): Person[] => [
+  ...new Map(news.flatMap(({ comments }) => comments.map(({ author }) => [author.id, author]))).values(),
+];
+
+/** Whether all comments were submitted with reviews: then nothing more is to be expected at this moment. */
+export const areSubmitted = (news: readonly NewsThread[]): boolean =>
+  news.every(({ comments }) => comments.every(({ reviewId }) => reviewId !== ''));
+
+/** Whether the checks of this head have failed for good, and the agent does not know. */
+const hasFailedChecks = (row: ChangeRequestRow, { request }: HostState, checks: ChangeRequest['checks']) =>
+  checks.state === 'FAILING' && row.told.checksSha !== request.headSha;
+
+const hasNewConflict = (row: ChangeRequestRow, { request }: HostState): boolean =>
+  request.hasConflict === true && row.told.conflictSha !== request.headSha;
+
+export type HeardThread = NewsThread & { readonly permissionOf: ReadonlyMap<string, Permission> };
+export type ReviewNews = {
+  readonly type: 'review';
+  readonly digest: string;
+  readonly threads: readonly HeardThread[];
+};
+export type News =
+  | ReviewNews
+  | { readonly type: 'checks'; readonly digest: string; readonly checks: HostState['checks'] }
+  | { readonly type: 'conflict'; readonly digest: string };
+
+/** What the agent is told next. */
+export function whatIsNew(
+  row: ChangeRequestRow,
+  state: HostState,
+  threads: readonly HeardThread[],
+  settings: { readonly report: boolean; readonly ignore: readonly string[] },
+  checks: ReturnType<typeof checksOf>,
+): News | { readonly type: 'nothing' } {
+  const { headSha } = state.request;
+  if (threads.length > 0) {
+    const ids = threads.flatMap(({ comments }) => comments.map(({ id }) => id)).sort();
+    return { type: 'review', digest: digestOf(ids), threads };
+  }
+  if (settings.report && hasFailedChecks(row, state, checks)) {
+    const failed = state.checks.filter(
+      ({ name, state: result }) => result === 'FAILED' && !settings.ignore.includes(name),
+    );
+    const names = state.checks.map(({ name, state: result }) => `${name} ${result}`).sort();
+    return { type: 'checks', digest: digestOf([headSha, names]), checks: failed };
+  }
+  return hasNewConflict(row, state) ? { type: 'conflict', digest: headSha } : { type: 'nothing' };
+}

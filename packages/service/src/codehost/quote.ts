@@ -1,0 +1,89 @@
+import { cutText } from '../lib/cut-text.ts';
+import { quoted } from '../lib/quote.ts';
+import { withoutHiddenMarkup } from './hidden-markup.ts';
+
+/** More of a text than this is not looked at: hidden markup is searched for while nothing else runs. */
+const mostLength = 256 * 1024;
+
+/**
+ * What a person sees of a Markdown text that somebody else wrote: without markup that hosts do not show, and without
+ * characters that nobody sees or that change the order of others.
+ */
+export const visibleText = (markdown: string): string =>
+  visibleCharacters(withoutInvisibleEntities(withoutHiddenMarkup(beginningOf(markdown))))
+    .replace(/\n{3,}/g, '\n\n')
+    .trim();
+
+/** Only whole paragraphs: in the one that is cut, what hides a text may be gone. */
+const beginningOf = (markdown: string): string =>
+  markdown.length <= mostLength
+    ? markdown
+    : markdown.slice(0, Math.max(0, markdown.lastIndexOf('\n\n', mostLength)));
+
+/** Text of somebody else as a quote of at most so many bytes: the beginning of what a person sees of it. */
+export function quoteMarkdown(markdown: string, mostBytes: number): string {
+  const whole = quoted(visibleText(markdown));
+  const { text, truncated } = cutText(whole, mostBytes - cutLine.length);
+  return truncated || markdown.length > mostLength ? text.trimEnd() + cutLine : whole;
+}
+
+/** The end of a log as a quote of at most so many bytes. A log is not Markdown: nothing but characters is removed. */
+export function quoteLog(log: string, mostBytes: number): string {
+  const lines = quoted(visibleCharacters(log.slice(-mostLength)).trimEnd()).split('\n');
+  let first = lines.length;
+  let bytes = cutLine.length;
+  while (first > 0) {
+    bytes += Buffer.byteLength(lines[first - 1] ?? '') + 1;
+    if (bytes > mostBytes) break;
+    first -= 1;
+  }
+  return first === 0 ? lines.join('\n') : [cutLine.trim(), ...lines.slice(first)].join('\n');
+}
+
+/** A title, a name or a path of somebody else on one line. Hosts show their markup as it is written. */
+export function oneLine(text: string, mostCharacters: number): string {
+  const characters = [...visibleCharacters(text.slice(0, mostLength)).replace(/\s+/g, ' ').trim()];
+  if (characters.length <= mostCharacters) return characters.join('');
+  return `${characters.slice(0, mostCharacters - 1).join('')}…`;
+}
+
+const cutLine = '\n> [cut]';
+
+/** Colours and other sequences for terminals: CSI, then OSC and its like, then those of two characters. */
+const terminalSequences =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|\u001b[\]PX^_][^\u0007\u001b]*(?:\u0007|\u001b\\)|\u001b[ -/]*[0-~]/g;
+const lineBreaks = /\r\n|[\r\v\f\u0085\u2028\u2029]/g;
+/** Those that Unicode tells programs not to show (zero-width, bidirectional, tags, fillers), and two others. */
+const invisible = /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\u2800]/gu;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const controls = /[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/g;
+const spaces = /[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]/g;
+
+const visibleCharacters = (text: string): string =>
+  text
+    .toWellFormed()
+    .replace(terminalSequences, '')
+    .replace(lineBreaks, '\n')
+    .replace(invisible, '')
+    .replace(controls, '')
+    .replace(spaces, ' ');
+
+const invisibleNames = [
+  ...['shy', 'zwj', 'zwnj', 'lrm', 'rlm', 'ZeroWidthSpace', 'NoBreak', 'ic', 'InvisibleComma', 'it', 'af'],
+  ...['InvisibleTimes', 'ApplyFunction', 'NegativeVeryThinSpace', 'NegativeThinSpace', 'NegativeMediumSpace'],
+  'NegativeThickSpace',
+];
+const entities = new RegExp(
+  `&(?:#(?:[xX]0*([0-9a-fA-F]{1,6})|0*([0-9]{1,7}));?|(?:${invisibleNames.join('|')});)`,
+  'g',
+);
+
+/** Removes the entities of invisible characters. All others stay as they are written. */
+const withoutInvisibleEntities = (text: string): string =>
+  text.replace(entities, (entity, hexadecimal?: string, decimal?: string) => {
+    if (hexadecimal === undefined && decimal === undefined) return '';
+    const code = hexadecimal === undefined ? Number(decimal) : Number.parseInt(hexadecimal, 16);
+    if (code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return '';
+    return visibleCharacters(String.fromCodePoint(code)) === '' ? '' : entity;
+  });

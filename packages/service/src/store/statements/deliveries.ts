@@ -1,0 +1,236 @@
+import { statement } from '../connection.ts';
+import { dueRows } from './due-rows.ts';
+
+/** The deliveries of code hosts, and the addresses that they are sent to. */
+export interface HookRow {
+  tenant: number;
+  integration: string;
+}
+
+export const findHook = statement<[id: string], HookRow>(
+  'find-hook',
+  'SELECT tenant, integration FROM hooks WHERE id = $1',
+);
+
+/** The address of an integration: the first one stays. */
+export const saveHook = statement<[tenant: number, integration: string, id: string], { id: string }>(
+  'save-hook',
+  `INSERT INTO hooks AS h (tenant, integration, id) VALUES ($1, $2, $3)
+   ON CONFLICT (tenant, integration) DO UPDATE SET id = h.id RETURNING h.id`,
+);
+
+export const deleteHook = statement<[tenant: number, integration: string], never>(
+  'delete-hook',
+  'DELETE FROM hooks WHERE tenant = $1 AND integration = $2',
+);
+
+/** An integration whose host is asked for triggers that no delivery told. */
+export interface DueHook extends HookRow {
+  compared_at: string;
+}
+
+export const dueHooks = dueRows<DueHook>('hooks', {
+  table: 'hooks',
+  key: ['tenant', 'integration'],
+  columns: ['tenant', 'integration', 'compared_at'],
+});
+
+/** The host was asked until then. */
+export const saveComparison = statement<
+  [tenant: number, integration: string, comparedAt: string, delayMs: number],
+  never
+>(
+  'save-comparison',
+  `UPDATE hooks SET compared_at = $3, next_at = now() + make_interval(secs => $4 / 1000.0)
+   WHERE tenant = $1 AND integration = $2`,
+);
+
+export const postponeComparison = statement<[tenant: number, integration: string, delayMs: number], never>(
+  'postpone-comparison',
+  `UPDATE hooks SET next_at = now() + make_interval(secs => $3 / 1000.0) WHERE tenant = $1 AND integration = $2`,
+);
+
+/** Asks the hosts of a tenant now. */
+export const askHooks = statement<[tenant: number], never>(
+  'ask-hooks',
+  'UPDATE hooks SET next_at = now() WHERE tenant = $1',
+);
+
+/** When a node starts: after deliveries that hosts send again, and spread, for integrations may share a host. */
+export const askAllHooks = statement<[], never>(
+  'ask-all-hooks',
+  `UPDATE hooks SET next_at = least(next_at, now() + make_interval(secs => 10 + random() * 50))`,
+);
+
+/** Whether there are deliveries of an integration that were not tried yet. */
+export const hasNewDeliveries = statement<[tenant: number, integration: string], { found: boolean }>(
+  'has-new-deliveries',
+  `SELECT EXISTS (SELECT FROM deliveries
+     WHERE tenant = $1 AND integration = $2 AND next_at IS NOT NULL AND attempts <= 1) AS found`,
+);
+
+/** How many deliveries of a tenant are not settled, counted up to a number. */
+export const countWaiting = statement<[tenant: number, most: number], { waiting: number }>(
+  'count-waiting-deliveries',
+  `SELECT count(*)::int AS waiting FROM (
+     SELECT FROM deliveries WHERE tenant = $1 AND next_at IS NOT NULL LIMIT $2
+   ) d`,
+);
+
+export interface NewDelivery {
+  readonly tenant: number;
+  readonly integration: string;
+  readonly id: string;
+  readonly event: string;
+  readonly headers: string;
+  /** Compressed. */
+  readonly body: Buffer;
+  readonly bytes: number;
+}
+
+const insert = statement<
+  [
+    tenants: number[],
+    integrations: string[],
+    ids: string[],
+    events: string[],
+    headers: string[],
+    bodies: Buffer[],
+    bytes: number[],
+  ],
+  never
+>(
+  'insert-deliveries',
+  `INSERT INTO deliveries
+     (tenant, integration, id, event, state, reason, headers, body, bytes, attempts, received_at, next_at)
+   SELECT n.tenant, n.integration, n.id, n.event, 'RECEIVED', '', n.headers, n.body, n.bytes, 0,
+     date_trunc('milliseconds', now()), now()
+   FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::json[], $6::bytea[], $7::int[])
+     AS n (tenant, integration, id, event, headers, body, bytes)
+   ON CONFLICT (tenant, integration, id) DO NOTHING`,
+);
+
+/** One that is known already changes nothing. */
+export const insertDeliveries = (
+  connection: Parameters<typeof insert>[0],
+  rows: readonly NewDelivery[],
+): Promise<unknown> =>
+  insert(
+    connection,
+    rows.map((row) => row.tenant),
+    rows.map((row) => row.integration),
+    rows.map((row) => row.id),
+    rows.map((row) => row.event),
+    rows.map((row) => row.headers),
+    rows.map((row) => row.body),
+    rows.map((row) => row.bytes),
+  );
+
+export interface DueDelivery {
+  tenant: number;
+  integration: string;
+  id: string;
+  event: string;
+  headers: Record<string, string> | null;
+  body: Buffer | null;
+  /** Before this attempt. */
+  attempts: number;
+  received_at: string;
+}
+
+export const dueDeliveries = dueRows<DueDelivery>('deliveries', {
+  table: 'deliveries',
+  key: ['tenant', 'integration', 'id'],
+  columns: ['tenant', 'integration', 'id', 'event', 'headers', 'body', 'attempts', 'received_at'],
+  set: 'attempts = t.attempts + 1',
+});
+
+type Key = [tenant: number, integration: string, id: string];
+
+export const settleDelivery = statement<
+  [...Key, state: 'DONE' | 'IGNORED' | 'FAILED', event: string, reason: string],
+  never
+>(
+  'settle-delivery',
+  `UPDATE deliveries SET state = $4, event = $5, reason = $6, next_at = NULL,
+     settled_at = date_trunc('milliseconds', now())
+   WHERE tenant = $1 AND integration = $2 AND id = $3`,
+);
+
+/** It is tried again later. */
+export const postponeDelivery = statement<[...Key, reason: string, delayMs: number], never>(
+  'postpone-delivery',
+  `UPDATE deliveries SET reason = $4, next_at = now() + make_interval(secs => $5 / 1000.0)
+   WHERE tenant = $1 AND integration = $2 AND id = $3 AND state = 'RECEIVED'`,
+);
+
+export interface DeliveryRow {
+  id: string;
+  event: string;
+  state: 'RECEIVED' | 'DONE' | 'IGNORED' | 'FAILED';
+  reason: string;
+  attempts: number;
+  bytes: number;
+  received_at: string;
+  settled_at: string | null;
+}
+
+const shown = 'id, event, state, reason, attempts, bytes, received_at, settled_at';
+
+/** Processes a delivery again. No row: it is unknown, or its body was deleted. */
+export const repeatDelivery = statement<Key, DeliveryRow>(
+  'repeat-delivery',
+  `UPDATE deliveries SET state = 'RECEIVED', reason = '', next_at = now(), settled_at = NULL, attempts = 0
+   WHERE tenant = $1 AND integration = $2 AND id = $3 AND body IS NOT NULL RETURNING ${shown}`,
+);
+
+/** Newest first, behind the given one. */
+export const listDeliveries = statement<
+  [
+    tenant: number,
+    integration: string,
+    states: readonly string[],
+    beforeAt: string,
+    beforeId: string,
+    most: number,
+  ],
+  DeliveryRow
+>(
+  'list-deliveries',
+  `SELECT ${shown} FROM deliveries
+   WHERE tenant = $1 AND integration = $2 AND (cardinality($3::text[]) = 0 OR state = ANY($3))
+     AND (received_at, id) < ($4, $5)
+   ORDER BY received_at DESC, id DESC LIMIT $6`,
+);
+
+/** Bodies are needed for a while only, to process a delivery again; what is known of it is kept longer. */
+export const deleteOldDeliveries = statement<[days: number, most: number], { deleted: number }>(
+  'delete-old-deliveries',
+  `WITH old AS (
+     SELECT tenant, integration, id FROM deliveries
+     WHERE received_at < now() - make_interval(days => $1) AND next_at IS NULL ORDER BY received_at LIMIT $2
+   ), deleted AS (
+     DELETE FROM deliveries d USING old
+     WHERE d.tenant = old.tenant AND d.integration = old.integration AND d.id = old.id RETURNING d.id
+   )
+   SELECT count(*)::int AS deleted FROM deleted`,
+);
+
+/** Deletes the oldest settled deliveries of integrations that have more than this. */
+export const deleteManyDeliveries = statement<[kept: number, most: number], { deleted: number }>(
+  'delete-many-deliveries',
+  `WITH bounds AS MATERIALIZED (
+     SELECT h.tenant, h.integration, (
+       SELECT d.received_at FROM deliveries d WHERE d.tenant = h.tenant AND d.integration = h.integration
+       ORDER BY d.received_at DESC, d.id DESC OFFSET $1 LIMIT 1
+     ) AS last FROM hooks h
+   ), old AS (
+     SELECT d.tenant, d.integration, d.id FROM bounds b JOIN deliveries d
+       ON d.tenant = b.tenant AND d.integration = b.integration AND d.received_at <= b.last AND d.next_at IS NULL
+     LIMIT $2
+   ), deleted AS (
+     DELETE FROM deliveries d USING old
+     WHERE d.tenant = old.tenant AND d.integration = old.integration AND d.id = old.id RETURNING d.id
+   )
+   SELECT count(*)::int AS deleted FROM deleted`,
+);

@@ -1,0 +1,71 @@
+import { type Connection, type Statement, statement } from '../connection.ts';
+
+export interface DueTable {
+  readonly table: string;
+  readonly key: readonly string[];
+  /** What a claimed row has. */
+  readonly columns: readonly string[];
+  /** A further condition on a row `d`. */
+  readonly and?: string;
+  /** What claiming changes beside the time. */
+  readonly set?: string;
+}
+
+/** Which of these tables have rows whose time has come: one look for all of them. */
+export const findDue = statement<[], { name: string }>(
+  'find-due',
+  ['deliveries', 'change_requests', 'pushed_branches', 'outbox', 'hooks']
+    .map((table) => `SELECT '${table}' AS name WHERE EXISTS (SELECT FROM ${table} WHERE next_at <= now())`)
+    .join(' UNION ALL '),
+);
+
+export interface DueRows<Row> {
+  readonly table: string;
+  /** Claims rows whose time has come, some of each tenant, so that a tenant with many does not delay the others. */
+  readonly claim: Statement<
+    [perTenant: number, most: number, leaseMs: number, exceptTenants: readonly number[]],
+    Row
+  >;
+  /** Keeps a claimed row for longer. */
+  readonly renew: (connection: Connection, row: Row, leaseMs: number) => Promise<unknown>;
+}
+
+/** A claimed row is due again after the lease, if its node has not settled it by then. Nodes claim different rows. */
+export function dueRows<Row extends { readonly tenant: number }>(
+  name: string,
+  { table, key, columns, and = '', set = '' }: DueTable,
+): DueRows<Row> {
+  const same = key.map((column) => `t.${column} = q.${column}`).join(' AND ');
+  const keyed = key.map((column) => `d.${column}`).join(', ');
+  const old = columns.filter((column) => !key.includes(column));
+  const read = [keyed, ...old.map((column) => `d.${column}`)].join(', ');
+  const due = 'd.next_at IS NOT NULL';
+  const claim: DueRows<Row>['claim'] = statement(
+    `claim-${name}`,
+    `WITH RECURSIVE tenants_due AS (
+       (SELECT d.tenant FROM ${table} d WHERE ${due} ORDER BY d.tenant LIMIT 1)
+       UNION ALL
+       SELECT (SELECT d.tenant FROM ${table} d WHERE ${due} AND d.tenant > t.tenant ORDER BY d.tenant LIMIT 1)
+       FROM tenants_due t WHERE t.tenant IS NOT NULL
+     ), q AS MATERIALIZED (
+       SELECT ${read} FROM tenants_due t CROSS JOIN LATERAL (
+         SELECT ${read} FROM ${table} d
+         WHERE d.tenant = t.tenant AND d.tenant <> ALL ($4::int[]) AND d.next_at <= now()${and && ` AND ${and}`}
+         ORDER BY d.next_at LIMIT $1 FOR UPDATE OF d SKIP LOCKED
+       ) d LIMIT $2
+     )
+     UPDATE ${table} t SET next_at = now() + make_interval(secs => $3 / 1000.0)${set && `, ${set}`}
+     FROM q WHERE ${same} RETURNING ${columns.map((column) => `q.${column}`).join(', ')}`,
+  );
+  const renew = statement<unknown[], never>(
+    `renew-${name}`,
+    `UPDATE ${table} SET next_at = now() + make_interval(secs => $1::float8 / 1000)
+     WHERE ${key.map((column, i) => `${column} = $${i + 2}`).join(' AND ')} AND next_at IS NOT NULL`,
+  );
+  return {
+    table,
+    claim,
+    renew: (connection, row, leaseMs) =>
+      renew(connection, leaseMs, ...key.map((column) => (row as Record<string, unknown>)[column])),
+  };
+}

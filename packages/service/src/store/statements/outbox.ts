@@ -1,0 +1,167 @@
+import { statement } from '../connection.ts';
+import { insertInto } from '../tables.ts';
+import { dueRows } from './due-rows.ts';
+
+/** What is to be sent to others. A transaction that causes it writes it; any node sends it. */
+export const outboxTopics = ['codehost'] as const;
+
+export interface NewItem {
+  readonly tenant: number;
+  readonly topic: (typeof outboxTopics)[number];
+  /** To whom: an integration. */
+  readonly target: string;
+  /** Items of one lane are sent in order. */
+  readonly lane: string;
+  readonly kind: string;
+  readonly agent: string | null;
+  readonly data: Readonly<Record<string, unknown>>;
+  /** The same item again changes nothing. */
+  readonly key: string;
+}
+
+const columns = {
+  tenant: 'int',
+  topic: 'text',
+  target: 'text',
+  lane: 'text',
+  kind: 'text',
+  agent: 'uuid',
+  data: 'json',
+  key: 'text',
+  state: 'text',
+  attempts: 'int',
+  error: 'text',
+  posted_id: 'text',
+  created_at: 'timestamptz',
+  next_at: 'timestamptz',
+} as const;
+
+const insert = statement<[rows: string], { key: string }>(
+  'insert-outbox',
+  `${insertInto('outbox', columns)} ON CONFLICT (tenant, key) DO NOTHING RETURNING key`,
+);
+
+/** Returns the keys of those that are new. */
+export const insertItems = (
+  connection: Parameters<typeof insert>[0],
+  items: readonly NewItem[],
+  now: string,
+): Promise<{ key: string }[]> =>
+  insert(
+    connection,
+    JSON.stringify(
+      items.map((item) => ({
+        ...item,
+        state: 'QUEUED',
+        attempts: 0,
+        error: '',
+        posted_id: '',
+        created_at: now,
+        next_at: now,
+      })),
+    ),
+  );
+
+export interface DueItem {
+  tenant: number;
+  id: number;
+  target: string;
+  lane: string;
+  kind: string;
+  agent: string | null;
+  data: Record<string, unknown>;
+  key: string;
+  marker: string;
+  /** Before this attempt: in SENDING it may have been sent. */
+  state: 'QUEUED' | 'SENDING';
+  attempts: number;
+  created_at: string;
+}
+
+/** The first item of each lane. Before it is sent it is marked as SENDING. */
+export const dueItems = dueRows<DueItem>('outbox', {
+  table: 'outbox',
+  key: ['tenant', 'id'],
+  columns: [
+    ...[
+      'tenant',
+      'id',
+      'target',
+      'lane',
+      'kind',
+      'agent',
+      'data',
+      'key',
+      'marker',
+      'state',
+      'attempts',
+      'created_at',
+    ],
+  ],
+  and: `NOT EXISTS (SELECT FROM outbox e
+           WHERE e.tenant = d.tenant AND e.target = d.target AND e.lane = d.lane AND e.id < d.id
+             AND e.next_at IS NOT NULL)`,
+  set: "state = 'SENDING', attempts = t.attempts + 1",
+});
+
+type Key = [tenant: number, id: number];
+
+export const settleItem = statement<
+  [...Key, state: 'SENT' | 'FAILED' | 'DROPPED', postedId: string, error: string],
+  never
+>(
+  'settle-outbox',
+  `UPDATE outbox SET state = $3, posted_id = $4, error = $5, next_at = NULL,
+     settled_at = date_trunc('milliseconds', now())
+   WHERE tenant = $1 AND id = $2`,
+);
+
+/** It is tried again later; in QUEUED it is certain that it was not sent. */
+export const postponeItem = statement<
+  [...Key, state: 'QUEUED' | 'SENDING', error: string, delayMs: number],
+  never
+>(
+  'postpone-outbox',
+  `UPDATE outbox SET state = $3, error = $4, next_at = now() + make_interval(secs => $5 / 1000.0)
+   WHERE tenant = $1 AND id = $2`,
+);
+
+export interface ItemState {
+  state: 'QUEUED' | 'SENDING' | 'SENT' | 'FAILED' | 'DROPPED';
+  error: string;
+}
+
+export const readItem = statement<[tenant: number, key: string], ItemState>(
+  'read-outbox-item',
+  'SELECT state, error FROM outbox WHERE tenant = $1 AND key = $2',
+);
+
+/** Which of these comments the integration has posted itself, and whether one of its items may be on its way. */
+export const readOwnPosts = statement<
+  [tenant: number, target: string, ids: readonly string[]],
+  { posted: string[]; is_sending: boolean }
+>(
+  'read-own-posts',
+  `SELECT
+     ARRAY(SELECT posted_id FROM outbox WHERE tenant = $1 AND target = $2 AND posted_id = ANY($3)) AS posted,
+     EXISTS (SELECT FROM outbox WHERE tenant = $1 AND target = $2 AND next_at IS NOT NULL AND state = 'SENDING')
+       AS is_sending`,
+);
+
+/**
+ * Of items that are settled, only the ids of what was posted are needed later, and those only while the change request
+ * that they are about is open: its comments are compared with them.
+ */
+export const clearOldItems = statement<[days: number, most: number], { deleted: number }>(
+  'clear-old-outbox',
+  `WITH old AS (
+     SELECT o.tenant, o.id FROM outbox o
+     WHERE o.settled_at < now() - make_interval(days => $1) AND (o.posted_id = '' OR NOT EXISTS (
+       SELECT FROM change_requests c
+       WHERE c.tenant = o.tenant AND c.name = o.lane AND c.state IN ('OPEN', 'DRAFT')))
+     ORDER BY o.settled_at LIMIT $2
+   ), deleted AS (
+     DELETE FROM outbox o USING old WHERE o.tenant = old.tenant AND o.id = old.id RETURNING o.id
+   )
+   SELECT count(*)::int AS deleted FROM deleted`,
+);

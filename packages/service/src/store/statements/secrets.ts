@@ -1,0 +1,63 @@
+import type { Provider } from '@muster/sdk/contract';
+import { statement } from '../connection.ts';
+
+/** What resources keep beside their documents: sealed values of secrets, and nonces of signing keys. */
+export interface SealedRow {
+  sealed: Buffer | null;
+  nonce: string | null;
+  secret_id: string | null;
+}
+
+/** For readers that share a query. */
+export const readSealed = statement<
+  [tenants: number[], kinds: string[], names: string[]],
+  SealedRow & { n: number }
+>(
+  'read-sealed',
+  `SELECT q.n::int, r.sealed, r.nonce, r.secret_id
+   FROM unnest($1::int[], $2::text[], $3::text[]) WITH ORDINALITY AS q (tenant, kind, name, n)
+   JOIN resources r ON r.tenant = q.tenant AND r.kind = q.kind AND r.name = q.name
+   WHERE r.document IS NOT NULL`,
+);
+
+/** Values sealed with this secret, in order, of tenants that do not move. */
+export const findSealedBefore = statement<
+  [secretId: string, afterTenant: number, afterName: string, limit: number],
+  { tenant: number; provider: Provider; org: string; name: string; sealed: Buffer }
+>(
+  'find-sealed-before',
+  `SELECT r.tenant, t.provider, t.org, r.name, r.sealed FROM resources r JOIN tenants t ON t.id = r.tenant
+   WHERE r.kind = 'secret' AND r.sealed IS NOT NULL AND r.secret_id = $1 AND (r.tenant, r.name) > ($2, $3)
+     AND t.closed_at IS NULL
+   ORDER BY r.tenant, r.name LIMIT $4`,
+);
+
+/** Unless the value was written meanwhile. */
+export const resealValue = statement<
+  [tenant: number, name: string, before: Buffer, sealed: Buffer, secretId: string],
+  never
+>(
+  'reseal-value',
+  `UPDATE resources SET sealed = $4, secret_id = $5
+   WHERE tenant = $1 AND kind = 'secret' AND name = $2 AND sealed = $3`,
+);
+
+/** Keys that were made before the secret was recorded. */
+export const nameSecretOfNonces = statement<[secretId: string], never>(
+  'name-secret-of-nonces',
+  `UPDATE resources SET secret_id = $1
+   WHERE kind = 'integration' AND nonce IS NOT NULL AND secret_id IS NULL`,
+);
+
+/** What does not depend on the current secret; without a record of it, it may depend on the previous one, if there is one. */
+export const findOutdated = statement<
+  [tenant: number, isOperator: boolean, current: string, hasPrevious: boolean, limit: number],
+  { provider: Provider; org: string; kind: string; name: string; secret_id: string | null }
+>(
+  'find-outdated-secrets',
+  `SELECT t.provider, t.org, r.kind, r.name, r.secret_id FROM tenants t JOIN resources r ON r.tenant = t.id
+   WHERE (t.id = $1 OR $2) AND r.kind IN ('secret', 'integration') AND r.document IS NOT NULL
+     AND (r.sealed IS NOT NULL OR r.nonce IS NOT NULL)
+     AND r.secret_id IS DISTINCT FROM $3 AND ($4 OR r.secret_id IS NOT NULL)
+   ORDER BY t.id, r.kind, r.name LIMIT $5`,
+);

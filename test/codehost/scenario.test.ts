@@ -1,0 +1,90 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import { writeResource } from '../support/catalog.ts';
+import type { Server } from '../support/server.ts';
+import type { FakeHost } from './fake-host.ts';
+import { FakeForgejo } from './forgejo.ts';
+import { FakeGithub } from './github.ts';
+import { FakeGitlab } from './gitlab.ts';
+import { longTestMs, until } from './patience.ts';
+import { Scenario, startFor } from './scenario.ts';
+
+const kinds = {
+  GitHub: () => FakeGithub.start(),
+  GitLab: () => FakeGitlab.start(),
+  Gitea: () => FakeForgejo.start('gitea'),
+  Forgejo: () => FakeForgejo.start('forgejo'),
+} as const satisfies Record<string, () => Promise<FakeHost>>;
+const names = Object.keys(kinds) as (keyof typeof kinds)[];
+
+const hosts = new Map<string, FakeHost>();
+let signing: FakeGitlab;
+let server: Server;
+beforeAll(async () => {
+  for (const name of names) hosts.set(name, await kinds[name]());
+  signing = await FakeGitlab.start();
+  server = await startFor(...hosts.values(), signing);
+}, longTestMs);
+afterAll(() => server.close());
+
+describe('from an issue to a merged change', () => {
+  it.concurrent.for(names)(
+    'every step has its effect once on %s, and what no delivery told is found',
+    { timeout: longTestMs },
+    async (name, { expect, onTestFinished }) => {
+      const host = hosts.get(name) as FakeHost;
+      const triggers = { label: 'muster', mention: '@muster', assigned: true };
+      const scenario = await Scenario.start(host, { triggers }, server);
+      onTestFinished(() => scenario.close());
+      for (const [, run] of scenario.steps) await run();
+      await scenario.expectEnd();
+
+      const { login } = await host.connect().self();
+      const account = host.type === 'github' ? 'muster-account' : login;
+      const labelled = await scenario.unreported((issue) => host.label(issue, 'muster', 'maintainer'));
+      const assigned = await scenario.unreported((issue) => host.assign(issue, account, 'reviewer'));
+      await scenario.sync();
+      await scenario.untilComment(labelled);
+      await scenario.untilComment(assigned);
+      await scenario.sync();
+      await scenario.untilSent();
+      expect(await scenario.agents()).toHaveLength(3);
+      for (const number of [labelled, assigned])
+        expect(await host.comments({ type: 'issue', number })).toHaveLength(1);
+    },
+  );
+
+  it.concurrent(
+    'GitLab may sign with a token that it has made itself, and then with nothing else',
+    async ({ expect, onTestFinished }) => {
+      const host = signing;
+      const scenario = await Scenario.start(host, {}, server);
+      onTestFinished(() => scenario.close());
+      const { api, integration } = scenario;
+      const signingToken = `whsec_${randomBytes(32).toString('base64')}`;
+      await writeResource(api, 'secret', `${integration}-signing`, { value: signingToken });
+      const webhookSecret = { fromSecret: `${integration}-signing` };
+      const { webhookUrl } = await writeResource(
+        ...([api, 'integration', integration, { webhookSecret }] as const),
+        { updateMask: 'webhookSecret' },
+      );
+      const statusOf = async (secret: string): Promise<number | undefined> => {
+        await host.deliverTo(String(webhookUrl), secret);
+        await host.addIssue('maintainer', 'A greeting', 'Nothing to do.');
+        await host.deliveries.idle();
+        return host.deliveries.sent.at(-1)?.statuses[0];
+      };
+      // The earlier way of signing is known for some seconds.
+      await until(
+        'a refusal of what is signed in another way',
+        () => statusOf('an-older-token'),
+        (status) => status === 401,
+      );
+      expect(await statusOf(`whsec_${randomBytes(32).toString('base64')}`)).toBe(401);
+      expect(await statusOf(signingToken)).toBe(202);
+      await scenario.steps[0]?.[1]();
+      expect(await scenario.agents()).toHaveLength(1);
+    },
+    longTestMs,
+  );
+});

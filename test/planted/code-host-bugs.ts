@@ -1,0 +1,63 @@
+import type { PlantedBug } from './bugs.ts';
+
+const service = 'packages/service/src';
+
+/** Bugs in review threads and in what is exchanged with code hosts. */
+export const codeHostBugs: readonly PlantedBug[] = [
+  {
+    name: 'the threads of a message that is removed stay pending',
+    file: `${service}/domain/review.ts`,
+    find: '  settleThreads(draft, followUp.tasks);',
+    replace: '',
+    suites: ['test/simulation/simulator.test.ts'],
+  },
+  {
+    name: 'a thread that got a reply during a batch is settled at its end',
+    file: `${service}/domain/review.ts`,
+    find: '    if (!told.has(id))',
+    replace: '    if (id)',
+    suites: ['test/simulation/simulator.test.ts'],
+  },
+  {
+    name: 'no binding: a git credential is given to any runner key that knows the names of a run',
+    file: `${service}/http/routes/operations.ts`,
+    find: 'runnerGitCredential: registered(({ codeHosts, caller, body }) => codeHosts.gitCredential(caller, body)),',
+    replace: 'runnerGitCredential: ({ codeHosts, caller, body }) => codeHosts.gitCredential(caller, body),',
+    suites: ['test/tenancy/runner-identity.test.ts'],
+  },
+  {
+    name: 'an item that may have been posted is posted again without a look',
+    file: `${service}/codehost/send.ts`,
+    find: "const known = item.state === 'SENDING' ? await this.#posted(integration, item, repo, subject) : null;\n        return known ?? (await host.comment(",
+    replace: 'return (await host.comment(',
+    suites: ['test/codehost/kills.test.ts'],
+  },
+  {
+    name: 'everybody who comments is heard',
+    file: `${service}/codehost/news.ts`,
+    find: 'permissions.indexOf(permission) >= permissions.indexOf(minimum)',
+    replace: 'permissions.indexOf(permission) >= 0 && minimum.length > 0',
+    suites: ['test/codehost/trust.test.ts'],
+  },
+  {
+    name: 'a delivery whose signature is wrong is taken',
+    file: `${service}/codehost/receive.ts`,
+    find: "if (!signature.isValid()) return 'unsigned';",
+    replace: '',
+    suites: ['test/codehost/webhooks.test.ts'],
+  },
+  {
+    name: 'the value of a secret is posted in a title',
+    file: `${service}/codehost/send.ts`,
+    find: 'title: mask.text(request.title)',
+    replace: 'title: request.title',
+    suites: ['test/codehost/trust.test.ts'],
+  },
+  {
+    name: 'a change request that a person closed is opened again',
+    file: `${service}/codehost/code-hosts.ts`,
+    find: "newest?.state !== 'CLOSED' && ",
+    replace: '',
+    suites: ['test/codehost/change-requests.test.ts'],
+  },
+];
