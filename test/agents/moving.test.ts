@@ -78,7 +78,7 @@ describe.concurrent('a runner', { timeout: 150_000 }, () => {
     expect(again.at(-1)).toContain('found half');
     expect(leftOfRuns(there)).toEqual([]);
 
-    await there.kill();
+    await runners.lose(there);
 
     const back = await runners.start({}, here.folder);
     const second = service().script({ shell: 'echo here are *.txt' }, { say: 'The second coat is on.' });
@@ -211,7 +211,7 @@ describe('when their runner is killed, Claude Code and Codex', { timeout: 150_00
       }),
     );
 
-    await before.kill();
+    await runners.lose(before);
     for (const { key } of painters) await processesGone(key);
     for (const { name } of painters) await runners.lost(name);
     const after = await runners.start({}, before.folder);
@@ -273,7 +273,7 @@ describe('when their runner is killed, Claude Code and Codex', { timeout: 150_00
     const [savedKey, unsavedKey] = await Promise.all([runners.keyOf(saved), runners.keyOf(unsaved)]);
     expect(processesWith(unsavedKey)).not.toEqual([]);
     const other = await runners.start();
-    await after.kill();
+    await runners.lose(after);
     for (const key of [savedKey, unsavedKey]) await processesGone(key);
     working.open();
 

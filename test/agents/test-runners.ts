@@ -11,8 +11,7 @@ import {
   type TestService,
 } from './test-service.ts';
 
-/** Short enough to wait for its end, long enough for a runner on a busy machine to renew it while four harnesses start. */
-export const withoutRunner = { runner: false, env: { MUSTER_LEASE_SECONDS: '10' } } as const;
+export const withoutRunner = { runner: false } as const;
 
 /** Runners with their own pool, so that no other test's runners take their agents, and a workspace in that pool. */
 export class TestRunners {
@@ -41,6 +40,20 @@ export class TestRunners {
   /** A new runner; or, in the folder of an earlier one, that one after a restart. */
   start(env: Readonly<Record<string, string>> = {}, folder?: string): Promise<MusterRunner> {
     return this.#service.runner(this.#pool, env, folder);
+  }
+
+  /** Kills the runner, and lets its lease end immediately: one that is short may end on a busy machine by itself. */
+  async lose(runner: MusterRunner): Promise<void> {
+    await runner.kill();
+    await until(
+      'the lease ended',
+      () =>
+        this.#service.query(
+          `UPDATE runners SET lease_until = now() WHERE pool = $1 AND name = $2 AND lease_until > now() RETURNING id`,
+          [this.#pool, runner.name],
+        ),
+      ({ length }) => length === 0,
+    );
   }
 
   /** The key of an agent: the name of its folder, and part of its processes' environment. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { AgentStatus, EntryType } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';
@@ -249,6 +249,11 @@ export class MusterRunner {
     this.process = child;
   }
 
+  /** The same after a restart in the same folder. */
+  get name(): string {
+    return basename(this.folder);
+  }
+
   static async start(options: {
     readonly url: string;
     readonly key: string;
@@ -259,7 +264,7 @@ export class MusterRunner {
     const { url, key, pool, folder, env } = options;
     const child = spawn(
       process.execPath,
-      [program, 'runner', '--url', url, '--pool', pool, '--data', folder],
+      [program, 'runner', '--url', url, '--pool', pool, '--name', basename(folder), '--data', folder],
       {
         env: { PATH: process.env.PATH, HOME: folder, MUSTER_API_KEY: key, ...env },
         stdio: ['ignore', 'pipe', 'pipe'],

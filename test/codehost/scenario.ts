@@ -296,7 +296,11 @@ export class Scenario {
   /** What this host can do with threads; some hosts tell only when they are asked about one. */
   async #capabilities(number: number): Promise<Capabilities> {
     const connected = this.host.connect();
-    await connected.threads(this.host.repo, number);
+    await until(
+      'a reply of the host',
+      () => connected.threads(this.host.repo, number).then(Boolean, () => false),
+      Boolean,
+    );
     return connected.capabilities;
   }
 

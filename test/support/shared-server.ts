@@ -147,6 +147,8 @@ export async function startSharedServers(): Promise<() => Promise<void>> {
       response.writeHead(500).end(String(error));
     }
   });
+  // A worker may send its next request on the same connection minutes later.
+  listener.keepAliveTimeout = 0;
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');
   process.env[addressVariable] = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
