@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FakeGithub } from '../codehost/github.ts';
@@ -5,6 +8,7 @@ import { Scenario } from '../codehost/scenario.ts';
 import { Agents } from '../support/agents.ts';
 import { phone, type Visitor } from '../support/browser.ts';
 import { writeResource } from '../support/catalog.ts';
+import { makeGitRemote } from '../support/git-remote.ts';
 import { addressOf, panel } from './agent-page.ts';
 import { browserFixture, describeInBrowser, onEveryScreen } from './fixture.ts';
 
@@ -15,6 +19,7 @@ describeInBrowser('a code host', () => {
     const { url, key } = scenario.server;
     return { url, key, close: () => scenario.close() };
   });
+  const folder = mkdtempSync(join(tmpdir(), 'muster-repos-'));
   let agents: Agents;
   let visitor: Visitor;
   let page: Page;
@@ -24,7 +29,10 @@ describeInBrowser('a code host', () => {
     visitor = await fixture.visit();
     page = visitor.page;
   });
-  afterAll(() => visitor?.leave());
+  afterAll(async () => {
+    await visitor?.leave();
+    rmSync(folder, { recursive: true });
+  });
 
   test('the page of an integration turns green with the first delivery, which can be redelivered', async () => {
     await visitor.follow('/catalog/integration/host');
@@ -89,6 +97,36 @@ describeInBrowser('a code host', () => {
     await row.getByText('checks failing').waitFor();
 
     await visitor.follow(await addressOf(agents, 'greet'));
+    await scenario.host.review(number, {
+      by: 'reviewer',
+      verdict: 'CHANGES_REQUESTED',
+      threads: [{ path: 'a.txt', line: 1, body: 'Say **who**.\ndecline: everybody is greeted' }],
+    });
+    await request.getByText('changes requested').waitFor();
+    await request.getByText(/threads: 1 open/).waitFor();
+    await changes.getByRole('button', { name: 'Review changes' }).click();
+    const thread = page
+      .getByRole('dialog', { name: /^Changes on/ })
+      .getByRole('region', { name: 'a.txt', exact: true })
+      .getByRole('region', { name: 'Thread on a.txt:1', exact: true });
+    await thread.getByText('open, declined').waitFor();
+    const [question, answer] = [thread.getByRole('listitem').first(), thread.getByRole('listitem').last()];
+    await question.getByText('Say who.').waitFor();
+    await answer.getByText('everybody is greeted').waitFor();
+    expect(await question.getByRole('link', { name: 'open at host' }).getAttribute('href')).toMatch(
+      new RegExp(`^${scenario.host.url}/`),
+    );
+    expect(await visitor.accessibilityProblems(thread)).toEqual([]);
+    await page.keyboard.press('Escape');
+
+    // Without rounds left, the next comment waits until a person writes.
+    const mask = { updateMask: 'rounds' };
+    await writeResource(fixture.api, 'integration', 'host', { rounds: 0 }, mask);
+    await scenario.host.comment({ type: 'change-request', number }, 'And the dog?', 'reviewer');
+    await request.getByText(/^Paused: .* Send the agent a message to resume\.$/).waitFor();
+    await writeResource(fixture.api, 'integration', 'host', { rounds: 10 }, mask);
+    await agents.queue('greet', 'Go on.');
+    await request.getByText(/^Paused/).waitFor({ state: 'detached' });
     await scenario.host.close(number, 'maintainer');
     await request.getByText('closed', { exact: true }).waitFor();
 
@@ -98,6 +136,43 @@ describeInBrowser('a code host', () => {
     await dialog.getByRole('button', { name: 'Open change request' }).click();
     await dialog.getByRole('alert').getByText('no integration opens change requests in').waitFor();
     await page.keyboard.press('Escape');
+  });
+
+  test('of several repositories, the one for the change request is chosen', async () => {
+    const other = makeGitRemote(folder, 'other');
+    other.commit('main', { 'README.md': '# Other' });
+    const repos = [`file://${other.url}`, scenario.host.gitUrl];
+    await writeResource(fixture.api, 'workspace', 'pair', {
+      repos: repos.map((url) => ({ url, baseBranch: 'main' })),
+      model: 'rehearsal-a',
+    });
+    await writeResource(
+      fixture.api,
+      'integration',
+      'host',
+      { changeRequests: 'manual' },
+      { updateMask: 'changeRequests' },
+    );
+    const pair = new Agents(fixture.api, 'pair');
+    await pair.spawn('both', { description: '!write project/c.txt c\n!write other/d.txt d\n!push Both' });
+    await pair.wait('both');
+    await visitor.follow(await addressOf(pair, 'both'));
+    const changes = await panel(page, 'Changes');
+    await changes.getByRole('button', { name: 'Open change request' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Open change request' });
+    const submit = dialog.getByRole('button', { name: 'Open change request' });
+    await dialog.getByLabel('Title').fill('Both');
+    await submit.click();
+    await dialog
+      .getByRole('alert')
+      .getByText(`no integration opens change requests in ${repos[0]}`)
+      .waitFor();
+    await dialog.getByLabel('Repository').selectOption(scenario.host.gitUrl);
+    await submit.click();
+    await dialog.waitFor({ state: 'detached' });
+    const request = changes.getByRole('list', { name: 'Change requests' }).getByRole('listitem');
+    await request.getByRole('link', { name: 'Both' }).waitFor();
+    expect(await visitor.accessibilityProblems(changes)).toEqual([]);
   });
 
   if (onEveryScreen)

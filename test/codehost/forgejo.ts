@@ -207,7 +207,8 @@ export class FakeForgejo extends SmallHost {
     const item = this.items.find(({ number }) => number === Number(call.groups[0]));
     if (!item) return notFound;
     const assigneeOf = (login: string) => item.assignees.find((account) => account.login === login);
-    const entries = item.events.map(({ id, what, value, by, at: created_at }) => ({
+    const happened = item.events.filter(({ what }) => what !== 'text');
+    const entries = happened.map(({ id, what, value, by, at: created_at }) => ({
       ...{ id, user: user(by), created_at, updated_at: created_at },
       ...(what === 'label'
         ? { type: 'label', body: '1', label: { name: value } }

@@ -6,7 +6,7 @@ import type { Capabilities } from '../../packages/service/src/codehost/host.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { writeResource } from '../support/catalog.ts';
 import { type Server, startServer } from '../support/server.ts';
-import type { FakeHost } from './fake-host.ts';
+import type { FakeHost, Role } from './fake-host.ts';
 import { until } from './patience.ts';
 
 /** A service that may call these hosts. Several scenarios can share it, each with a host of its own. */
@@ -199,10 +199,13 @@ export class Scenario {
   }
 
   /** An issue whose delivery never comes; returns its number. */
-  async unreported(act: (subject: { type: 'issue'; number: number }) => Promise<void>): Promise<number> {
+  async unreported(
+    act: (subject: { type: 'issue'; number: number }) => Promise<void>,
+    by: Role = 'maintainer',
+  ): Promise<number> {
     const { host } = this;
     host.deliveries.hold();
-    const number = await host.addIssue('maintainer', 'Nobody was told', 'It says helo.');
+    const number = await host.addIssue(by, 'Nobody was told', 'It says helo.');
     await act({ type: 'issue', number });
     host.deliveries.release({ drop: true });
     return number;

@@ -47,7 +47,7 @@ export interface StoredThread {
 /** An issue or a change request. */
 export interface Item extends Subject {
   readonly title: string;
-  readonly body: string;
+  body: string;
   readonly author: Account;
   readonly branch: string;
   readonly base: string;
@@ -56,10 +56,10 @@ export interface Item extends Subject {
   updatedAt: string;
   readonly labels: string[];
   readonly assignees: Account[];
-  /** Labels and assignments, at the real time. */
+  /** Labels, assignments and changes of the text, at the real time. */
   readonly events: {
     readonly id: number;
-    readonly what: 'label' | 'assignee';
+    readonly what: 'label' | 'assignee' | 'text';
     readonly value: string;
     readonly by: Account;
     readonly at: string;
@@ -203,8 +203,21 @@ export abstract class SmallHost implements FakeHost {
     this.deliverItem(item, this.accounts[by], 'assigned', login);
   }
 
-  #happened(item: Item, what: Item['events'][number]['what'], value: string, by: Role): void {
-    const at = new Date().toISOString();
+  /** Changes the text of an issue, a minute after what happened to it before. */
+  editIssue(number: number, body: string, by: Role): void {
+    const item = this.item({ type: 'issue', number });
+    item.body = body;
+    this.#happened(item, 'text', '', by, Date.now() + 60_000);
+  }
+
+  #happened(
+    item: Item,
+    what: Item['events'][number]['what'],
+    value: string,
+    by: Role,
+    atMs = Date.now(),
+  ): void {
+    const at = new Date(atMs).toISOString();
     item.events.push({ id: this.newNumber(), what, value, by: this.accounts[by], at });
   }
 

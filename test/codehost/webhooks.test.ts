@@ -1,6 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { request as requestHttp } from 'node:http';
-import type { Delivery } from '@muster/sdk/contract';
+import { type Delivery, limits } from '@muster/sdk/contract';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeResource } from '../support/catalog.ts';
 import { FakeGithub } from './github.ts';
@@ -265,6 +266,37 @@ describe('a webhook', () => {
         deliveryId: 'none',
       });
       expect(unknown.status).toBe(404);
+    },
+    longTestMs,
+  );
+
+  it(
+    'takes no more while 50,000 deliveries of the tenant wait, and again after that',
+    async () => {
+      const client = new pg.Client(scenario.server.databaseUrl);
+      await client.connect();
+      const waiting = `FROM deliveries WHERE event = 'waits'`;
+      try {
+        await client.query(
+          `INSERT INTO deliveries (tenant, integration, id, event, state, reason, bytes, attempts, received_at, next_at)
+           SELECT tenant, 'host', n::text, 'waits', 'RECEIVED', '', 0, 1, now(), now() + interval '1 hour'
+           FROM (SELECT DISTINCT tenant FROM deliveries) t, generate_series(1, $1) n`,
+          [limits.deliveriesWaitingPerTenant],
+        );
+        const busy = (status: number) => status === 503;
+        await until('a refusal', () => send({}), busy);
+        const { rows } = await client.query(`SELECT count(*)::int ${waiting}`);
+        expect(rows).toEqual([{ count: limits.deliveriesWaitingPerTenant }]);
+        await client.query(`DELETE ${waiting}`);
+        await until(
+          'a free place',
+          () => send({}),
+          (status) => status === 202,
+        );
+      } finally {
+        await client.query(`DELETE ${waiting}`);
+        await client.end();
+      }
     },
     longTestMs,
   );

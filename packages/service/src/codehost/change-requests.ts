@@ -121,7 +121,7 @@ export class ChangeRequests {
     ]);
     // Some hosts make a review of each reply.
     const reviews = allReviews.filter(({ author }) => author.id !== self.id);
-    const state: HostState = { request, threads, reviews, checks };
+    const state: HostState = { request, threads, reviews, checks, self };
     const resumed = await this.#resumed(row);
     const { next, delayMs } = await this.#tell(integration, resumed, state);
     await saveChangeRequest(
@@ -232,13 +232,12 @@ export class ChangeRequests {
   }
 
   /** Comments that people wrote who may be heard, and the agent does not know. */
-  async #news(integration: Integration, row: DueChangeRequest, ledger: Ledger, { threads }: HostState) {
+  async #news(integration: Integration, row: DueChangeRequest, ledger: Ledger, { threads, self }: HostState) {
     const { database } = this.#options;
     const ids = threads.flatMap(({ comments }) => comments.map(({ id }) => id));
     const [own] = await readOwnPosts(database, row.tenant, row.integration, ids);
-    const unknown = unknownComments(threads, new Set([...ledger.comments, ...(own?.posted ?? [])]));
+    const unknown = unknownComments(threads, new Set([...ledger.comments, ...(own?.posted ?? [])]), self);
     if (unknown.length === 0) return [];
-    const self = await integration.host.self();
     // The answer to a call that posted it may still be on its way.
     if (own?.is_sending && authorsOf(unknown).some(({ id }) => id === self.id)) return 'sending';
     const permissionOf = new Map<string, Permission>();

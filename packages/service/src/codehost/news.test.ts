@@ -5,6 +5,7 @@ import { areSubmitted, checksOf, heard, isAtLeast, reviewOf, unknownComments } f
 
 const ada = { id: '1', login: 'ada' };
 const bob = { id: '2', login: 'bob' };
+const self = { id: '3', login: 'muster' };
 
 const comment = (id: string, fields: Partial<HostComment> = {}): HostComment => ({
   id,
@@ -79,20 +80,22 @@ describe('the state of a review', () => {
 
 describe('what is new', () => {
   it('leaves out known comments, those of Muster, and empty ones', () => {
-    const marker = '00000000-0000-4000-8000-000000000000';
+    const body = withMarker('Done.', '00000000-0000-4000-8000-000000000000');
     const comments = [
       comment('known'),
-      comment('own', { body: withMarker('Done.', marker) }),
+      comment('own', { author: self, body }),
       comment('empty', { body: ' ' }),
       comment('new'),
+      comment('copied', { body }),
+      comment('by a person with this account', { author: self }),
     ];
-    const [news] = unknownComments([thread(comments)], new Set(['known']));
-    expect(news?.comments.map(({ id }) => id)).toEqual(['new']);
-    expect(unknownComments([thread([comment('known')])], new Set(['known']))).toEqual([]);
+    const [news] = unknownComments([thread(comments)], new Set(['known']), self);
+    expect(news?.comments.map(({ id }) => id)).toEqual(['new', 'copied', 'by a person with this account']);
+    expect(unknownComments([thread([comment('known')])], new Set(['known']), self)).toEqual([]);
   });
 
   it('is of people who may be heard', () => {
-    const news = unknownComments([thread([comment('a'), comment('b', { author: bob })])], new Set());
+    const news = unknownComments([thread([comment('a'), comment('b', { author: bob })])], new Set(), self);
     expect(heard(news, ({ id }) => id === bob.id)[0]?.comments.map(({ id }) => id)).toEqual(['b']);
     expect(heard(news, () => false)).toEqual([]);
   });

@@ -19,6 +19,8 @@ export interface HostState {
   readonly threads: readonly HostThread[];
   readonly reviews: readonly HostReview[];
   readonly checks: readonly HostCheck[];
+  /** The integration's own account. */
+  readonly self: Person;
 }
 
 /** A thread with comments that the agent has not seen, or that it has not answered. */
@@ -62,13 +64,21 @@ export function reviewOf(
 export const isAtLeast = (permission: Permission, minimum: Permission): boolean =>
   permissions.indexOf(permission) >= permissions.indexOf(minimum);
 
-/** Comments of others that are not in the ledger. The integration's own have a known id or a marker. */
-export function unknownComments(threads: readonly HostThread[], known: ReadonlySet<string>): NewsThread[] {
+/**
+ * Comments that are not in the ledger. The integration's own have a known id, or its account and a marker; what another
+ * person copied from them, with the marker, is news.
+ */
+export function unknownComments(
+  threads: readonly HostThread[],
+  known: ReadonlySet<string>,
+  self: Person,
+): NewsThread[] {
+  const isOwn = ({ author, body }: HostComment) => author.id === self.id && hasMarker(body);
   return threads
     .map((thread) => ({
       thread,
       comments: thread.comments.filter(
-        ({ id, body }) => !known.has(id) && !hasMarker(body) && body.trim() !== '',
+        (comment) => !known.has(comment.id) && !isOwn(comment) && comment.body.trim() !== '',
       ),
     }))
     .filter(({ comments }) => comments.length > 0);
