@@ -241,17 +241,15 @@ export const providerEnvironment = (stub: ProviderStub): Record<string, string> 
 
 /** `muster runner` as an operator starts it. */
 export class MusterRunner {
+  /** The same after a restart in the same folder. */
+  readonly name: string;
   readonly folder: string;
   readonly process: ChildProcess;
 
-  constructor(folder: string, child: ChildProcess) {
+  constructor(name: string, folder: string, child: ChildProcess) {
+    this.name = name;
     this.folder = folder;
     this.process = child;
-  }
-
-  /** The same after a restart in the same folder. */
-  get name(): string {
-    return basename(this.folder);
   }
 
   static async start(options: {
@@ -262,11 +260,12 @@ export class MusterRunner {
     readonly env: Readonly<Record<string, string>>;
   }): Promise<MusterRunner> {
     const { url, key, pool, folder, env } = options;
+    const name = env.MUSTER_RUNNER_NAME ?? basename(folder);
     const child = spawn(
       process.execPath,
-      [program, 'runner', '--url', url, '--pool', pool, '--name', basename(folder), '--data', folder],
+      [program, 'runner', '--url', url, '--pool', pool, '--data', folder],
       {
-        env: { PATH: process.env.PATH, HOME: folder, MUSTER_API_KEY: key, ...env },
+        env: { PATH: process.env.PATH, HOME: folder, MUSTER_API_KEY: key, ...env, MUSTER_RUNNER_NAME: name },
         stdio: ['ignore', 'pipe', 'pipe'],
       },
     );
@@ -280,7 +279,7 @@ export class MusterRunner {
       child.stderr.on('data', listen);
       child.once('close', (code) => reject(new Error(`muster runner ended with ${code}:\n${output}`)));
     });
-    return new MusterRunner(folder, child);
+    return new MusterRunner(name, folder, child);
   }
 
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
