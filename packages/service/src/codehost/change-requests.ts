@@ -250,7 +250,7 @@ export class ChangeRequests {
       .map((thread) => ({ ...thread, permissionOf }));
   }
 
-  /** By the host's own answer; a listed bot counts as one that may write. */
+  /** By the host's own answer; a listed bot counts as an administrator. */
   async permissionOf(integration: Integration, repo: RepoPath, person: Person): Promise<Permission> {
     if (integration.bots.includes(person.id)) return 'admin';
     const key = JSON.stringify([integration.tenant, integration.name, repo, person.id]);
