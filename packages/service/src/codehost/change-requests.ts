@@ -226,8 +226,8 @@ export class ChangeRequests {
       // One that can't be resolved there may be resolved here.
       if (!thread || (!thread.isResolved && !thread.canResolve)) continue;
       const to = thread.isResolved ? 'RESOLVED' : 'OPEN';
-      if (to !== state)
-        await transact.command({ key: keyOf(row) }, { type: 'resolveThread', threadId: id, state: to });
+      const command = { type: 'resolveThread', threadId: id, state: to, byHost: true } as const;
+      if (to !== state) await transact.command({ key: keyOf(row) }, command);
     }
   }
 
