@@ -10,7 +10,7 @@ import { type IntegrationFields, Scenario, startFor } from './scenario.ts';
 const free: FakeGithub[] = [];
 let server: Server;
 beforeAll(async () => {
-  for (let i = 0; i < 11; i++) free.push(await FakeGithub.start());
+  for (let i = 0; i < 12; i++) free.push(await FakeGithub.start());
   server = await startFor(...free);
 }, longTestMs);
 afterAll(() => server.close());
@@ -107,6 +107,21 @@ describe('a change request', () => {
         '/v1/catalog/change-request',
       );
       expect(list.body.entries).toContainEqual(expect.objectContaining({ name, generation: '0' }));
+    },
+    longTestMs,
+  );
+
+  it.concurrent(
+    'can be opened again after the host refused it',
+    async ({ expect, onTestFinished }) => {
+      const agent = await TriggeredAgent.start(onTestFinished, { changeRequests: 'manual' });
+      await agent.push('hello');
+      await agent.scenario.untilAgent('a branch', ({ branch }) => branch !== '');
+      await agent.atRest();
+      agent.host.faults.add({ method: 'POST', path: /\/pulls$/, reply: { status: 403 } });
+      expect(await agent.open()).toMatchObject({ status: 400, body: { message: /403/ } });
+      expect((await agent.open({ title: 'The second try' })).status).toBe(200);
+      expect(await agent.opened()).toMatchObject({ title: 'The second try' });
     },
     longTestMs,
   );

@@ -226,8 +226,8 @@ export class ChangeRequests {
       // One that can't be resolved there may be resolved here.
       if (!thread || (!thread.isResolved && !thread.canResolve)) continue;
       const to = thread.isResolved ? 'RESOLVED' : 'OPEN';
-      if (to !== state)
-        await transact.command({ key: keyOf(row) }, { type: 'resolveThread', threadId: id, state: to });
+      const command = { type: 'resolveThread', threadId: id, state: to, byHost: true } as const;
+      if (to !== state) await transact.command({ key: keyOf(row) }, command);
     }
   }
 
@@ -250,7 +250,7 @@ export class ChangeRequests {
       .map((thread) => ({ ...thread, permissionOf }));
   }
 
-  /** By the host's own answer; a listed bot counts as one that may write. */
+  /** By the host's own answer; a listed bot counts as an administrator. */
   async permissionOf(integration: Integration, repo: RepoPath, person: Person): Promise<Permission> {
     if (integration.bots.includes(person.id)) return 'admin';
     const key = JSON.stringify([integration.tenant, integration.name, repo, person.id]);

@@ -60,13 +60,12 @@ export function gitUrl(hostUrl: string, repo: RepoPath): string | null {
   return `${host.origin}${host.pathname.replace(/\/+$/, '')}/${repo}.git`;
 }
 
-/** The URLs by which git may know a repository of the host. */
+/** The URLs by which git may know a repository of the host, in lower case: hosts ignore the case of paths. */
 export function repoUrls(hostUrl: string, repo: RepoPath): string[] {
   const name = parsed(hostUrl)?.hostname ?? '';
-  return [`${hostUrl}/${repo}`, `git@${name}:${repo}`, `ssh://git@${name}/${repo}`].flatMap((url) => [
-    `${url}.git`,
-    url,
-  ]);
+  return [`${hostUrl}/${repo}`, `git@${name}:${repo}`, `ssh://git@${name}/${repo}`]
+    .map((url) => url.toLowerCase())
+    .flatMap((url) => [`${url}.git`, url]);
 }
 
 /** `user@host:path` is how git writes a path over ssh. */

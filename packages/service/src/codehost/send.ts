@@ -34,6 +34,7 @@ export interface SenderOptions {
 const mostAgeMs = 3 * 24 * 3_600_000;
 /** Clocks differ: comments are searched from a little before the item was written. */
 const skewMs = 10 * 60_000;
+/** A person has to change the integration, or its credential, first. */
 const integrationErrorMs = 5 * 60_000;
 
 /** Sends items of the outbox. Each takes effect once, also when an answer of the host is lost. */
@@ -55,7 +56,9 @@ export class Sender {
       await settleItem(database, tenant, id, posted === null ? 'DROPPED' : 'SENT', posted ?? '', '');
     } catch (error) {
       const reason = (error as Error).message.slice(0, 1000);
-      if (error instanceof IntegrationError && !isOld)
+      const isUnusable =
+        error instanceof IntegrationError || (error instanceof HostError && error.status === 401);
+      if (isUnusable && !isOld)
         return void (await postponeItem(database, tenant, id, item.state, reason, integrationErrorMs));
       if (error instanceof HostError && error.kind === 'limited' && !isOld)
         return void (await postponeItem(database, tenant, id, item.state, reason, error.retryAfterMs));

@@ -105,8 +105,12 @@ export class Triggers {
 
   async #workspaceOf({ tenant, url }: Integration, repo: RepoPath): Promise<string | null> {
     const workspaces = await this.#options.catalog.documents(tenant, 'workspace');
+    // Hosts ignore the case of paths, and send it as it was when the repository was named.
+    const path = repo.toLowerCase();
     const lists = ({ repos = [] }: WorkspaceDocument) =>
-      repos.some((one) => repoAt(url, typeof one === 'string' ? one : (one.url ?? '')) === repo);
+      repos.some(
+        (one) => repoAt(url, typeof one === 'string' ? one : (one.url ?? ''))?.toLowerCase() === path,
+      );
     return workspaces.find(({ document }) => lists(document as WorkspaceDocument))?.name ?? null;
   }
 
@@ -130,7 +134,7 @@ export class Triggers {
     const key = {
       tenant,
       keyId: `integration/${name}`,
-      key: deliveryId.slice(0, 128),
+      key: digestOf(deliveryId),
       digest: digestOf(record),
     };
     const stored = await reads.storedReply(key);

@@ -57,9 +57,10 @@ export class WorkLoop<Row extends { readonly tenant: number }> {
 
   async #claim(): Promise<void> {
     const { database, due, log, name } = this.#options;
-    const busy = [...this.#ofTenants].filter(([, count]) => count >= perTenant).map(([tenant]) => tenant);
+    const free = atATime - this.#working.size;
+    const busy = [[...this.#ofTenants.keys()], [...this.#ofTenants.values()]] as const;
     try {
-      const rows = await due.claim(database, perTenant, atATime - this.#working.size, leaseMs, busy);
+      const rows = await due.claim(database, perTenant, free, leaseMs, ...busy);
       for (const row of rows) this.#start(row);
     } catch (error) {
       log.warn({ err: error }, `${name}: claiming failed`);

@@ -81,4 +81,6 @@ export type ThreadChange =
       readonly toldBy?: string | undefined;
       /** Resolves it unless it is on a code host, where that takes a request. */
       readonly isDone?: boolean;
+      /** The code host says so: nothing is posted there. */
+      readonly byHost?: boolean;
     };

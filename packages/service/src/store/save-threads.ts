@@ -108,11 +108,11 @@ export function saveThreads(connection: Connection, changes: readonly Change[]):
   ];
 }
 
-/** What a change leads to at the host, if its thread is there: comments that come from there need not be posted. */
+/** What a change leads to at the host, if its thread is there: what comes from there is not posted. */
 function postOf(change: ThreadChange, at: string) {
   if (change.type === 'comment' && change.comment.hostId === '')
     return { thread: change.id, kind: 'reply', body: postedText(change.comment), at: change.comment.at };
-  const isDone = change.type === 'set' && (change.isDone || change.state === 'RESOLVED');
+  const isDone = change.type === 'set' && !change.byHost && (change.isDone || change.state === 'RESOLVED');
   return isDone ? { thread: change.id, kind: 'resolve', body: '', at } : null;
 }
 

@@ -18,6 +18,7 @@ import {
   type Subject,
   type WantedTriggers,
 } from '../host.ts';
+import { orRefusal } from '../or-refusal.ts';
 import { GithubApi, type GithubOptions } from './api.ts';
 import { changeRequestOf, reviewOf } from './change-requests.ts';
 import { readChecks, readEndOfLog } from './checks.ts';
@@ -57,16 +58,14 @@ export class GithubHost implements Host {
   /** By the login, which another account may have taken since: then it is that account's permission, and not theirs. */
   async permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
     const path = this.#api.in(repo)`/collaborators/${person.login}/permission`;
-    try {
-      return await this.#api.call(repo, { path }, (reply) => {
+    const found = await orRefusal(
+      this.#api.call(repo, { path }, (reply) => {
         const given = reply.text('permission') as Permission;
         const isSame = personOf(reply.object('user')).id === person.id;
         return isSame && permissions.includes(given) ? given : 'none';
-      });
-    } catch (error) {
-      if (error instanceof HostError && error.kind === 'refused') return 'none';
-      throw error;
-    }
+      }),
+    );
+    return found instanceof HostError ? 'none' : found;
   }
 
   defaultBranch(repo: RepoPath): Promise<string> {

@@ -10,15 +10,18 @@ export interface ResolveThread {
   readonly type: 'resolveThread';
   readonly threadId: string;
   readonly state: ThreadState;
+  /** The code host says so. */
+  readonly byHost?: boolean;
 }
 
 /** Resolves a thread or opens it again; an agent that has ended takes it, too. Nothing is told to the agent. */
-export const resolveThread: Decide<ResolveThread, Done> = (loaded, { threadId: id, state: to }, state) => {
+export const resolveThread: Decide<ResolveThread, Done> = (loaded, command, state) => {
+  const { threadId: id, state: to, byHost = false } = command;
   const thread = state.threads?.get(id);
   if (!thread) return notFound(noThread(id));
   if (thread.state === to) return unchanged({});
   const draft = Draft.of(state, loaded.now);
-  changeThread(draft, { type: 'set', id, state: to });
+  changeThread(draft, { type: 'set', id, state: to, byHost });
   draft.log('THREADS_CHANGED', { text: to.toLowerCase(), data: { threadIds: [id] } });
   return decided(loaded, {}, [draft]);
 };

@@ -90,7 +90,8 @@ const key = ['tenant', 'name', 'integration', 'repo', 'repo_url', 'number', 'age
 const save = statement<[rows: string, asked: number, delayMs: number | null], never>(
   'save-change-request',
   `UPDATE change_requests t SET ${assigned(columns, 'n', key)},
-     next_at = CASE WHEN t.asked = $2 THEN now() + make_interval(secs => $3 / 1000.0) ELSE now() END
+     next_at = CASE WHEN t.asked = $2 THEN now() + make_interval(secs => $3 / 1000.0) ELSE now() END,
+     is_claimed = false
    FROM json_to_recordset($1::json) AS n (${Object.entries(columns)
      .map(([name, type]) => `${name} ${type}`)
      .join(', ')})
@@ -110,15 +111,18 @@ export const dueChangeRequests = dueRows<DueChangeRequest>('change-requests', {
   table: 'change_requests',
   key: ['tenant', 'name'],
   columns: [...Object.keys(columns), 'asked'],
+  set: 'is_claimed = true',
 });
 
 export const postponeChangeRequest = statement<[tenant: number, name: string, delayMs: number], never>(
   'postpone-change-request',
-  `UPDATE change_requests SET next_at = now() + make_interval(secs => $3 / 1000.0)
+  `UPDATE change_requests SET next_at = now() + make_interval(secs => $3 / 1000.0), is_claimed = false
    WHERE tenant = $1 AND name = $2`,
 );
 
-const ask = 'UPDATE change_requests SET next_at = now(), asked = asked + 1';
+/** One that is being compared is due again when that has ended: two comparisons at once would overwrite each other. */
+const ask = `UPDATE change_requests SET asked = asked + 1,
+  next_at = CASE WHEN is_claimed THEN least(next_at, now() + interval '15 s') ELSE now() END`;
 
 /** Asks for a comparison; returns which it is for. */
 export const askByNumber = statement<
@@ -148,7 +152,7 @@ export const askByName = statement<[tenant: number, name: string | null], { name
 export const askAll = statement<[], never>(
   'ask-all-change-requests',
   `UPDATE change_requests SET next_at = least(next_at, now() + make_interval(secs => random() * 60))
-   WHERE next_at IS NOT NULL AND state IN ('OPEN', 'DRAFT')`,
+   WHERE next_at IS NOT NULL AND NOT is_claimed AND state IN ('OPEN', 'DRAFT')`,
 );
 
 export const readChangeRequest = statement<[tenant: number, name: string], ShownChangeRequest>(

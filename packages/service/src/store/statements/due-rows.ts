@@ -21,9 +21,18 @@ export const findDue = statement<[], { name: string }>(
 
 export interface DueRows<Row> {
   readonly table: string;
-  /** Claims rows whose time has come, some of each tenant, so that a tenant with many does not delay the others. */
+  /**
+   * Claims rows whose time has come, up to a number per tenant, counting those that it is working on already. Tenants come
+   * in random order, so that one with many rows does not delay the others.
+   */
   readonly claim: Statement<
-    [perTenant: number, most: number, leaseMs: number, exceptTenants: readonly number[]],
+    [
+      perTenant: number,
+      most: number,
+      leaseMs: number,
+      busyTenants: readonly number[],
+      busyCounts: readonly number[],
+    ],
     Row
   >;
   /** Keeps a claimed row for longer. */
@@ -48,10 +57,11 @@ export function dueRows<Row extends { readonly tenant: number }>(
        SELECT (SELECT d.tenant FROM ${table} d WHERE ${due} AND d.tenant > t.tenant ORDER BY d.tenant LIMIT 1)
        FROM tenants_due t WHERE t.tenant IS NOT NULL
      ), q AS MATERIALIZED (
-       SELECT ${read} FROM tenants_due t CROSS JOIN LATERAL (
+       SELECT ${read} FROM (SELECT tenant FROM tenants_due ORDER BY random()) t CROSS JOIN LATERAL (
          SELECT ${read} FROM ${table} d
-         WHERE d.tenant = t.tenant AND d.tenant <> ALL ($4::int[]) AND d.next_at <= now()${and && ` AND ${and}`}
-         ORDER BY d.next_at LIMIT $1 FOR UPDATE OF d SKIP LOCKED
+         WHERE d.tenant = t.tenant AND d.next_at <= now()${and && ` AND ${and}`}
+         ORDER BY d.next_at LIMIT $1 - coalesce(($5::int[])[array_position($4::int[], t.tenant)], 0)
+         FOR UPDATE OF d SKIP LOCKED
        ) d LIMIT $2
      )
      UPDATE ${table} t SET next_at = now() + make_interval(secs => $3 / 1000.0)${set && `, ${set}`}

@@ -15,7 +15,7 @@ export interface NewItem {
   readonly kind: string;
   readonly agent: string | null;
   readonly data: Readonly<Record<string, unknown>>;
-  /** The same item again changes nothing. */
+  /** The same item again changes nothing, unless it failed: then it is sent again. */
   readonly key: string;
 }
 
@@ -36,17 +36,20 @@ const columns = {
   next_at: 'timestamptz',
 } as const;
 
-const insert = statement<[rows: string], { key: string }>(
+/** One that failed may have been posted nevertheless: in SENDING its marker is looked for first. */
+const insert = statement<[rows: string], never>(
   'insert-outbox',
-  `${insertInto('outbox', columns)} ON CONFLICT (tenant, key) DO NOTHING RETURNING key`,
+  `${insertInto('outbox', columns)} ON CONFLICT (tenant, key) DO UPDATE
+   SET data = excluded.data, state = 'SENDING', attempts = 0, error = '', settled_at = NULL,
+     created_at = excluded.created_at, next_at = excluded.next_at
+   WHERE outbox.state = 'FAILED'`,
 );
 
-/** Returns the keys of those that are new. */
 export const insertItems = (
   connection: Parameters<typeof insert>[0],
   items: readonly NewItem[],
   now: string,
-): Promise<{ key: string }[]> =>
+): Promise<unknown> =>
   insert(
     connection,
     JSON.stringify(
@@ -83,20 +86,8 @@ export const dueItems = dueRows<DueItem>('outbox', {
   table: 'outbox',
   key: ['tenant', 'id'],
   columns: [
-    ...[
-      'tenant',
-      'id',
-      'target',
-      'lane',
-      'kind',
-      'agent',
-      'data',
-      'key',
-      'marker',
-      'state',
-      'attempts',
-      'created_at',
-    ],
+    ...['tenant', 'id', 'target', 'lane', 'kind', 'agent', 'data', 'key', 'marker', 'state', 'attempts'],
+    'created_at',
   ],
   and: `NOT EXISTS (SELECT FROM outbox e
            WHERE e.tenant = d.tenant AND e.target = d.target AND e.lane = d.lane AND e.id < d.id

@@ -18,9 +18,11 @@ export const duePushedBranches = dueRows<PushedBranch>('pushed-branches', {
 
 type Key = [tenant: number, repo: string, branch: string];
 
+/** Unless another run has ended since it was claimed: then it is due now. */
 export const settlePushedBranch = statement<Key, never>(
   'settle-pushed-branch',
-  'UPDATE pushed_branches SET next_at = NULL WHERE tenant = $1 AND repo = $2 AND branch = $3',
+  `UPDATE pushed_branches SET next_at = NULL
+   WHERE tenant = $1 AND repo = $2 AND branch = $3 AND next_at > now()`,
 );
 
 export const postponePushedBranch = statement<[...Key, delayMs: number], never>(
@@ -29,14 +31,14 @@ export const postponePushedBranch = statement<[...Key, delayMs: number], never>(
    WHERE tenant = $1 AND repo = $2 AND branch = $3`,
 );
 
-/** Who pushed a branch to one of these URLs. */
+/** Who pushed a branch to one of these URLs, which are in lower case. */
 export const findPushedBranch = statement<
   [tenant: number, repos: readonly string[], branch: string],
   PushedBranch
 >(
   'find-pushed-branch',
   `SELECT tenant, repo, branch, agent FROM pushed_branches
-   WHERE tenant = $1 AND repo = ANY($2) AND branch = $3 LIMIT 1`,
+   WHERE tenant = $1 AND lower(repo) = ANY($2) AND branch = $3 LIMIT 1`,
 );
 
 export const branchesOf = statement<[tenant: number, agent: string], PushedBranch>(

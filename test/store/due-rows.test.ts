@@ -1,0 +1,159 @@
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { repoUrls } from '../../packages/service/src/codehost/names.ts';
+import { openDatabase } from '../../packages/service/src/store/connection.ts';
+import {
+  askByName,
+  type ChangeRequestRow,
+  dueChangeRequests,
+  insertChangeRequest,
+  postponeChangeRequest,
+  saveChangeRequest,
+} from '../../packages/service/src/store/statements/change-requests.ts';
+import {
+  dueItems,
+  insertItems,
+  type NewItem,
+  readItem,
+  settleItem,
+} from '../../packages/service/src/store/statements/outbox.ts';
+import {
+  duePushedBranches,
+  findPushedBranch,
+  settlePushedBranch,
+} from '../../packages/service/src/store/statements/pushed-branches.ts';
+import { freshDatabase, insertAgentRow } from '../support/database.ts';
+
+/** Work for code hosts that waits in the database: who gets it, and what happens to it meanwhile. */
+const leaseMs = 15_000;
+const tenants = [1, 2, 3, 4, 5, 6];
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+let pool: pg.Pool;
+let agent: string;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  for (const tenant of tenants)
+    await client.query("INSERT INTO tenants (id, provider, org) VALUES ($1, 'PROVIDER_CODEHOST_APP', $2)", [
+      tenant,
+      `org-${tenant}`,
+    ]);
+  agent = await insertAgentRow(client, 1, { tenant: 1, owner_provider: 'PROVIDER_CODEHOST_OAUTH' });
+  await client.end();
+  pool = openDatabase({ connectionString: database.url }, () => {});
+});
+afterEach(() => pool.query('TRUNCATE change_requests, pushed_branches, outbox'));
+afterAll(async () => {
+  await pool.end();
+  await database.drop();
+});
+
+const item = (tenant: number, key: string): NewItem => ({
+  ...{ tenant, topic: 'codehost', target: 'host', lane: key, kind: 'comment', agent: null, data: {}, key },
+});
+const now = () => new Date().toISOString();
+
+test('tenants with many rows do not keep others from being claimed', async () => {
+  const items = tenants.flatMap((tenant) => Array.from({ length: 40 }, (_, i) => item(tenant, `item-${i}`)));
+  await insertItems(pool, items, now());
+  const claimed = [];
+  for (let i = 0; i < 60; i++) claimed.push(...(await dueItems.claim(pool, 4, 1, leaseMs, [], [])));
+  expect(claimed).toHaveLength(60);
+  expect(new Set(claimed.map(({ tenant }) => tenant)).size).toBe(tenants.length);
+});
+
+test('a tenant gets no more than its number at a time, with what is being worked on', async () => {
+  await insertItems(
+    pool,
+    [1, 2, 3].flatMap((tenant) => Array.from({ length: 9 }, (_, i) => item(tenant, `item-${i}`))),
+    now(),
+  );
+  const claimed = await dueItems.claim(pool, 4, 16, leaseMs, [1, 2], [3, 4]);
+  expect(claimed.map(({ tenant }) => tenant).sort()).toEqual([1, 3, 3, 3, 3]);
+});
+
+const changeRequest = (): ChangeRequestRow => ({
+  ...{
+    tenant: 1,
+    name: 'project-7',
+    integration: 'host',
+    repo: 'team/project',
+    repo_url: '',
+    number: 7,
+    agent,
+  },
+  ...{
+    url: '',
+    title: '',
+    state: 'OPEN',
+    branch: 'b',
+    base: 'main',
+    head_sha: '',
+    rounds: 0,
+    check_rounds: 0,
+  },
+  ...{
+    checks: { state: 'NONE', failing: [] },
+    paused: false,
+    told: {},
+    created_at: now(),
+    updated_at: now(),
+  },
+  review: { state: 'NONE', openThreads: 0, resolvedThreads: 0 },
+});
+const claimChangeRequests = () => dueChangeRequests.claim(pool, 4, 16, leaseMs, [], []);
+
+test('a change request that is asked for while it is compared is compared again afterwards', async () => {
+  await insertChangeRequest(pool, changeRequest());
+  const [first] = await claimChangeRequests();
+  await askByName(pool, 1, 'project-7');
+  expect(await claimChangeRequests()).toEqual([]);
+  if (first) await saveChangeRequest(pool, { ...first, rounds: 1 }, 3_600_000);
+  expect(await claimChangeRequests()).toMatchObject([{ name: 'project-7', rounds: 1 }]);
+  await postponeChangeRequest(pool, 1, 'project-7', 3_600_000);
+  expect(await claimChangeRequests()).toEqual([]);
+  await askByName(pool, 1, null);
+  expect(await claimChangeRequests()).toHaveLength(1);
+});
+
+test('an item that failed is sent again when it is written again', async () => {
+  await insertItems(pool, [item(1, 'open')], now());
+  const [first] = await dueItems.claim(pool, 4, 16, leaseMs, [], []);
+  await settleItem(pool, 1, first?.id ?? 0, 'FAILED', '', 'no permission');
+  await insertItems(pool, [item(1, 'open')], now());
+  expect(await readItem(pool, 1, 'open')).toEqual([{ state: 'SENDING', error: '' }]);
+  const [second] = await dueItems.claim(pool, 4, 16, leaseMs, [], []);
+  expect(second).toMatchObject({ id: first?.id, marker: first?.marker, attempts: 0 });
+  await settleItem(pool, 1, first?.id ?? 0, 'SENT', '1', '');
+  await insertItems(pool, [item(1, 'open')], now());
+  expect(await readItem(pool, 1, 'open')).toEqual([{ state: 'SENT', error: '' }]);
+});
+
+test('a branch that was pushed to again while it was considered is considered again', async () => {
+  const key = [1, 'https://host/team/project', 'b'] as const;
+  await pool.query(
+    'INSERT INTO pushed_branches (tenant, repo, branch, agent, is_new, next_at) VALUES ($1, $2, $3, $4, false, now())',
+    [...key, agent],
+  );
+  const claim = () => duePushedBranches.claim(pool, 4, 16, leaseMs, [], []);
+  expect(await claim()).toHaveLength(1);
+  // As the end of a run does.
+  await pool.query('UPDATE pushed_branches SET next_at = now()');
+  await settlePushedBranch(pool, ...key);
+  expect(await claim()).toHaveLength(1);
+  await settlePushedBranch(pool, ...key);
+  expect((await pool.query('SELECT next_at FROM pushed_branches')).rows).toEqual([{ next_at: null }]);
+});
+
+test('the agent of a branch is found when its workspace writes the path in another case', async () => {
+  await pool.query(
+    `INSERT INTO pushed_branches (tenant, repo, branch, agent, is_new)
+     VALUES (1, 'git@host:Team/Project.git', 'b', $1, false)`,
+    [agent],
+  );
+  const urls = repoUrls('https://host', 'team/project');
+  expect(await findPushedBranch(pool, 1, urls, 'b')).toMatchObject([{ agent }]);
+  expect(await findPushedBranch(pool, 2, urls, 'b')).toEqual([]);
+});
