@@ -297,6 +297,28 @@ describe('a conflict with the base branch', () => {
   );
 });
 
+describe('a review that is longer than a message', () => {
+  it.concurrent(
+    'is told in several, with the beginning of each comment',
+    async ({ expect, onTestFinished }) => {
+      const agent = await TriggeredAgent.start(onTestFinished);
+      const { host, scenario } = agent;
+      await agent.push('hello');
+      const { number } = await agent.opened();
+      await agent.atRest();
+      const threads = Array.from({ length: 70 }, (_, i) => ({
+        ...{ path: 'a.txt', line: 1 },
+        body: `Thread ${i}. ${'Long. '.repeat(8000)}`,
+      }));
+      await host.review(number, { by: 'reviewer', verdict: 'COMMENTED', threads });
+      await agent.untilTold(/^People commented on your change request/, 2);
+      await scenario.untilRequest('all resolved', ({ review }) => review.resolvedThreads === threads.length);
+      expect(await agent.untilTold(/^People commented/)).toHaveLength(2);
+    },
+    longTestMs,
+  );
+});
+
 describe('automatic rounds', () => {
   it.concurrent(
     'end after so many, with one comment, until a person writes',

@@ -26,6 +26,7 @@ import { messageId, messagePrefix, recordName } from './names.ts';
 import {
   areSubmitted,
   authorsOf,
+  beginningOf,
   checksOf,
   type HostState,
   heard,
@@ -33,10 +34,11 @@ import {
   type News,
   type ReviewNews,
   reviewOf,
+  toldCommentBytes,
   unknownComments,
   whatIsNew,
 } from './news.ts';
-import { oneLine, visibleText } from './quote.ts';
+import { cutMarkdown, oneLine } from './quote.ts';
 
 export interface ChangeRequestsOptions {
   readonly database: pg.Pool;
@@ -53,7 +55,8 @@ const pausedMs = 10_000;
 const sendingMs = 2_000;
 const logBytes = 16 * 1024;
 const checksTold = 20;
-const threadsTold = 100;
+/** Of a review. A message and its tasks must fit into a command. */
+const mostTold = { threads: 100, bytes: 1024 * 1024 };
 /** A permission that was taken away counts for so long. */
 const permissionMs = 60_000;
 const mostPermissions = 10_000;
@@ -245,9 +248,7 @@ export class ChangeRequests {
       permissionOf.set(author.id, await this.permissionOf(integration, row.repo, author));
     const isHeard = ({ id }: Person) =>
       isAtLeast(permissionOf.get(id) ?? 'none', integration.minimumPermission);
-    return heard(unknown, isHeard)
-      .slice(0, threadsTold)
-      .map((thread) => ({ ...thread, permissionOf }));
+    return beginningOf(heard(unknown, isHeard), mostTold).map((thread) => ({ ...thread, permissionOf }));
   }
 
   /** By the host's own answer; a listed bot counts as an administrator. */
@@ -406,7 +407,7 @@ const commentOf = (comment: HostComment, permissionOf: ReadonlyMap<string, Permi
   author: oneLine(comment.author.login, 100),
   kind: 'PERSON' as const,
   permission: permissionOf.get(comment.author.id) ?? 'none',
-  body: visibleText(comment.body),
+  body: cutMarkdown(comment.body, toldCommentBytes),
   at: comment.createdAt,
   url: comment.url,
   hostId: comment.id,

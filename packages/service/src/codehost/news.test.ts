@@ -1,7 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { HostCheck, HostComment, HostReview, HostThread } from './host.ts';
 import { withMarker } from './markers.ts';
-import { areSubmitted, checksOf, heard, isAtLeast, reviewOf, unknownComments } from './news.ts';
+import {
+  areSubmitted,
+  beginningOf,
+  checksOf,
+  heard,
+  isAtLeast,
+  reviewOf,
+  toldCommentBytes,
+  unknownComments,
+} from './news.ts';
 
 const ada = { id: '1', login: 'ada' };
 const bob = { id: '2', login: 'bob' };
@@ -98,6 +107,21 @@ describe('what is new', () => {
     const news = unknownComments([thread([comment('a'), comment('b', { author: bob })])], new Set(), self);
     expect(heard(news, ({ id }) => id === bob.id)[0]?.comments.map(({ id }) => id)).toEqual(['b']);
     expect(heard(news, () => false)).toEqual([]);
+  });
+
+  it('is told up to so many threads and bytes; a long comment counts with what is told of it', () => {
+    const long = 'x'.repeat(10 * toldCommentBytes);
+    const news = ['a', 'b', 'c'].map((id) => ({
+      thread: thread([]),
+      comments: [comment(`${id}1`, { body: long }), comment(`${id}2`, { body: long })],
+    }));
+    const told = (threads: number, bytes: number) =>
+      beginningOf(news, { threads, bytes }).map(({ comments }) => comments.map(({ id }) => id));
+    expect(told(2, 100 * toldCommentBytes)).toEqual([
+      ['a1', 'a2'],
+      ['b1', 'b2'],
+    ]);
+    expect(told(3, 3 * toldCommentBytes)).toEqual([['a1', 'a2'], ['b1']]);
   });
 
   it('is complete if all of it was submitted with reviews', () => {

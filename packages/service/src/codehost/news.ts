@@ -90,6 +90,27 @@ export const heard = (news: readonly NewsThread[], isHeard: (author: Person) => 
     .map(({ thread, comments }) => ({ thread, comments: comments.filter(({ author }) => isHeard(author)) }))
     .filter(({ comments }) => comments.length > 0);
 
+/** What one message takes of them, in their order; the others are told next. */
+export function beginningOf(
+  news: readonly NewsThread[],
+  most: { readonly threads: number; readonly bytes: number },
+): NewsThread[] {
+  let left = most.bytes;
+  return news
+    .slice(0, most.threads)
+    .map(({ thread, comments }) => ({
+      thread,
+      comments: comments.filter(({ body }) => {
+        left -= Math.min(Buffer.byteLength(body), toldCommentBytes);
+        return left >= 0;
+      }),
+    }))
+    .filter(({ comments }) => comments.length > 0);
+}
+
+/** The agent reads the beginning of a longer comment. */
+export const toldCommentBytes = 16 * 1024;
+
 export const authorsOf = (news: readonly NewsThread[]): Person[] => [
   ...new Map(news.flatMap(({ comments }) => comments.map(({ author }) => [author.id, author]))).values(),
 ];

@@ -4,7 +4,7 @@ import { describe, expect, it, test } from 'vitest';
 import { quoted } from '../lib/quote.ts';
 import { withoutHiddenMarkup } from './hidden-markup.ts';
 import { endOfHtmlTag } from './html-tags.ts';
-import { oneLine, quoteLog, quoteMarkdown, visibleText } from './quote.ts';
+import { cutMarkdown, oneLine, quoteLog, quoteMarkdown, visibleText } from './quote.ts';
 
 describe('what is removed from the text of others', () => {
   const hidden: readonly (readonly [what: string, text: string, visible: string])[] = [
@@ -220,4 +220,9 @@ test.each([
 ])('a megabyte of %j is read in linear time', (unit) => {
   const text = unit.repeat(2 ** 20 / unit.length);
   expect(withoutHiddenMarkup(text).length).toBeLessThanOrEqual(text.length);
+});
+
+it('the beginning of a long text says that it is cut', () => {
+  expect(cutMarkdown('short', 100)).toBe('short');
+  expect(cutMarkdown('word '.repeat(100), 20)).toBe('word word word\n[cut]');
 });

@@ -20,6 +20,13 @@ const beginningOf = (markdown: string): string =>
     ? markdown
     : markdown.slice(0, Math.max(0, markdown.lastIndexOf('\n\n', mostLength)));
 
+/** The beginning of what a person sees of a text, of at most so many bytes. */
+export function cutMarkdown(markdown: string, mostBytes: number): string {
+  const whole = visibleText(markdown);
+  const { text, truncated } = cutText(whole, mostBytes - cutNote.length - 1);
+  return truncated || markdown.length > mostLength ? `${text.trimEnd()}\n${cutNote}` : whole;
+}
+
 /** Text of somebody else as a quote of at most so many bytes: the beginning of what a person sees of it. */
 export function quoteMarkdown(markdown: string, mostBytes: number): string {
   const whole = quoted(visibleText(markdown));
@@ -47,7 +54,8 @@ export function oneLine(text: string, mostCharacters: number): string {
   return `${characters.slice(0, mostCharacters - 1).join('')}…`;
 }
 
-const cutLine = '\n> [cut]';
+const cutNote = '[cut]';
+const cutLine = `\n> ${cutNote}`;
 
 /** Colours and other sequences for terminals: CSI, then OSC and its like, then those of two characters. */
 const terminalSequences =

@@ -27,7 +27,7 @@ import {
 import { HttpClient, type HttpRequest } from '../http-client.ts';
 import type { JsonReader } from '../json-reader.ts';
 import { Limiter } from '../limiter.ts';
-import { orRefusal } from '../or-refusal.ts';
+import { orNone } from '../or-refusal.ts';
 import {
   changeRequestOf,
   commentOf,
@@ -100,9 +100,9 @@ export class ForgejoHost implements Host {
   }
 
   /** By the login, which another account may have taken since: then it is that account's permission, and not theirs. */
-  async permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
+  permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
     const path = repoPaths(repo)`/collaborators/${person.login}/permission`;
-    const found = await orRefusal(
+    return orNone(
       this.#client.call({ path }, (reply) => {
         const named = reply.text('permission');
         const given = (named === 'owner' ? 'admin' : named) as Permission;
@@ -110,7 +110,6 @@ export class ForgejoHost implements Host {
         return isSame && permissions.includes(given) ? given : 'none';
       }),
     );
-    return found instanceof HostError ? 'none' : found;
   }
 
   async defaultBranch(repo: RepoPath): Promise<string> {

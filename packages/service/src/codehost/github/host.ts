@@ -18,7 +18,7 @@ import {
   type Subject,
   type WantedTriggers,
 } from '../host.ts';
-import { orRefusal } from '../or-refusal.ts';
+import { orNone } from '../or-refusal.ts';
 import { GithubApi, type GithubOptions } from './api.ts';
 import { changeRequestOf, reviewOf } from './change-requests.ts';
 import { readChecks, readEndOfLog } from './checks.ts';
@@ -56,16 +56,15 @@ export class GithubHost implements Host {
   }
 
   /** By the login, which another account may have taken since: then it is that account's permission, and not theirs. */
-  async permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
+  permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
     const path = this.#api.in(repo)`/collaborators/${person.login}/permission`;
-    const found = await orRefusal(
+    return orNone(
       this.#api.call(repo, { path }, (reply) => {
         const given = reply.text('permission') as Permission;
         const isSame = personOf(reply.object('user')).id === person.id;
         return isSame && permissions.includes(given) ? given : 'none';
       }),
     );
-    return found instanceof HostError ? 'none' : found;
   }
 
   defaultBranch(repo: RepoPath): Promise<string> {

@@ -21,7 +21,7 @@ import {
 import { HttpClient } from '../http-client.ts';
 import type { JsonReader } from '../json-reader.ts';
 import { Limiter } from '../limiter.ts';
-import { orRefusal } from '../or-refusal.ts';
+import { orNone } from '../or-refusal.ts';
 import { changeRequestOf, commentOf, personOf, threadOf, withoutCommands } from './bodies.ts';
 import { readChecks, readEndOfLog } from './checks.ts';
 import { readTriggers } from './found-triggers.ts';
@@ -87,10 +87,9 @@ export class GitlabHost implements Host {
     return this.#client.list({ path: '/projects', query }, read, limits.repositories);
   }
 
-  async permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
+  permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
     const path = projectPaths(repo)`/members/all/${person.id}`;
-    const found = await orRefusal(this.#client.call({ path }, permissionIn));
-    return found instanceof HostError ? 'none' : found;
+    return orNone(this.#client.call({ path }, permissionIn));
   }
 
   defaultBranch(repo: RepoPath): Promise<string> {

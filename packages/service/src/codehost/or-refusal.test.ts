@@ -1,0 +1,12 @@
+import { expect, it } from 'vitest';
+import { HostError } from './host.ts';
+import { orNone } from './or-refusal.ts';
+
+const refused = (status: number) => Promise.reject(new HostError('refused', status, 'no'));
+
+it('is no permission for a person whom the host does not know, and a failure if it does not accept the credential', async () => {
+  expect(await orNone(Promise.resolve('write'))).toBe('write');
+  expect(await orNone(refused(404))).toBe('none');
+  await expect(orNone(refused(401))).rejects.toThrow(HostError);
+  await expect(orNone(Promise.reject(new HostError('unknown', 502, 'no')))).rejects.toThrow(HostError);
+});
