@@ -134,7 +134,7 @@ describeInBrowser('a code host', () => {
     await writeResource(fixture.api, 'integration', 'host', { changeRequests: 'off' }, off);
     await changes.getByRole('button', { name: 'Open change request' }).click();
     await dialog.getByRole('button', { name: 'Open change request' }).click();
-    await dialog.getByRole('alert').getByText('no integration opens change requests in').waitFor();
+    await dialog.getByRole('alert').getByText('no integration covers').waitFor();
     await page.keyboard.press('Escape');
   });
 
@@ -163,10 +163,7 @@ describeInBrowser('a code host', () => {
     const submit = dialog.getByRole('button', { name: 'Open change request' });
     await dialog.getByLabel('Title').fill('Both');
     await submit.click();
-    await dialog
-      .getByRole('alert')
-      .getByText(`no integration opens change requests in ${repos[0]}`)
-      .waitFor();
+    await dialog.getByRole('alert').getByText(`no integration covers ${repos[0]}`).waitFor();
     await dialog.getByLabel('Repository').selectOption(scenario.host.gitUrl);
     await submit.click();
     await dialog.waitFor({ state: 'detached' });

@@ -50,7 +50,7 @@ describe('integration', () => {
     expect(after.out).toMatch(/^ok {7}webhook$/m);
     expect(await ada.data(['integration', 'test', 'host'])).toMatchObject({
       account: expect.any(String),
-      checks: expect.arrayContaining([{ name: 'Role: write', ok: true, advice: '' }]),
+      checks: expect.arrayContaining([{ name: 'role: write', ok: true, advice: '' }]),
     });
   });
 
@@ -127,7 +127,8 @@ describe('cr', () => {
     expect(shown).toMatchObject({ name, url, title: 'Greet people', state: 'DRAFT', base: 'main' });
     const text = await ada.prints(['cr', 'show', name]);
     expect(text).toMatch(/^Greet people\nstate {7}draft\n/);
-    expect(text).toContain(`agent       greet\n`);
+    const [, reference = ''] = /^agent {7}(.+:greet)$/m.exec(text) ?? [];
+    expect(await ada.prints(['status', reference])).toContain(name);
     expect(await ada.prints(['cr', 'ls'])).toMatch(
       new RegExp(`^${name} +draft +none +none +0 +greet +Greet people$`, 'm'),
     );

@@ -185,7 +185,7 @@ describe('mistakes', () => {
     expect(await ada.muster(['status', 'nobody'])).toEqual({
       code: 3,
       out: '',
-      err: 'muster: the agent nobody does not exist; muster ps --all lists all your agents\n',
+      err: "muster: the agent nobody does not exist; muster ps --all lists all your agents, with --account '*' those of all accounts\n",
     });
     await ada.agents.spawn('taken');
     expect(await ada.muster(['spawn', 'x', '--name', 'taken'])).toMatchObject({ code: 5 });

@@ -10,7 +10,7 @@ import { type IntegrationFields, Scenario, startFor } from './scenario.ts';
 const free: FakeGithub[] = [];
 let server: Server;
 beforeAll(async () => {
-  for (let i = 0; i < 12; i++) free.push(await FakeGithub.start());
+  for (let i = 0; i < 15; i++) free.push(await FakeGithub.start());
   server = await startFor(...free);
 }, longTestMs);
 afterAll(() => server.close());
@@ -388,6 +388,29 @@ describe('an assignment', () => {
   );
 });
 
+describe('a trigger', () => {
+  it.concurrent(
+    'that is delivered again changes nothing',
+    async ({ expect, onTestFinished }) => {
+      const agent = await TriggeredAgent.start(onTestFinished);
+      const { api, integration: name } = agent.scenario;
+      const labelled = (await agent.scenario.deliveries()).find(({ event }) => event === 'issues.labeled');
+      const { deliveryId } = labelled ?? {};
+      const again = await api.post('/v1/integration/redeliver', { name, deliveryId });
+      expect(again.status).toBe(200);
+      const settled = await until(
+        'the delivery again',
+        async () => (await agent.scenario.deliveries()).find((one) => one.deliveryId === deliveryId),
+        (one) => one?.state !== 'RECEIVED',
+      );
+      expect(settled?.state).toBe('DONE');
+      expect(await agent.messages()).toEqual([]);
+      expect(await agent.scenario.agents()).toHaveLength(1);
+    },
+    longTestMs,
+  );
+});
+
 describe('a second trigger', () => {
   it.concurrent(
     'is a message to the same agent',
@@ -396,6 +419,35 @@ describe('a second trigger', () => {
       const { host, scenario } = agent;
       await host.comment({ type: 'issue', number: 1 }, '@muster please also say goodbye', 'maintainer');
       await agent.untilTold(/please also say goodbye/);
+      expect(await scenario.agents()).toHaveLength(1);
+    },
+    longTestMs,
+  );
+
+  it.concurrent(
+    'that arrives together with the first is told too',
+    async ({ expect, onTestFinished }) => {
+      const host = takeHost();
+      const scenario = await Scenario.start(host, {}, server);
+      onTestFinished(() => scenario.close());
+      const wishes = ['hello', 'goodbye', 'thanks'];
+      host.deliveries.hold();
+      const number = await host.addIssue('maintainer', 'The greeting is wrong', 'It says helo.');
+      for (const wish of wishes)
+        await host.comment({ type: 'issue', number }, `@muster say ${wish}`, 'maintainer');
+      host.deliveries.release();
+      await scenario.adopt();
+      await until(
+        'a description and two messages',
+        async () => {
+          const { body } = await scenario.api.post<{ entries: TimelineEntry[] }>('/v1/agent/timeline', {
+            agentId: scenario.agentId,
+            types: ['AGENT_SPAWNED', 'FOLLOW_UP_QUEUED'],
+          });
+          return body.entries.map(({ text }) => text).join();
+        },
+        (texts) => wishes.every((wish) => texts.includes(`say ${wish}`)),
+      );
       expect(await scenario.agents()).toHaveLength(1);
     },
     longTestMs,

@@ -261,7 +261,7 @@ describe('requirements', () => {
       expect(all.filter(({ isMet }) => !isMet).map(({ name }) => name)).toEqual([
         'contents: write',
         'actions: read',
-        'Webhook events',
+        'webhook events',
       ]);
       const contents = all.find(({ name }) => name === 'contents: write');
       expect(contents?.advice).toMatch(/"Contents" to "Read and write".*resolve review threads/);
@@ -273,7 +273,7 @@ describe('requirements', () => {
   it('of an App say that it is not installed', async () => {
     const all = await host.requirements('team/unknown');
     expect(all.filter(({ isMet }) => !isMet)).toEqual([
-      { name: 'Installation', isMet: false, advice: expect.stringContaining('team/unknown') },
+      { name: 'installation', isMet: false, advice: expect.stringContaining('team/unknown') },
     ]);
   });
 
@@ -291,14 +291,14 @@ describe('requirements', () => {
   it('of a token are its scopes', async () => {
     const all = await github.connect({ as: 'token' }).requirements(github.repo);
     expect(all.filter(({ isMet }) => !isMet)).toEqual([]);
-    expect(all.map(({ name }) => name)).toEqual(['Token', 'Repository', 'Role: write', 'Scope: repo']);
+    expect(all.map(({ name }) => name)).toEqual(['token', 'repository', 'role: write', 'scope: repo']);
     github.server.scopes = 'public_repo, gist';
     const limited = await github.connect({ as: 'token' }).requirements(github.repo);
     expect(limited.every(({ isMet }) => isMet)).toBe(true);
     github.server.scopes = 'gist';
     const none = await github.connect({ as: 'token' }).requirements(github.repo);
     expect(none.filter(({ isMet }) => !isMet)).toEqual([
-      { name: 'Scope: repo', isMet: false, advice: expect.stringContaining('it has: gist') },
+      { name: 'scope: repo', isMet: false, advice: expect.stringContaining('it has: gist') },
     ]);
     github.server.scopes = 'repo';
   });
@@ -320,10 +320,10 @@ describe('requirements', () => {
   it('of a token say that it is wrong, or does not reach the repository', async () => {
     const wrong = await github.connect({ as: 'token', token: 'ghp_wrong' }).requirements(github.repo);
     expect(wrong).toEqual([
-      { name: 'Token', isMet: false, advice: expect.stringContaining('Bad credentials') },
+      { name: 'token', isMet: false, advice: expect.stringContaining('Bad credentials') },
     ]);
     const outside = await github.connect({ as: 'token' }).requirements('team/unknown');
-    expect(outside.filter(({ isMet }) => !isMet).map(({ name }) => name)).toEqual(['Repository']);
+    expect(outside.filter(({ isMet }) => !isMet).map(({ name }) => name)).toEqual(['repository']);
   });
 });
 

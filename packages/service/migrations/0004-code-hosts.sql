@@ -3,12 +3,16 @@
 
 -- The address of an integration's webhook: /hooks/{id}. Nobody can guess it.
 CREATE TABLE hooks (
-  tenant      int  NOT NULL REFERENCES tenants,
-  integration text NOT NULL,
-  id          text NOT NULL,
+  tenant      int         NOT NULL REFERENCES tenants,
+  integration text        NOT NULL,
+  id          text        NOT NULL,
+  -- Labels and assignments whose deliveries never came: until when the host was asked for them, and when it is next.
+  compared_at timestamptz NOT NULL DEFAULT now(),
+  next_at     timestamptz NOT NULL DEFAULT now() + interval '1 hour',
   PRIMARY KEY (tenant, integration)
 );
 CREATE UNIQUE INDEX hooks_by_id ON hooks (id);
+CREATE INDEX hooks_due ON hooks (tenant, next_at);
 
 -- Every delivery whose signature was right, once, by the host's own id.
 CREATE TABLE deliveries (
@@ -64,6 +68,8 @@ CREATE TABLE change_requests (
   -- When it is compared with the host next, and how often that was asked for: a request during a comparison counts.
   next_at      timestamptz,
   asked        bigint      NOT NULL,
+  -- A node is comparing it; if that never ends, because its node died, it is due again at `next_at`.
+  is_claimed   boolean     NOT NULL DEFAULT false,
   PRIMARY KEY (tenant, name),
   FOREIGN KEY (tenant, agent) REFERENCES agents (tenant, id)
 );
@@ -98,6 +104,8 @@ CREATE TABLE triggered_agents (
   subject     text NOT NULL,
   number      int  NOT NULL,
   agent       uuid NOT NULL,
+  -- The one that spawned it: processed again, it is not a message to the agent.
+  delivery    text NOT NULL DEFAULT '',
   PRIMARY KEY (tenant, integration, repo, subject, number),
   FOREIGN KEY (tenant, agent) REFERENCES agents (tenant, id)
 );

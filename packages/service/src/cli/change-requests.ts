@@ -1,4 +1,4 @@
-import { type ChangeRequest, changeRequestNotes, clock, pathOf } from '@muster/sdk/contract';
+import { type ChangeRequest, changeRequestNotes, clock, pathOf, providerName } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { messageText } from './input.ts';
@@ -70,6 +70,12 @@ const stateStyle = ({ state, paused }: ChangeRequest): Style | undefined =>
 const checksStyle = ({ checks: { state } }: ChangeRequest): Style | undefined =>
   (({ FAILING: 'red', PASSING: 'green', PENDING: 'yellow', NONE: 'dim' }) as const)[state];
 
+/** As commands take it, also if the agent is of another account. */
+const referenceOf = ({ agentId }: ChangeRequest): string =>
+  agentId
+    ? `${providerName(agentId.ownerProvider)}/${agentId.account}:${agentId.workspace}:${pathOf(agentId)}`
+    : '';
+
 /** One change request in the status of its agent. */
 export const changeRequestLine = (request: ChangeRequest): string =>
   `${request.name}  ${changeRequestNotes(request)}  ${request.url}`;
@@ -115,7 +121,7 @@ function requestLines(request: ChangeRequest, output: Output): string[] {
       `${words(review.state)}; ${review.openThreads} open and ${review.resolvedThreads} resolved threads`,
     ),
     ...field('rounds', String(request.rounds)),
-    ...field('agent', agentOf(request)),
+    ...field('agent', referenceOf(request)),
     ...field('integration', request.integration),
     ...field('opened', clock(request.createdAt)),
     ...field('updated', clock(request.updatedAt)),

@@ -117,7 +117,8 @@ function nextStep(error: unknown, command: Command): string {
   if (!(error instanceof NotFoundError)) return '';
   const [first] = command.registeredArguments;
   const name = first?.name() ?? '';
-  if (name.startsWith('agent')) return '; muster ps --all lists all your agents';
+  if (name.startsWith('agent'))
+    return "; muster ps --all lists all your agents, with --account '*' those of all accounts";
   if (name === 'change-request') return '; muster cr ls --all lists them';
   if (name === 'integration')
     return command.name() === 'redeliver'

@@ -72,6 +72,7 @@ const formats: Readonly<Partial<Record<TimelineEntry['type'], EntryFormat>>> = {
   FOLLOW_UP_REMOVED: detail('-', ({ followUpId }) => `removed ${followUpId}`),
   BATCH_ABANDONED: detail('-', whole),
   TASK_CHANGED: detail('☐', taskText),
+  THREADS_CHANGED: detail('#', ({ text }) => `review threads: ${firstLine(text)}`),
   MESSAGE: { mark: ' ', text: whole },
   THINKING: detail('…', short),
   TOOL_CALL: { mark: '$', style: 'cyan', text: short },
@@ -116,11 +117,12 @@ function truncate(text: string): string {
 }
 
 const isCompletedTask = ({ type, data }: TimelineEntry): boolean =>
-  type === 'TASK_CHANGED' && data.status === 'TASK_STATUS_COMPLETED';
+  type === 'TASK_CHANGED' && data.status === 'TASK_STATUS_COMPLETED' && data.removed !== true;
 
 function taskText(entry: TimelineEntry): string {
   const { text, data } = entry;
   if (isCompletedTask(entry)) return text;
+  if (data.removed === true) return `${text}: removed`;
   const status = String(data.status ?? '')
     .replace('TASK_STATUS_', '')
     .replaceAll('_', ' ')

@@ -30,5 +30,5 @@ const innerAddress = ({ host, port }: Target, address: string): HostError =>
   new HostError(
     'refused',
     0,
-    `${host} is ${address}, an address of an internal network; to allow it, add ${host}:${port} to MUSTER_ALLOW_INNER_HOSTS`,
+    `${host} is ${host === address ? '' : `${address}, `}an address of an internal network; to allow it, add ${host}:${port} to MUSTER_ALLOW_INNER_HOSTS`,
   );

@@ -258,14 +258,18 @@ export class CodeHosts {
     const { database, control } = this.#options;
     const agent = await control.commandable(caller, agentId);
     if (isRefusal(agent)) return agent;
-    const pushed = (await branchesOf(database, agent.tenant, agent.id)).filter(
-      ({ repo }) => !wanted || repo === wanted,
-    );
+    const all = await branchesOf(database, agent.tenant, agent.id);
     const path = agent.path;
-    if (pushed.length === 0)
+    if (all.length === 0)
       return precondition('NOTHING_PUSHED', path, `the agent ${path} has not pushed a branch`);
-    if (pushed.length > 1)
-      return invalid('repo', `expected one of ${pushed.map(({ repo }) => repo).join(', ')}`);
+    const pushed = all.filter(({ repo }) => !wanted || repo === wanted);
+    if (pushed.length !== 1) {
+      const repos = all.map(({ repo }) => repo).join(', ');
+      return invalid(
+        'repo',
+        `must be a repository that the agent pushed to: ${repos}${wanted ? `; got ${wanted}` : ''}`,
+      );
+    }
     const [branch] = pushed as [PushedBranch];
     let key: string;
     try {
@@ -274,7 +278,9 @@ export class CodeHosts {
         return precondition(
           'NO_INTEGRATION',
           branch.repo,
-          `no integration opens change requests in ${branch.repo}`,
+          found
+            ? `the integration "${found.integration.name}" has changeRequests: off`
+            : `no integration covers ${branch.repo}`,
         );
       const known = await findChangeRequests(
         database,
@@ -355,6 +361,7 @@ export class CodeHosts {
   ): Promise<Delivery | Refusal> {
     const tenant = await this.#administered(caller, input, name);
     if (isRefusal(tenant)) return tenant;
+    if (!deliveryId) return invalid('deliveryId', 'is required: the id of a delivery');
     const [row] = await repeatDelivery(this.#options.database, tenant, name, deliveryId);
     if (!row) return notFound(`the integration "${name}" has no delivery "${deliveryId}" whose body is kept`);
     this.#nudge();

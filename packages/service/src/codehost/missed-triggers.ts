@@ -12,7 +12,7 @@ import { covers, type Integration, IntegrationError, type Integrations } from '.
 import { isAtLeast } from './news.ts';
 import { orRefusal } from './or-refusal.ts';
 import { retryMs } from './retries.ts';
-import type { Triggers } from './triggers.ts';
+import { NameTakenError, type Triggers } from './triggers.ts';
 
 export interface MissedTriggersOptions {
   readonly database: pg.Pool;
@@ -85,7 +85,12 @@ export class MissedTriggers {
     const author = await changeRequests.permissionOf(integration, repo, trigger.author);
     if (isLater(updatedAt, at, sameChangeMs) && !isAtLeast(author, minimumPermission)) return;
     const id = `found/${type}/${repo}/${number}/${trigger.by}/${at}`;
-    await triggers.handle(integration, id, sender, { type: 'trigger', repo, ...trigger });
+    try {
+      await triggers.handle(integration, id, sender, { type: 'trigger', repo, ...trigger });
+    } catch (error) {
+      // Nothing is told about an issue that an agent works on already.
+      if (!(error instanceof NameTakenError)) throw error;
+    }
   }
 }
 

@@ -13,7 +13,7 @@ import { askByNumber, findTriggered, saveTriggered } from '../store/statements/c
 import { insertItems } from '../store/statements/outbox.ts';
 import type { ChangeRequests } from './change-requests.ts';
 import type { HostEvent, Permission, Person, RepoPath } from './host.ts';
-import type { Integration } from './integrations.ts';
+import { type Integration, IntegrationError } from './integrations.ts';
 import { triggerAgainMessage, triggerMessage } from './messages.ts';
 import { messageId, recordName, repoAt } from './names.ts';
 import { isAtLeast } from './news.ts';
@@ -33,6 +33,9 @@ export interface TriggersOptions {
   readonly publicUrl: () => string;
   readonly defaultModel: string;
 }
+
+/** Another trigger of the same issue spawns its agent at this moment, or an agent of another origin has its name. */
+export class NameTakenError extends IntegrationError {}
 
 interface SpawnedAgent {
   readonly id: string;
@@ -71,6 +74,8 @@ export class Triggers {
       if (request.isFork) return 'the change request is from a fork';
     }
     const [agent] = await findTriggered(database, tenant, name, repo, subject.type, subject.number);
+    // It spawned this agent before.
+    if (agent?.delivery === deliveryId) return null;
     const record = recordName(name, repo, subject.number, subject.type);
     if (agent && agent.phase !== 'PHASE_CANCELED') {
       if (event.by !== 'mention' && !integration.host.capabilities.namesAdditions)
@@ -86,8 +91,10 @@ export class Triggers {
     const description = triggerMessage(repo, event, sender, { sender: permission, author });
     const spawned = await this.#spawn(integration, deliveryId, record, workspace, description);
     if (typeof spawned === 'string') return spawned;
-    await saveTriggered(database, tenant, name, repo, subject.type, subject.number, spawned.id);
     await this.#announce(integration, event, record, spawned);
+    // At last: after a crash before it, the delivery is processed again from the start.
+    const { type, number } = subject;
+    await saveTriggered(database, tenant, name, repo, type, number, spawned.id, deliveryId);
     return null;
   }
 
@@ -147,7 +154,10 @@ export class Triggers {
       url: dashboardUrl(publicUrl(), agentIdOfAgent(tenantName, agent)),
     });
     const reply = await transact.command<SpawnedAgent>({ identity }, command, { of, key });
-    return isRefusal(reply) ? reply.message : reply;
+    if (!isRefusal(reply)) return reply;
+    // Tried again, it is a message to the agent that the other trigger spawned.
+    if (reply.status === 'ALREADY_EXISTS') throw new NameTakenError(reply.message);
+    return reply.message;
   }
 
   /** Comments once, with a link to the agent. */

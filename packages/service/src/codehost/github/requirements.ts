@@ -57,15 +57,15 @@ async function ofApp(credential: AppCredential, repo: RepoPath): Promise<HostReq
   const signedIn = met('App credentials');
   if (installation instanceof HostError) {
     const advice = `Install the App ${slug} on the account of ${repo} and give it access to this repository: the App's page, "Install App".`;
-    return [signedIn, { name: 'Installation', isMet: false, advice }];
+    return [signedIn, { name: 'installation', isMet: false, advice }];
   }
   if (installation.isSuspended) {
     const advice = `The installation is suspended. The owner of the account can unsuspend it at ${installation.url}.`;
-    return [signedIn, { name: 'Installation', isMet: false, advice }];
+    return [signedIn, { name: 'installation', isMet: false, advice }];
   }
   return [
     signedIn,
-    met('Installation'),
+    met('installation'),
     ...needed.map((item) => granted(item, installation)),
     ...eventsOf(installation),
   ];
@@ -87,7 +87,7 @@ function eventsOf({ events }: Installation): HostRequirement[] {
   const missing = neededEvents.filter((event) => !events.includes(event) && !events.includes('*'));
   const advice = `Subscribe to ${missing.join(', ')} in the App's settings, "Permissions & events", "Subscribe to events".`;
   return [
-    { name: 'Webhook events', isMet: missing.length === 0, advice: missing.length === 0 ? '' : advice },
+    { name: 'webhook events', isMet: missing.length === 0, advice: missing.length === 0 ? '' : advice },
   ];
 }
 
@@ -98,7 +98,7 @@ async function ofToken(api: GithubApi, repo: RepoPath): Promise<HostRequirement[
   );
   if (user instanceof HostError) {
     const advice = `GitHub refused the token (${user.message}). It may have expired: create a new one and store it in the secret.`;
-    return [{ name: 'Token', isMet: false, advice }];
+    return [{ name: 'token', isMet: false, advice }];
   }
   const found = await orRefusal(
     api.call(repo, { path: at`` }, (body) => ({
@@ -109,19 +109,19 @@ async function ofToken(api: GithubApi, repo: RepoPath): Promise<HostRequirement[
   );
   if (found instanceof HostError) {
     const advice = `The token does not reach ${repo}. Give it access to this repository; an organization may also have to authorize it (SSO).`;
-    return [met('Token'), { name: 'Repository', isMet: false, advice }];
+    return [met('token'), { name: 'repository', isMet: false, advice }];
   }
   const role: HostRequirement = {
-    name: 'Role: write',
+    name: 'role: write',
     isMet: found.mayPush,
     advice: found.mayPush ? '' : `The token's account may not push to ${repo}. Give it the role Write.`,
   };
-  const basis = [met('Token'), met('Repository'), role];
+  const basis = [met('token'), met('repository'), role];
   if (!user) return [...basis, ...(await probes(api, repo, found.branch))];
   const scopes = user.split(',').map((scope) => scope.trim());
   const isMet = scopes.includes('repo') || (scopes.includes('public_repo') && !found.isPrivate);
   const advice = `Give the token the scope "repo" (it has: ${user}) at Settings, "Developer settings", "Personal access tokens".`;
-  return [...basis, { name: 'Scope: repo', isMet, advice: isMet ? '' : advice }];
+  return [...basis, { name: 'scope: repo', isMet, advice: isMet ? '' : advice }];
 }
 
 /**

@@ -220,16 +220,21 @@ export async function readLedger(
 type Issue = [tenant: number, integration: string, repo: string, subject: string, number: number];
 
 /** The agent that works on an issue or a change request. */
-export const findTriggered = statement<Issue, Pick<AgentRow, 'id' | 'phase' | 'created_at'>>(
+export const findTriggered = statement<
+  Issue,
+  Pick<AgentRow, 'id' | 'phase' | 'created_at'> & { delivery: string }
+>(
   'find-triggered-agent',
-  `SELECT a.id, a.phase, a.created_at FROM triggered_agents t JOIN agents a ON a.tenant = t.tenant AND a.id = t.agent
+  `SELECT a.id, a.phase, a.created_at, t.delivery FROM triggered_agents t JOIN agents a ON a.tenant = t.tenant AND a.id = t.agent
    WHERE t.tenant = $1 AND t.integration = $2 AND t.repo = $3 AND t.subject = $4 AND t.number = $5`,
 );
 
-export const saveTriggered = statement<[...Issue, agent: string], never>(
+export const saveTriggered = statement<[...Issue, agent: string, delivery: string], never>(
   'save-triggered-agent',
-  `INSERT INTO triggered_agents (tenant, integration, repo, subject, number, agent) VALUES ($1, $2, $3, $4, $5, $6)
-   ON CONFLICT (tenant, integration, repo, subject, number) DO UPDATE SET agent = excluded.agent`,
+  `INSERT INTO triggered_agents (tenant, integration, repo, subject, number, agent, delivery)
+   VALUES ($1, $2, $3, $4, $5, $6, $7)
+   ON CONFLICT (tenant, integration, repo, subject, number)
+   DO UPDATE SET agent = excluded.agent, delivery = excluded.delivery`,
 );
 
 /** The issues that an agent works on. */
