@@ -31,7 +31,7 @@ test('threads are added, listed, replied to, resolved and opened again', async (
   );
   expect((await ada.muster(['threads', 'reply', agent, id, 'Or blank?'])).code).toBe(0);
   expect((await ada.muster(['threads', 'resolve', agent, id])).out).toBe('RESOLVED\n');
-  const open = await ada.data<Thread[]>(['threads', 'list', agent, '--open']);
+  const open = await ada.data<Thread[]>(['threads', 'ls', agent, '--open']);
   expect(open.map(({ path }) => path)).toEqual(['README.md']);
   expect((await ada.muster(['threads', 'reopen', agent, id])).out).toBe('OPEN\n');
 });

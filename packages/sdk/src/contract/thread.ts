@@ -78,13 +78,21 @@ export function threadPlace({ path, line, startLine }: Pick<Thread, 'path' | 'li
   return startLine > 0 && startLine < line ? `${path}:${startLine}-${line}` : `${path}:${line}`;
 }
 
+/** For sorting: oldest first, those of one review by their place. */
+export const compareThreads = (a: Thread, b: Thread): number =>
+  compare(a.createdAt, b.createdAt) || compare(a.path, b.path) || a.line - b.line;
+const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
+
 export const threadsRequest = request('ThreadsRequest', {
   agentId: agentIdIn,
   states: { type: 'array', items: threadState, description: 'Only threads in these states.' },
   ...pageIn,
 });
 export const threadsReply = reply('ThreadsReply', {
-  threads: { ...list(thread), description: 'Oldest first.' },
+  threads: {
+    ...list(thread),
+    description: 'By id: those made in Muster oldest first, those of code hosts between them.',
+  },
   nextPageToken: text,
 });
 

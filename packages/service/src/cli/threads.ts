@@ -1,4 +1,4 @@
-import { firstLine, type Thread, threadPlace } from '@muster/sdk/contract';
+import { compareThreads, firstLine, type Thread, threadPlace } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { usageError } from './errors.ts';
@@ -8,7 +8,7 @@ export function addThreadCommands(program: Command): void {
   const threads = program
     .command('threads')
     .description("comment on an agent's changes, and read its answers");
-  addCommand(threads, 'list <agent>', 'list the review threads', list, { isDefault: true }).option(
+  addCommand(threads, 'ls <agent>', 'list the review threads', list, { isDefault: true }).option(
     '--open',
     'only open threads',
   );
@@ -47,6 +47,7 @@ async function list(
   const threads: Thread[] = [];
   const filter = flags.open ? { states: ['OPEN'] as const } : {};
   for await (const thread of client().threads(agent, filter, { signal })) threads.push(thread);
+  threads.sort(compareThreads);
   await output.table(
     threads,
     [

@@ -1,6 +1,7 @@
 import { globProblem, type Schema } from '@muster/sdk/contract';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import formats from 'ajv-formats';
+import { cutText } from './cut-text.ts';
 
 /** The field that is wrong, and what is expected of it. */
 export interface Violation {
@@ -56,20 +57,51 @@ function violationOf(errors: readonly ErrorObject[]): Violation {
   return { field: at, description: expected ? `must be ${expected}` : describe(error) };
 }
 
-function describe(error: ErrorObject): string {
-  if (error.keyword === 'enum')
-    return `must be one of ${(error.params.allowedValues as string[]).filter(Boolean).join(', ')}`;
-  if (error.params.format === 'glob') return globProblem(String(error.data)) ?? 'must be a glob';
-  if (error.keyword === 'type') return `must be ${article(error.params.type as string | string[])}`;
-  return error.message ?? 'is not valid';
+/** What is expected, and what was received: of a text that may be secret only its type and length. */
+function describe({ keyword, params, data, message }: ErrorObject): string {
+  const most = params.limit as number;
+  switch (keyword) {
+    case 'enum':
+      return `must be one of ${(params.allowedValues as string[]).filter(Boolean).join(', ')}; got ${shown(data)}`;
+    case 'type':
+      return `must be ${article(params.type as string | string[])}; got ${article(typeOf(data))}`;
+    case 'minLength':
+      return most === 1
+        ? 'must not be empty'
+        : `must have at least ${most} characters; got ${lengthOf(data)}`;
+    case 'maxLength':
+      return `must have at most ${most} characters; got ${lengthOf(data)}`;
+    case 'minItems':
+      return most === 1 ? 'must not be empty' : `must have at least ${most} items; got ${lengthOf(data)}`;
+    case 'maxItems':
+      return `must have at most ${most} items; got ${lengthOf(data)}`;
+    case 'maxProperties':
+      return `must have at most ${most} fields; got ${Object.keys(data as object).length}`;
+    case 'minimum':
+      return `must be at least ${most}; got ${data}`;
+    case 'maximum':
+      return `must be at most ${most}; got ${data}`;
+    case 'format':
+      if (params.format === 'glob') return globProblem(String(data)) ?? 'must be a glob';
+  }
+  return message ?? 'is not valid';
 }
 
+const lengthOf = (value: unknown): number =>
+  typeof value === 'string' ? [...value].length : (value as unknown[]).length;
+const typeOf = (value: unknown): string =>
+  value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+const shown = (value: unknown): string =>
+  typeof value === 'object' ? article(typeOf(value)) : cutText(JSON.stringify(value), 100).text;
+
 const article = (type: string | string[]): string =>
-  [type]
-    .flat()
-    .filter((t) => t !== 'null')
-    .map((t) => (/^[aeio]/.test(t) ? `an ${t}` : `a ${t}`))
-    .join(' or ');
+  type === 'null'
+    ? type
+    : [type]
+        .flat()
+        .filter((t) => t !== 'null')
+        .map((t) => (/^[aeio]/.test(t) ? `an ${t}` : `a ${t}`))
+        .join(' or ');
 
 const join = (path: string, name: string): string => (path ? `${path}.${name}` : name);
 

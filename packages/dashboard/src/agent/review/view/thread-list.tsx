@@ -1,4 +1,4 @@
-import type { Thread } from '@muster/sdk/contract';
+import { compareThreads, type Thread } from '@muster/sdk/contract';
 import { useState } from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { plural } from '../../../parts/model/text.ts';
@@ -15,7 +15,8 @@ interface ThreadListProps {
 
 /** All threads of the agent, also those whose lines are no longer in the diff. */
 export function ThreadList({ isInDiff, onShow }: ThreadListProps) {
-  const { threads, error } = useReviewContext();
+  const { threads: unordered, error } = useReviewContext();
+  const threads = [...unordered].sort(compareThreads);
   const [isAll, setAll] = useState(false);
   const open = threads.filter(({ state }) => state === 'OPEN');
   const resolved = threads.filter(({ state }) => state === 'RESOLVED');
