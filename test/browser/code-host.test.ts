@@ -134,7 +134,7 @@ describeInBrowser('a code host', () => {
     await writeResource(fixture.api, 'integration', 'host', { changeRequests: 'off' }, off);
     await changes.getByRole('button', { name: 'Open change request' }).click();
     await dialog.getByRole('button', { name: 'Open change request' }).click();
-    await dialog.getByRole('alert').getByText('no integration covers').waitFor();
+    await dialog.getByRole('alert').getByText('the integration "host" has changeRequests: off').waitFor();
     await page.keyboard.press('Escape');
   });
 

@@ -1,4 +1,4 @@
-import type { ChangeRequest, TimelineEntry } from '@muster/sdk/contract';
+import type { ChangeRequest, Thread, TimelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, it, type TestContext } from 'vitest';
 import { decode, readResource } from '../support/catalog.ts';
 import type { Server } from '../support/server.ts';
@@ -312,7 +312,13 @@ describe('a review that is longer than a message', () => {
       }));
       await host.review(number, { by: 'reviewer', verdict: 'COMMENTED', threads });
       await agent.untilTold(/^People commented on your change request/, 2);
-      await scenario.untilRequest('all resolved', ({ review }) => review.resolvedThreads === threads.length);
+      const { body } = await scenario.api.post<{ threads: Thread[] }>('/v1/agent/threads', {
+        agentId: scenario.agentId,
+        pageSize: 100,
+      });
+      const texts = body.threads.map(({ comments }) => comments[0]?.body ?? '');
+      expect(new Set(texts.map((text) => text.split('.')[0])).size).toBe(threads.length);
+      expect(texts.filter((text) => text.endsWith('[cut]'))).toHaveLength(threads.length);
       expect(await agent.untilTold(/^People commented/)).toHaveLength(2);
     },
     longTestMs,

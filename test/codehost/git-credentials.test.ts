@@ -155,7 +155,7 @@ describe('an agent is blocked, and told what to fix,', () => {
     expect(phaseReason).toBe('BLOCKED');
     expect(error?.code).toBe('WORKSPACE_NOT_PREPARED');
     expect(error?.message).toMatch(
-      /Authentication failed.*integration "hub": Token: GitHub refused the token/,
+      /Authentication failed.*integration "hub": token: GitHub refused the token/,
     );
     expect(error?.message).not.toContain('ghp_revoked_token');
   });
@@ -173,7 +173,7 @@ describe('an agent is blocked, and told what to fix,', () => {
     const url = `${host.url}/team/absent.git`;
     const { phaseReason, error } = await ran(await agentsIn(api, url), '!say done');
     expect(phaseReason).toBe('BLOCKED');
-    expect(error?.message).toMatch(/the integration "hub": .*Installation: Install the App/);
+    expect(error?.message).toMatch(/the integration "hub": .*404 Not Found; installation: Install the App/);
   });
 
   it('and its push says that the permission contents: write is missing', async () => {

@@ -68,7 +68,7 @@ async function credentialOf(
     if (!(error instanceof HostError)) throw error;
     if (error.kind !== 'refused') return unavailable(`${who}: ${error.message}`);
     const problems = [error.message, ...(await missingOf(host, repo))];
-    return precondition('INTEGRATION', repoUrl, `${who}: ${problems.join(' ')}`);
+    return precondition('INTEGRATION', repoUrl, `${who}: ${problems.join('; ')}`);
   }
 }
 
