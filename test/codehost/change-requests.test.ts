@@ -10,7 +10,7 @@ import { type IntegrationFields, Scenario, startFor } from './scenario.ts';
 const free: FakeGithub[] = [];
 let server: Server;
 beforeAll(async () => {
-  for (let i = 0; i < 15; i++) free.push(await FakeGithub.start());
+  for (let i = 0; i < 16; i++) free.push(await FakeGithub.start());
   server = await startFor(...free);
 }, longTestMs);
 afterAll(() => server.close());
@@ -60,6 +60,14 @@ class TriggeredAgent {
       types: ['FOLLOW_UP_QUEUED'],
     });
     return body.entries.map(({ text }) => text);
+  }
+
+  async threads(): Promise<Thread[]> {
+    const { body } = await this.scenario.api.post<{ threads: Thread[] }>('/v1/agent/threads', {
+      agentId: this.scenario.agentId,
+      pageSize: 100,
+    });
+    return body.threads;
   }
 
   untilTold(text: RegExp, times = 1): Promise<string[]> {
@@ -297,12 +305,52 @@ describe('a conflict with the base branch', () => {
   );
 });
 
+describe('a thread that was resolved', () => {
+  it.concurrent(
+    'is opened at the host when a person opens it here or replies, and stays open',
+    async ({ expect, onTestFinished }) => {
+      const agent = await TriggeredAgent.start(onTestFinished);
+      const { host, scenario } = agent;
+      await agent.push('hello');
+      const { number } = await agent.opened();
+      await agent.atRest();
+      const body = 'Say Hello.';
+      const threads = [{ path: 'a.txt', line: 1, body }];
+      await host.review(number, { by: 'reviewer', verdict: 'COMMENTED', threads });
+      const untilResolved = (isResolved: boolean) =>
+        until(
+          `a thread that is ${isResolved ? 'resolved' : 'open'} here and there`,
+          async () => {
+            const [there] = (await host.threads(number)).filter(({ path }) => path === 'a.txt');
+            const [here] = await agent.threads();
+            return { there, here };
+          },
+          ({ there, here }) =>
+            there?.isResolved === isResolved && here?.state === (isResolved ? 'RESOLVED' : 'OPEN'),
+        );
+      const { threadId } = (await untilResolved(true)).here as Thread;
+      const { agentId, api } = scenario;
+      const opened = await api.post('/v1/agent/threads/resolve', { agentId, threadId, resolved: false });
+      expect(opened.status).toBe(200);
+      await untilResolved(false);
+      await scenario.sync();
+      await scenario.untilSent();
+      await untilResolved(false);
+      await api.post('/v1/agent/threads/resolve', { agentId, threadId });
+      await untilResolved(true);
+      await api.post('/v1/agent/threads/reply', { agentId, threadId, body: 'Why?\ndecline: no reason' });
+      await untilResolved(false);
+    },
+    longTestMs,
+  );
+});
+
 describe('a review that is longer than a message', () => {
   it.concurrent(
     'is told in several, with the beginning of each comment',
     async ({ expect, onTestFinished }) => {
       const agent = await TriggeredAgent.start(onTestFinished);
-      const { host, scenario } = agent;
+      const { host } = agent;
       await agent.push('hello');
       const { number } = await agent.opened();
       await agent.atRest();
@@ -312,11 +360,7 @@ describe('a review that is longer than a message', () => {
       }));
       await host.review(number, { by: 'reviewer', verdict: 'COMMENTED', threads });
       await agent.untilTold(/^People commented on your change request/, 2);
-      const { body } = await scenario.api.post<{ threads: Thread[] }>('/v1/agent/threads', {
-        agentId: scenario.agentId,
-        pageSize: 100,
-      });
-      const texts = body.threads.map(({ comments }) => comments[0]?.body ?? '');
+      const texts = (await agent.threads()).map(({ comments }) => comments[0]?.body ?? '');
       expect(new Set(texts.map((text) => text.split('.')[0])).size).toBe(threads.length);
       expect(texts.filter((text) => text.endsWith('[cut]'))).toHaveLength(threads.length);
       expect(await agent.untilTold(/^People commented/)).toHaveLength(2);

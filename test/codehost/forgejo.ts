@@ -98,7 +98,7 @@ export class FakeForgejo extends SmallHost {
       at('/pulls/(\\d+)/comments/(\\d+)/replies'),
       (call) => (this.#version === 'gitea' ? this.#about(call, (item) => this.#reply(call, item)) : notFound),
     ],
-    ['POST', at('/pulls/comments/(\\d+)/resolve'), (call) => this.#resolve(call)],
+    ['POST', at('/pulls/comments/(\\d+)/(resolve|unresolve)'), (call) => this.#resolve(call)],
     ['GET', at('/issues'), (call) => this.#listed(call)],
     ['GET', at('/issues/(\\d+)/timeline'), (call) => this.#timeline(call)],
     ['POST', at('/issues'), () => this.#scoped('write:issue') ?? invalid],
@@ -280,7 +280,7 @@ export class FakeForgejo extends SmallHost {
     if (this.#version !== 'gitea') return { status: 405, body: '' };
     const thread = this.items.flatMap(({ threads }) => threads).find(({ id }) => id === groups[0]);
     if (!thread) return notFound;
-    thread.isResolved = true;
+    thread.isResolved = groups[1] === 'resolve';
     return { status: 204, body: null };
   }
 

@@ -145,6 +145,8 @@ describe('threads', () => {
     expect(after.comments.map(({ id, body }) => [id, body]).at(-1)).toEqual([posted.id, 'Because.']);
     expect(after.comments.at(-1)?.author).toEqual(await host.self());
     expect(threadOn(await host.threads(github.repo, number), 'reviewed.txt').isResolved).toBe(false);
+    await host.resolve(github.repo, number, after, false);
+    expect(threadOn(await host.threads(github.repo, number), 'src/sum.ts').isResolved).toBe(false);
   });
 
   it('without a line are answered in the conversation and not resolved', async () => {

@@ -190,7 +190,10 @@ describe.each(kinds)('$name', ({ start, reader, secret: hookSecret, capabilities
     expect(JSON.stringify(await fake.threads(number))).toContain('Thanks.');
     if (capabilities.resolvesThreads) {
       await host.resolve(fake.repo, number, before);
-      expect(threadOn(await host.threads(fake.repo, number), 'a.txt').isResolved).toBe(true);
+      const resolved = threadOn(await host.threads(fake.repo, number), 'a.txt');
+      expect(resolved.isResolved).toBe(true);
+      await host.resolve(fake.repo, number, resolved, false);
+      expect(threadOn(await host.threads(fake.repo, number), 'a.txt').isResolved).toBe(false);
     } else await expect(host.resolve(fake.repo, number, before)).rejects.toMatchObject({ kind: 'refused' });
   });
 

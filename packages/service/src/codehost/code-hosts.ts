@@ -158,7 +158,7 @@ export class CodeHosts {
   }
 
   async #look(row: DueChangeRequest): Promise<void> {
-    const { database } = this.#options;
+    const { database, log } = this.#options;
     const key = `${row.tenant}/${row.name}`;
     try {
       await this.#changeRequests.look(row);
@@ -167,8 +167,14 @@ export class CodeHosts {
       const failures = this.#failures.get(key) ?? 0;
       this.#failures.set(key, failures + 1);
       const askedMs = error instanceof HostError ? error.retryAfterMs : 0;
-      await postponeChangeRequest(database, row.tenant, row.name, Math.max(askedMs, retryMs(failures)));
+      const delayMs = Math.max(askedMs, retryMs(failures));
+      await postponeChangeRequest(database, row.tenant, row.name, delayMs);
       if (!(error instanceof HostError || error instanceof IntegrationError)) throw error;
+      const { tenant, integration, name } = row;
+      log.warn(
+        { tenant, integration, changeRequest: name, problem: error.message, delayMs },
+        'change request not compared with its host',
+      );
     }
   }
 

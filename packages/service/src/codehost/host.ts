@@ -148,7 +148,8 @@ export interface Host {
   endOfLog(repo: RepoPath, check: HostCheck, bytes: number): Promise<string>;
   /** Adds a reply to a thread of a change request. */
   reply(repo: RepoPath, number: number, thread: HostThread, body: string): Promise<Posted>;
-  resolve(repo: RepoPath, number: number, thread: HostThread): Promise<void>;
+  /** Resolves a thread, or opens it again. */
+  resolve(repo: RepoPath, number: number, thread: HostThread, isResolved?: boolean): Promise<void>;
   /** Comments on an issue or a change request as a whole. */
   comment(repo: RepoPath, subject: Subject, body: string): Promise<Posted>;
   /** The comments on an issue or change request as a whole since then, to find one that may have been posted. */

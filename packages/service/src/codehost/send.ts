@@ -18,6 +18,7 @@ export interface Items {
     readonly body: string;
   };
   readonly resolve: { readonly repo: RepoPath; readonly number: number; readonly threadId: string };
+  readonly reopen: Items['resolve'];
   readonly open: { readonly repo: RepoPath; readonly repoUrl: string; readonly request: NewChangeRequest };
 }
 
@@ -95,11 +96,14 @@ export class Sender {
         const known = item.state === 'SENDING' ? await this.#posted(integration, item, repo, subject) : null;
         return known ?? (await host.reply(repo, number, thread, bodyOf(body))).id;
       }
-      case 'resolve': {
+      case 'resolve':
+      case 'reopen': {
         const { repo, number } = item.data as unknown as Items['resolve'];
+        const isResolved = item.kind === 'resolve';
         const thread = await this.#thread(integration, item);
-        if (thread.isResolved || !thread.canResolve || !host.capabilities.resolvesThreads) return null;
-        await host.resolve(repo, number, thread);
+        if (thread.isResolved === isResolved || !host.capabilities.resolvesThreads) return null;
+        if (isResolved && !thread.canResolve) return null;
+        await host.resolve(repo, number, thread, isResolved);
         return '';
       }
       case 'open': {

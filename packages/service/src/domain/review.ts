@@ -74,8 +74,12 @@ export function admitReview(
   );
   const ids = [...news, ...unanswered.map(({ id }) => id)].slice(0, limits.commentsPerReview);
   if (ids.length === 0) return null;
-  for (const id of ids)
-    changeThread(draft, { type: 'set', id, state: 'OPEN', answer: 'PENDING', toldBy: followUpId });
+  for (const id of ids) {
+    const isResolved = draft.threads.get(id)?.state === 'RESOLVED';
+    // A comment at the host in a thread that is resolved there leaves it resolved there.
+    const reopened = isResolved && ({ state: 'OPEN', byHost: tellAgain !== '' } as const);
+    changeThread(draft, { type: 'set', id, ...reopened, answer: 'PENDING', toldBy: followUpId });
+  }
   const refused = refuseSize(draft);
   if (refused) return refused;
   const tellable = ids.flatMap((id) => draft.threads.get(id) ?? []);

@@ -23,4 +23,5 @@ it('posts that a thread is resolved, unless its host has said so', async () => {
   const resolved = { type: 'set', id: 't', state: 'RESOLVED' } as const;
   expect(await statementsFor(resolved)).toEqual(['update-threads', 'insert-thread-posts']);
   expect(await statementsFor({ ...resolved, byHost: true })).toEqual(['update-threads']);
+  expect(await statementsFor({ type: 'set', id: 't', answer: 'PENDING' })).toEqual(['update-threads']);
 });

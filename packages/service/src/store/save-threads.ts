@@ -47,8 +47,8 @@ const postColumns = {
 } as const;
 
 /**
- * What the agent or a person says here about a thread of a code host is posted there, and a thread that is done is
- * resolved there, by the node that sends the outbox.
+ * What the agent or a person says here about a thread of a code host is posted there. A thread that is done is resolved
+ * there, and one that a person opens again is opened there, by the node that sends the outbox.
  */
 const insertPosts = statement<Save, never>(
   'insert-thread-posts',
@@ -112,8 +112,8 @@ export function saveThreads(connection: Connection, changes: readonly Change[]):
 function postOf(change: ThreadChange, at: string) {
   if (change.type === 'comment' && change.comment.hostId === '')
     return { thread: change.id, kind: 'reply', body: postedText(change.comment), at: change.comment.at };
-  const isDone = change.type === 'set' && !change.byHost && (change.isDone || change.state === 'RESOLVED');
-  return isDone ? { thread: change.id, kind: 'resolve', body: '', at } : null;
+  if (change.type !== 'set' || change.byHost || !(change.isDone || change.state)) return null;
+  return { thread: change.id, kind: change.state === 'OPEN' ? 'reopen' : 'resolve', body: '', at };
 }
 
 /** At the host, every comment has the integration as its author. */

@@ -198,8 +198,9 @@ export class ForgejoHost implements Host {
     return this.#post(path, { path: thread.path, body, ...place });
   }
 
-  async resolve(repo: RepoPath, _number: number, thread: HostThread): Promise<void> {
-    const path = repoPaths(repo)`/pulls/comments/${thread.id}/resolve`;
+  async resolve(repo: RepoPath, _number: number, thread: HostThread, isResolved = true): Promise<void> {
+    const action = isResolved ? 'resolve' : 'unresolve';
+    const path = repoPaths(repo)`/pulls/comments/${thread.id}/${action}`;
     await this.#client.call({ method: 'POST', path }, () => null);
   }
 

@@ -128,8 +128,8 @@ export class GithubHost implements Host {
     return replyToThread(this.#api, repo, number, thread, body);
   }
 
-  resolve(repo: RepoPath, _number: number, thread: HostThread): Promise<void> {
-    return resolveThread(this.#api, repo, thread);
+  resolve(repo: RepoPath, _number: number, thread: HostThread, isResolved = true): Promise<void> {
+    return resolveThread(this.#api, repo, thread, isResolved);
   }
 
   comment(repo: RepoPath, subject: Subject, body: string): Promise<Posted> {

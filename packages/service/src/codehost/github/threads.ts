@@ -29,8 +29,8 @@ const replyMutation = `mutation ($thread: ID!, $body: String!) {
   }
 }`;
 
-const resolveMutation = `mutation ($thread: ID!) {
-  resolveReviewThread(input: { threadId: $thread }) { thread { isResolved } }
+const resolveMutation = (name: string) => `mutation ($thread: ID!) {
+  ${name}(input: { threadId: $thread }) { thread { isResolved } }
 }`;
 
 /** A thread of GraphQL, which does not say who wrote its comments by the ids that REST and deliveries have. */
@@ -97,12 +97,18 @@ export async function replyToThread(
   });
 }
 
-export async function resolveThread(api: GithubApi, repo: RepoPath, thread: HostThread): Promise<void> {
+export async function resolveThread(
+  api: GithubApi,
+  repo: RepoPath,
+  thread: HostThread,
+  isResolved: boolean,
+): Promise<void> {
   if (isText(thread))
     throw new HostError('refused', 0, `${thread.id} is a comment, which GitHub can't resolve`);
-  await api.graphql(repo, { query: resolveMutation, variables: { thread: thread.id } }, (data) => {
-    const isResolved = data.object('resolveReviewThread').object('thread').flag('isResolved');
-    if (!isResolved) throw new HostError('unknown', 200, `${thread.id} is not resolved`);
+  const name = isResolved ? 'resolveReviewThread' : 'unresolveReviewThread';
+  await api.graphql(repo, { query: resolveMutation(name), variables: { thread: thread.id } }, (data) => {
+    if (data.object(name).object('thread').flag('isResolved') !== isResolved)
+      throw new HostError('unknown', 200, `${name} had no effect on ${thread.id}`);
   });
 }
 

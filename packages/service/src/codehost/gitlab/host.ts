@@ -167,9 +167,9 @@ export class GitlabHost implements Host {
     return this.#post(repo, { type: 'change-request', number }, path, body);
   }
 
-  async resolve(repo: RepoPath, number: number, thread: HostThread): Promise<void> {
+  async resolve(repo: RepoPath, number: number, thread: HostThread, resolved = true): Promise<void> {
     const path = projectPaths(repo)`/merge_requests/${number}/discussions/${thread.id}`;
-    await this.#client.call({ method: 'PUT', path, body: { resolved: true } }, () => null);
+    await this.#client.call({ method: 'PUT', path, body: { resolved } }, () => null);
   }
 
   comment(repo: RepoPath, subject: Subject, body: string): Promise<Posted> {
