@@ -1,10 +1,11 @@
-import type { ChangeRequest, Thread, TimelineEntry } from '@muster/sdk/contract';
+import type { Thread, TimelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, it, type TestContext } from 'vitest';
 import { decode, readResource } from '../support/catalog.ts';
 import type { Server } from '../support/server.ts';
 import { FakeGithub } from './github.ts';
 import { longTestMs, until } from './patience.ts';
 import { type IntegrationFields, Scenario, startFor } from './scenario.ts';
+import { TriggeredAgent } from './triggered-agent.ts';
 
 /** One for each test; they share a service. */
 const free: FakeGithub[] = [];
@@ -21,76 +22,26 @@ function takeHost(): FakeGithub {
   return host;
 }
 
-/** An agent that an issue has triggered, and what people do with it. */
-class TriggeredAgent {
-  readonly host: FakeGithub;
-  readonly scenario: Scenario;
+/** All tests run at the same time, each with an agent and a host of its own. */
+const scenarioTest = (name: string, run: (context: TestContext) => Promise<void>) =>
+  it.concurrent(name, run, longTestMs);
 
-  private constructor(host: FakeGithub, scenario: Scenario) {
-    this.host = host;
-    this.scenario = scenario;
-  }
-
-  static async start(
-    onTestFinished: TestContext['onTestFinished'],
-    fields: IntegrationFields = {},
-  ): Promise<TriggeredAgent> {
-    const host = takeHost();
-    const scenario = await Scenario.start(host, fields, server);
-    onTestFinished(() => scenario.close());
-    await scenario.steps[0]?.[1]();
-    return new TriggeredAgent(host, scenario);
-  }
-
-  push(text: string): Promise<void> {
-    return this.scenario.tell(`!write a.txt ${text}\n!push Write ${text}\n!say Wrote ${text}.`);
-  }
-
-  opened(): Promise<ChangeRequest> {
-    return this.scenario.untilRequest('an open one', ({ state }) => state === 'OPEN');
-  }
-
-  atRest() {
-    return this.scenario.untilAgent('rest', ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT');
-  }
-
-  async messages(): Promise<string[]> {
-    const { body } = await this.scenario.api.post<{ entries: TimelineEntry[] }>('/v1/agent/timeline', {
-      agentId: this.scenario.agentId,
-      types: ['FOLLOW_UP_QUEUED'],
-    });
-    return body.entries.map(({ text }) => text);
-  }
-
-  async threads(): Promise<Thread[]> {
-    const { body } = await this.scenario.api.post<{ threads: Thread[] }>('/v1/agent/threads', {
-      agentId: this.scenario.agentId,
-      pageSize: 100,
-    });
-    return body.threads;
-  }
-
-  untilTold(text: RegExp, times = 1): Promise<string[]> {
-    return until(
-      `${times} messages with ${text}`,
-      async () => (await this.messages()).filter((message) => text.test(message)),
-      (found) => found.length >= times,
-    );
-  }
-
-  open(more: Record<string, unknown> = {}) {
-    return this.scenario.api.post<{ changeRequest: ChangeRequest }>('/v1/agent/change-request', {
-      agentId: this.scenario.agentId,
-      ...more,
-    });
-  }
+/** An agent that an issue has triggered, at a host of its own. */
+async function triggeredAgent(
+  onTestFinished: TestContext['onTestFinished'],
+  fields: IntegrationFields = {},
+): Promise<TriggeredAgent> {
+  const host = takeHost();
+  const scenario = await Scenario.start(host, fields, server);
+  onTestFinished(() => scenario.close());
+  return TriggeredAgent.start(host, scenario);
 }
 
 describe('a change request', () => {
-  it.concurrent(
+  scenarioTest(
     'is opened on demand, once, with the summary, the page of the agent and the issue',
     async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished, { changeRequests: 'manual' });
+      const agent = await triggeredAgent(onTestFinished, { changeRequests: 'manual' });
       const { host, scenario } = agent;
       expect((await agent.open()).status).toBe(400);
       await agent.push('hello');
@@ -116,28 +67,23 @@ describe('a change request', () => {
       );
       expect(list.body.entries).toContainEqual(expect.objectContaining({ name, generation: '0' }));
     },
-    longTestMs,
   );
 
-  it.concurrent(
-    'can be opened again after the host refused it',
-    async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished, { changeRequests: 'manual' });
-      await agent.push('hello');
-      await agent.scenario.untilAgent('a branch', ({ branch }) => branch !== '');
-      await agent.atRest();
-      agent.host.faults.add({ method: 'POST', path: /\/pulls$/, reply: { status: 403 } });
-      expect(await agent.open()).toMatchObject({ status: 400, body: { message: /403/ } });
-      expect((await agent.open({ title: 'The second try' })).status).toBe(200);
-      expect(await agent.opened()).toMatchObject({ title: 'The second try' });
-    },
-    longTestMs,
-  );
+  scenarioTest('can be opened again after the host refused it', async ({ expect, onTestFinished }) => {
+    const agent = await triggeredAgent(onTestFinished, { changeRequests: 'manual' });
+    await agent.push('hello');
+    await agent.scenario.untilAgent('a branch', ({ branch }) => branch !== '');
+    await agent.atRest();
+    agent.host.faults.add({ method: 'POST', path: /\/pulls$/, reply: { status: 403 } });
+    expect(await agent.open()).toMatchObject({ status: 400, body: { message: /403/ } });
+    expect((await agent.open({ title: 'The second try' })).status).toBe(200);
+    expect(await agent.opened()).toMatchObject({ title: 'The second try' });
+  });
 
-  it.concurrent(
+  scenarioTest(
     'is found when somebody opens one from the branch of an agent',
     async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished, { changeRequests: 'off' });
+      const agent = await triggeredAgent(onTestFinished, { changeRequests: 'off' });
       const { host, scenario } = agent;
       await agent.push('hello');
       const { branch } = await scenario.untilAgent('a branch', ({ branch: name }) => name !== '');
@@ -146,34 +92,29 @@ describe('a change request', () => {
       const found = await scenario.untilRequest('a record', (request) => request.number === number);
       expect(found).toMatchObject({ title: 'Opened by a person', branch });
     },
-    longTestMs,
   );
 
-  it.concurrent(
-    'that a person closed is not opened again by itself',
-    async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished);
-      const { host, scenario } = agent;
-      await agent.push('hello');
-      const { number } = await agent.opened();
-      await host.close(number, 'maintainer');
-      await scenario.untilRequest('a closed one', ({ state }) => state === 'CLOSED');
-      await agent.untilTold(/was closed without being merged/);
-      await agent.push('more');
-      await scenario.untilAgent(
-        'the end of the run',
-        ({ phase, response }) => response === 'Wrote more.' && phase === 'PHASE_WAITING_FOR_INPUT',
-      );
-      await scenario.untilSent();
-      expect((await scenario.status()).changeRequests).toHaveLength(1);
-    },
-    longTestMs,
-  );
+  scenarioTest('that a person closed is not opened again by itself', async ({ expect, onTestFinished }) => {
+    const agent = await triggeredAgent(onTestFinished);
+    const { host, scenario } = agent;
+    await agent.push('hello');
+    const { number } = await agent.opened();
+    await host.close(number, 'maintainer');
+    await scenario.untilRequest('a closed one', ({ state }) => state === 'CLOSED');
+    await agent.untilTold(/was closed without being merged/);
+    await agent.push('more');
+    await scenario.untilAgent(
+      'the end of the run',
+      ({ phase, response }) => response === 'Wrote more.' && phase === 'PHASE_WAITING_FOR_INPUT',
+    );
+    await scenario.untilSent();
+    expect((await scenario.status()).changeRequests).toHaveLength(1);
+  });
 
-  it.concurrent(
+  scenarioTest(
     'that is merged completes its agent, if the integration says so',
     async ({ onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished, { onMerged: 'finish' });
+      const agent = await triggeredAgent(onTestFinished, { onMerged: 'finish' });
       const { host, scenario } = agent;
       await agent.push('hello');
       const { number } = await agent.opened();
@@ -181,13 +122,12 @@ describe('a change request', () => {
       await host.merge(number, 'maintainer');
       await scenario.untilAgent('the end', ({ phase }) => phase === 'PHASE_COMPLETED');
     },
-    longTestMs,
   );
 
-  it.concurrent(
+  scenarioTest(
     'whose deliveries were lost is compared on demand and after a start',
     async ({ onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished);
+      const agent = await triggeredAgent(onTestFinished);
       const { host, scenario } = agent;
       await agent.push('hello');
       const { number } = await agent.opened();
@@ -197,41 +137,36 @@ describe('a change request', () => {
       await scenario.sync();
       await agent.untilTold(/Nobody delivered this/);
     },
-    longTestMs,
   );
 });
 
 describe('a change request of an agent that has ended', () => {
-  it.concurrent(
-    'reopens it with a comment, unless it was killed',
-    async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished);
-      const { host, scenario } = agent;
-      await agent.push('hello');
-      const { number } = await agent.opened();
-      await scenario.tell('!finish done');
-      await scenario.untilAgent('the end', ({ phase }) => phase === 'PHASE_COMPLETED');
-      await host.comment({ type: 'change-request', number }, 'One more thing.', 'reviewer');
-      await agent.untilTold(/One more thing/);
-      await agent.atRest();
-      await scenario.api.post('/v1/agent/kill', { agentId: scenario.agentId });
-      await host.comment({ type: 'change-request', number }, 'And another.', 'reviewer');
-      await until(
-        'settled deliveries',
-        () => scenario.deliveries(),
-        (all) => all.every(({ state }) => state !== 'RECEIVED'),
-      );
-      expect((await agent.messages()).filter((text) => /And another/.test(text))).toEqual([]);
-    },
-    longTestMs,
-  );
+  scenarioTest('reopens it with a comment, unless it was killed', async ({ expect, onTestFinished }) => {
+    const agent = await triggeredAgent(onTestFinished);
+    const { host, scenario } = agent;
+    await agent.push('hello');
+    const { number } = await agent.opened();
+    await scenario.tell('!finish done');
+    await scenario.untilAgent('the end', ({ phase }) => phase === 'PHASE_COMPLETED');
+    await host.comment({ type: 'change-request', number }, 'One more thing.', 'reviewer');
+    await agent.untilTold(/One more thing/);
+    await agent.atRest();
+    await scenario.api.post('/v1/agent/kill', { agentId: scenario.agentId });
+    await host.comment({ type: 'change-request', number }, 'And another.', 'reviewer');
+    await until(
+      'settled deliveries',
+      () => scenario.deliveries(),
+      (all) => all.every(({ state }) => state !== 'RECEIVED'),
+    );
+    expect((await agent.messages()).filter((text) => /And another/.test(text))).toEqual([]);
+  });
 });
 
 describe('checks', () => {
-  it.concurrent(
+  scenarioTest(
     'that failed are told with the end of the log, so often in a row, until a person writes',
     async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished, {
+      const agent = await triggeredAgent(onTestFinished, {
         checks: { rounds: 1, ignore: ['coverage'] },
       });
       const { host, scenario } = agent;
@@ -276,40 +211,35 @@ describe('checks', () => {
       await scenario.tell('!say go on');
       await scenario.untilRequest('no pause', ({ paused }) => !paused);
     },
-    longTestMs,
   );
 });
 
 describe('a conflict with the base branch', () => {
-  it.concurrent(
-    'is told once',
-    async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished);
-      const { host, scenario } = agent;
-      await agent.push('hello');
-      const { number } = await agent.opened();
-      host.remote.commit('main', { 'a.txt': 'from somebody else\n' });
-      await host.textOf(number);
-      await scenario.sync();
-      const [told = ''] = await agent.untilTold(/conflicts with its base branch/);
-      expect(told).toContain('Merge main into your branch');
-      await agent.atRest();
-      await host.comment({ type: 'change-request', number }, 'Compare it again.', 'reviewer');
-      await agent.untilTold(/Compare it again/);
-      await scenario.sync();
-      await host.comment({ type: 'change-request', number }, 'And again.', 'reviewer');
-      await agent.untilTold(/And again/);
-      expect(await agent.untilTold(/conflicts with its base branch/)).toHaveLength(1);
-    },
-    longTestMs,
-  );
+  scenarioTest('is told once', async ({ expect, onTestFinished }) => {
+    const agent = await triggeredAgent(onTestFinished);
+    const { host, scenario } = agent;
+    await agent.push('hello');
+    const { number } = await agent.opened();
+    host.remote.commit('main', { 'a.txt': 'from somebody else\n' });
+    await host.textOf(number);
+    await scenario.sync();
+    const [told = ''] = await agent.untilTold(/conflicts with its base branch/);
+    expect(told).toContain('Merge main into your branch');
+    await agent.atRest();
+    await host.comment({ type: 'change-request', number }, 'Compare it again.', 'reviewer');
+    await agent.untilTold(/Compare it again/);
+    await scenario.sync();
+    await host.comment({ type: 'change-request', number }, 'And again.', 'reviewer');
+    await agent.untilTold(/And again/);
+    expect(await agent.untilTold(/conflicts with its base branch/)).toHaveLength(1);
+  });
 });
 
 describe('a thread that was resolved', () => {
-  it.concurrent(
+  scenarioTest(
     'is opened at the host when a person opens it here or replies, and stays open',
     async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished);
+      const agent = await triggeredAgent(onTestFinished);
       const { host, scenario } = agent;
       await agent.push('hello');
       const { number } = await agent.opened();
@@ -341,15 +271,14 @@ describe('a thread that was resolved', () => {
       await api.post('/v1/agent/threads/reply', { agentId, threadId, body: 'Why?\ndecline: no reason' });
       await untilResolved(false);
     },
-    longTestMs,
   );
 });
 
 describe('a review that is longer than a message', () => {
-  it.concurrent(
+  scenarioTest(
     'is told in several, with the beginning of each comment',
     async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished);
+      const agent = await triggeredAgent(onTestFinished);
       const { host } = agent;
       await agent.push('hello');
       const { number } = await agent.opened();
@@ -365,15 +294,14 @@ describe('a review that is longer than a message', () => {
       expect(texts.filter((text) => text.endsWith('[cut]'))).toHaveLength(threads.length);
       expect(await agent.untilTold(/^People commented/)).toHaveLength(2);
     },
-    longTestMs,
   );
 });
 
 describe('automatic rounds', () => {
-  it.concurrent(
+  scenarioTest(
     'end after so many, with one comment, until a person writes',
     async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished, { rounds: 2 });
+      const agent = await triggeredAgent(onTestFinished, { rounds: 2 });
       const { host, scenario } = agent;
       await agent.push('hello');
       const { number } = await agent.opened();
@@ -401,12 +329,11 @@ describe('automatic rounds', () => {
       await scenario.untilRequest('no pause', ({ paused }) => !paused);
       expect(await pauses()).toHaveLength(1);
     },
-    longTestMs,
   );
 });
 
 describe('an assignment', () => {
-  it.concurrent(
+  scenarioTest(
     'to the account of the integration starts an agent, and to another nothing; a killed one stays so',
     async ({ expect, onTestFinished }) => {
       const host = takeHost();
@@ -434,72 +361,59 @@ describe('an assignment', () => {
       expect(await host.comments({ type: 'issue', number })).toHaveLength(1);
       expect(await host.comments({ type: 'issue', number: other })).toEqual([]);
     },
-    longTestMs,
   );
 });
 
 describe('a trigger', () => {
-  it.concurrent(
-    'that is delivered again changes nothing',
-    async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished);
-      const { api, integration: name } = agent.scenario;
-      const labelled = (await agent.scenario.deliveries()).find(({ event }) => event === 'issues.labeled');
-      const { deliveryId } = labelled ?? {};
-      const again = await api.post('/v1/integration/redeliver', { name, deliveryId });
-      expect(again.status).toBe(200);
-      const settled = await until(
-        'the delivery again',
-        async () => (await agent.scenario.deliveries()).find((one) => one.deliveryId === deliveryId),
-        (one) => one?.state !== 'RECEIVED',
-      );
-      expect(settled?.state).toBe('DONE');
-      expect(await agent.messages()).toEqual([]);
-      expect(await agent.scenario.agents()).toHaveLength(1);
-    },
-    longTestMs,
-  );
+  scenarioTest('that is delivered again changes nothing', async ({ expect, onTestFinished }) => {
+    const agent = await triggeredAgent(onTestFinished);
+    const { api, integration: name } = agent.scenario;
+    const labelled = (await agent.scenario.deliveries()).find(({ event }) => event === 'issues.labeled');
+    const { deliveryId } = labelled ?? {};
+    const again = await api.post('/v1/integration/redeliver', { name, deliveryId });
+    expect(again.status).toBe(200);
+    const settled = await until(
+      'the delivery again',
+      async () => (await agent.scenario.deliveries()).find((one) => one.deliveryId === deliveryId),
+      (one) => one?.state !== 'RECEIVED',
+    );
+    expect(settled?.state).toBe('DONE');
+    expect(await agent.messages()).toEqual([]);
+    expect(await agent.scenario.agents()).toHaveLength(1);
+  });
 });
 
 describe('a second trigger', () => {
-  it.concurrent(
-    'is a message to the same agent',
-    async ({ expect, onTestFinished }) => {
-      const agent = await TriggeredAgent.start(onTestFinished);
-      const { host, scenario } = agent;
-      await host.comment({ type: 'issue', number: 1 }, '@muster please also say goodbye', 'maintainer');
-      await agent.untilTold(/please also say goodbye/);
-      expect(await scenario.agents()).toHaveLength(1);
-    },
-    longTestMs,
-  );
+  scenarioTest('is a message to the same agent', async ({ expect, onTestFinished }) => {
+    const agent = await triggeredAgent(onTestFinished);
+    const { host, scenario } = agent;
+    await host.comment({ type: 'issue', number: 1 }, '@muster please also say goodbye', 'maintainer');
+    await agent.untilTold(/please also say goodbye/);
+    expect(await scenario.agents()).toHaveLength(1);
+  });
 
-  it.concurrent(
-    'that arrives together with the first is told too',
-    async ({ expect, onTestFinished }) => {
-      const host = takeHost();
-      const scenario = await Scenario.start(host, {}, server);
-      onTestFinished(() => scenario.close());
-      const wishes = ['hello', 'goodbye', 'thanks'];
-      host.deliveries.hold();
-      const number = await host.addIssue('maintainer', 'The greeting is wrong', 'It says helo.');
-      for (const wish of wishes)
-        await host.comment({ type: 'issue', number }, `@muster say ${wish}`, 'maintainer');
-      host.deliveries.release();
-      await scenario.adopt();
-      await until(
-        'a description and two messages',
-        async () => {
-          const { body } = await scenario.api.post<{ entries: TimelineEntry[] }>('/v1/agent/timeline', {
-            agentId: scenario.agentId,
-            types: ['AGENT_SPAWNED', 'FOLLOW_UP_QUEUED'],
-          });
-          return body.entries.map(({ text }) => text).join();
-        },
-        (texts) => wishes.every((wish) => texts.includes(`say ${wish}`)),
-      );
-      expect(await scenario.agents()).toHaveLength(1);
-    },
-    longTestMs,
-  );
+  scenarioTest('that arrives together with the first is told too', async ({ expect, onTestFinished }) => {
+    const host = takeHost();
+    const scenario = await Scenario.start(host, {}, server);
+    onTestFinished(() => scenario.close());
+    const wishes = ['hello', 'goodbye', 'thanks'];
+    host.deliveries.hold();
+    const number = await host.addIssue('maintainer', 'The greeting is wrong', 'It says helo.');
+    for (const wish of wishes)
+      await host.comment({ type: 'issue', number }, `@muster say ${wish}`, 'maintainer');
+    host.deliveries.release();
+    await scenario.adopt();
+    await until(
+      'a description and two messages',
+      async () => {
+        const { body } = await scenario.api.post<{ entries: TimelineEntry[] }>('/v1/agent/timeline', {
+          agentId: scenario.agentId,
+          types: ['AGENT_SPAWNED', 'FOLLOW_UP_QUEUED'],
+        });
+        return body.entries.map(({ text }) => text).join();
+      },
+      (texts) => wishes.every((wish) => texts.includes(`say ${wish}`)),
+    );
+    expect(await scenario.agents()).toHaveLength(1);
+  });
 });

@@ -77,7 +77,7 @@ export function admitReview(
   for (const id of ids) {
     const isResolved = draft.threads.get(id)?.state === 'RESOLVED';
     // A comment at the host in a thread that is resolved there leaves it resolved there.
-    const reopened = isResolved && ({ state: 'OPEN', byHost: tellAgain !== '' } as const);
+    const reopened = isResolved && ({ state: 'OPEN', byHost: Boolean(tellAgain) } as const);
     changeThread(draft, { type: 'set', id, ...reopened, answer: 'PENDING', toldBy: followUpId });
   }
   const refused = refuseSize(draft);

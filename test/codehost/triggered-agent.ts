@@ -1,0 +1,63 @@
+import type { ChangeRequest, Thread, TimelineEntry } from '@muster/sdk/contract';
+import type { FakeGithub } from './github.ts';
+import { until } from './patience.ts';
+import type { Scenario } from './scenario.ts';
+
+/** An agent that an issue has triggered, and what people do with it. */
+export class TriggeredAgent {
+  readonly host: FakeGithub;
+  readonly scenario: Scenario;
+
+  private constructor(host: FakeGithub, scenario: Scenario) {
+    this.host = host;
+    this.scenario = scenario;
+  }
+
+  static async start(host: FakeGithub, scenario: Scenario): Promise<TriggeredAgent> {
+    await scenario.steps[0]?.[1]();
+    return new TriggeredAgent(host, scenario);
+  }
+
+  push(text: string): Promise<void> {
+    return this.scenario.tell(`!write a.txt ${text}\n!push Write ${text}\n!say Wrote ${text}.`);
+  }
+
+  opened(): Promise<ChangeRequest> {
+    return this.scenario.untilRequest('an open one', ({ state }) => state === 'OPEN');
+  }
+
+  atRest() {
+    return this.scenario.untilAgent('rest', ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT');
+  }
+
+  async messages(): Promise<string[]> {
+    const { body } = await this.scenario.api.post<{ entries: TimelineEntry[] }>('/v1/agent/timeline', {
+      agentId: this.scenario.agentId,
+      types: ['FOLLOW_UP_QUEUED'],
+    });
+    return body.entries.map(({ text }) => text);
+  }
+
+  async threads(): Promise<Thread[]> {
+    const { body } = await this.scenario.api.post<{ threads: Thread[] }>('/v1/agent/threads', {
+      agentId: this.scenario.agentId,
+      pageSize: 100,
+    });
+    return body.threads;
+  }
+
+  untilTold(text: RegExp, times = 1): Promise<string[]> {
+    return until(
+      `${times} messages with ${text}`,
+      async () => (await this.messages()).filter((message) => text.test(message)),
+      (found) => found.length >= times,
+    );
+  }
+
+  open(more: Record<string, unknown> = {}) {
+    return this.scenario.api.post<{ changeRequest: ChangeRequest }>('/v1/agent/change-request', {
+      agentId: this.scenario.agentId,
+      ...more,
+    });
+  }
+}
