@@ -32,7 +32,7 @@ import {
   listDeliveries,
   repeatDelivery,
 } from '../store/statements/deliveries.ts';
-import { type DueRows, findDue } from '../store/statements/due-rows.ts';
+import type { DueRows } from '../store/statements/due-rows.ts';
 import { dueItems, insertItems, readItem } from '../store/statements/outbox.ts';
 import {
   branchesOf,
@@ -69,7 +69,6 @@ export interface CodeHostsOptions {
 /** How long a caller waits for the host. The work goes on after that. */
 const openWaitMs = 15_000;
 const openPollMs = 100;
-const pollMs = 1_000;
 
 /**
  * The loop with code hosts: deliveries come in, agents are told, answers go out. Five kinds of work, each of which any
@@ -86,7 +85,6 @@ export class CodeHosts {
   /** How often in a row a change request could not be compared with its host. */
   readonly #failures = new Map<string, number>();
   readonly #closing = new AbortController();
-  #polling: Promise<void> = Promise.resolve();
 
   constructor(options: CodeHostsOptions) {
     const { database, control, log } = options;
@@ -128,26 +126,13 @@ export class CodeHosts {
   async start(): Promise<void> {
     await askAll(this.#options.database);
     await askAllHooks(this.#options.database);
-    this.#polling = this.#poll();
-  }
-
-  /** Looks for work of other nodes, and for work whose time has come. A node's own work is done immediately. */
-  async #poll(): Promise<void> {
-    const { database, log } = this.#options;
-    while (!this.#closing.signal.aborted) {
-      try {
-        const due = new Set((await findDue(database)).map(({ name }) => name));
-        for (const loop of this.#loops) if (due.has(loop.table)) loop.nudge();
-      } catch (error) {
-        log.warn({ err: error }, 'no work for code hosts found');
-      }
-      await pause(pollMs, undefined, { signal: this.#closing.signal }).catch(() => {});
-    }
+    this.#options.control.timers.onDue((table) => {
+      for (const loop of this.#loops) if (loop.table === table) loop.nudge();
+    });
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
-    await this.#polling;
     await Promise.all(this.#loops.map((loop) => loop.close()));
     await this.#thread.end();
   }

@@ -19,10 +19,12 @@ export interface TimersOptions {
 }
 
 /**
- * What happens because time passes: deferred messages become due and leases end. The database's clock decides. Every node looks; the commands that it sends change nothing where another node was faster.
+ * What happens because time passes: deferred messages become due, leases end, and other work is due. The database's
+ * clock decides. Every node looks; the commands that it sends change nothing where another node was faster.
  */
 export class Timers {
   readonly #options: TimersOptions;
+  readonly #onDue: ((table: string) => void)[] = [];
   #timer: NodeJS.Timeout | null = null;
   #isClosed = false;
 
@@ -32,6 +34,11 @@ export class Timers {
 
   start(): void {
     this.#arm(0);
+  }
+
+  /** Calls back with each table that has work whose time has come, also if another node has caused it. */
+  onDue(listener: (table: string) => void): void {
+    this.#onDue.push(listener);
   }
 
   close(): void {
@@ -78,6 +85,7 @@ export class Timers {
       if (what === 'work') wakes.work(key.tenant, text ?? '');
       if (what === 'stop') wakes.stop(key.id);
       if (what === 'revoked') wakes.revoked(key.id);
+      if (what === 'table') for (const listener of this.#onDue) listener(text ?? '');
       if (what === 'next') nextMs = Math.min(nextMs, Math.max(1, number ?? tickMs));
     }
     await Promise.all(commands);

@@ -11,13 +11,8 @@ export interface DueTable {
   readonly set?: string;
 }
 
-/** Which of these tables have rows whose time has come: one look for all of them. */
-export const findDue = statement<[], { name: string }>(
-  'find-due',
-  ['deliveries', 'change_requests', 'pushed_branches', 'outbox', 'hooks']
-    .map((table) => `SELECT '${table}' AS name WHERE EXISTS (SELECT FROM ${table} WHERE next_at <= now())`)
-    .join(' UNION ALL '),
-);
+/** The tables with work whose time comes; the tick looks for it. */
+export const dueTables = ['deliveries', 'change_requests', 'pushed_branches', 'outbox', 'hooks'] as const;
 
 export interface DueRows<Row> {
   readonly table: string;
@@ -60,7 +55,7 @@ export function dueRows<Row extends { readonly tenant: number }>(
        SELECT ${read} FROM (SELECT tenant FROM tenants_due ORDER BY random()) t CROSS JOIN LATERAL (
          SELECT ${read} FROM ${table} d
          WHERE d.tenant = t.tenant AND d.next_at <= now()${and && ` AND ${and}`}
-         ORDER BY d.next_at LIMIT $1 - coalesce(($5::int[])[array_position($4::int[], t.tenant)], 0)
+         ORDER BY d.next_at LIMIT greatest(0, $1 - coalesce(($5::int[])[array_position($4::int[], t.tenant)], 0))
          FOR UPDATE OF d SKIP LOCKED
        ) d LIMIT $2
      )

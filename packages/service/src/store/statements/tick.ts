@@ -1,8 +1,9 @@
 import { statement } from '../connection.ts';
 import { liveSession } from './browser-sessions.ts';
+import { dueTables } from './due-rows.ts';
 
 export interface TickRow {
-  what: 'due' | 'lost' | 'watched' | 'work' | 'stop' | 'revoked' | 'next';
+  what: 'due' | 'lost' | 'watched' | 'work' | 'stop' | 'revoked' | 'next' | 'table';
   tenant: number | null;
   id: string | null;
   number: number | null;
@@ -11,7 +12,7 @@ export interface TickRow {
 
 /**
  * The one query a node makes per second, however many agents there are: deferred messages whose time has come, runs
- * whose lease has ended, and, as a safety net under lost notifications, what this node watches — agents that someone
+ * whose lease has ended, tables with other work whose time has come, and, as a safety net under lost notifications, what this node watches — agents that someone
  * waits for, pools and runners with an open poll, keys and sessions with an open stream.
  */
 export const tick = statement<
@@ -62,7 +63,13 @@ export const tick = statement<
    UNION ALL
    SELECT 'revoked', NULL, q.id::text, NULL, NULL
    FROM unnest($7::uuid[]) AS q (id)
-   WHERE NOT EXISTS (${liveSession('q.id')})`,
+   WHERE NOT EXISTS (${liveSession('q.id')})
+   ${dueTables
+     .map(
+       (table) => `UNION ALL
+   SELECT 'table', NULL, NULL, NULL, '${table}' WHERE EXISTS (SELECT FROM ${table} WHERE next_at <= now())`,
+     )
+     .join('\n   ')}`,
 );
 
 export const ping = statement<[], { one: number }>('ping', 'SELECT 1 AS one');
