@@ -275,7 +275,7 @@ describe('a list', () => {
     expect(other.requests).toHaveLength(0);
   });
 
-  it('ends with a page that is empty or has a link that is no link', async () => {
+  it('ends with a page that is empty or has an invalid link', async () => {
     api.answer = reply(200, '[]', { link: `<${api.url}/api/thing?page=2>; rel="next"` });
     expect(await client().list(get, () => 1, 10)).toEqual([]);
     api.answer = reply(200, '[{}]', { link: '<http://[>; rel="next"' });

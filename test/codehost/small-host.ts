@@ -242,7 +242,7 @@ export abstract class SmallHost implements FakeHost {
   async replyInThread(number: number, thread: string, body: string, by: Role): Promise<void> {
     const item = this.item({ type: 'change-request', number });
     const found = item.threads.find(({ id }) => id === thread);
-    if (!found) throw new Error(`there is no thread ${thread}`);
+    if (!found) throw new Error(`thread ${thread} not found`);
     this.addReply(item, found, this.accounts[by], body);
   }
 

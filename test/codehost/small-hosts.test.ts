@@ -172,7 +172,7 @@ describe.each(kinds)('$name', ({ start, reader, secret: hookSecret, capabilities
       threads: [{ path: 'a.txt', line: 2, body: 'Why?' }],
     });
     const [before] = await host.threads(fake.repo, number);
-    if (!before) throw new Error('there is no thread');
+    if (!before) throw new Error('thread not found');
     const posted = await host.reply(fake.repo, number, before, 'Because.');
     const threads = await host.threads(fake.repo, number);
     const comments = threads.flatMap((thread) => thread.comments);
@@ -298,7 +298,7 @@ describe.each(kinds)('$name', ({ start, reader, secret: hookSecret, capabilities
 
     it.each([
       ['is far too large', Buffer.alloc(9 * 2 ** 20, ' ')],
-      ['is no JSON', '<html>'],
+      ['is not JSON', '<html>'],
       ['is something else', '"text"'],
       ['is nested without end', '['.repeat(100_000)],
     ])('with an answer that %s, has an unknown outcome', async (_what, body) => {

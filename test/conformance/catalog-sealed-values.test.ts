@@ -160,7 +160,7 @@ describe('a secret', () => {
     expect(secrets.map((secret) => secret.value)).toEqual([text, 'x'.repeat(limits.secretValueBytes)]);
   });
 
-  test('is gone when it is deleted, and begins anew under the next generation', async () => {
+  test('is gone when it is deleted, and starts again with the next generation', async () => {
     const t = await newTestTenant(api);
     const name = uniqueName('secret');
     const first = decode((await write(api, 'secret', name, { value })).payload);

@@ -42,6 +42,26 @@ const triggerFrom = (subject: JsonReader, type: Trigger['subject']['type'], auth
   comment: null,
 });
 
+/** A comment that mentions somebody; whether it is the integration depends on the account that it uses. */
+export function mentionIn(
+  body: JsonReader,
+  subject: JsonReader,
+  type: Trigger['subject']['type'],
+  host: {
+    readonly mention: RegExp;
+    readonly idOf: (id: number) => string;
+    readonly personOf: (user: JsonReader | null) => Person;
+  },
+): HostEvent | null {
+  const comment = body.object('comment');
+  const text = comment.textOrEmpty('body');
+  if (!host.mention.test(text)) return null;
+  return {
+    ...triggerOn(body, subject, type, host.personOf(subject.find('user'))),
+    comment: { id: host.idOf(comment.number('id')), body: text, url: comment.text('html_url') },
+  };
+}
+
 /** An entry of a list of issues, which has pull requests too. */
 export const listedSubject =
   (personOf: (user: JsonReader | null) => Person) =>

@@ -4,7 +4,7 @@ import { orNone } from './or-refusal.ts';
 
 const refused = (status: number) => Promise.reject(new HostError('refused', status, 'no'));
 
-it('is no permission for a person whom the host does not know, and a failure if it does not accept the credential', async () => {
+it('a person whom the host does not know has no permission; a credential that it does not accept is a failure', async () => {
   expect(await orNone(Promise.resolve('write'))).toBe('write');
   expect(await orNone(refused(404))).toBe('none');
   await expect(orNone(refused(401))).rejects.toThrow(HostError);

@@ -1,4 +1,4 @@
-import { HostError, type Permission } from './host.ts';
+import { type Host, type HostChangeRequest, HostError, type Permission, type RepoPath } from './host.ts';
 
 /** A refusal as a value: it says what is missing. Everything else is a failure of the call itself. */
 export async function orRefusal<T>(call: Promise<T>): Promise<T | HostError> {
@@ -16,4 +16,22 @@ export async function orNone(call: Promise<Permission>): Promise<Permission> {
   if (!(found instanceof HostError)) return found;
   if (found.status === 401) throw found;
   return 'none';
+}
+
+/** There is at most one change request from a branch to a base: if the host refuses another with this status, that one. */
+export async function orExisting(
+  opened: Promise<HostChangeRequest>,
+  status: number,
+  host: Pick<Host, 'changeRequestsFrom'>,
+  repo: RepoPath,
+  { branch, base }: { readonly branch: string; readonly base: string },
+): Promise<HostChangeRequest> {
+  try {
+    return await opened;
+  } catch (error) {
+    if (!(error instanceof HostError) || error.status !== status) throw error;
+    const existing = (await host.changeRequestsFrom(repo, branch)).find((item) => item.base === base);
+    if (existing) return existing;
+    throw error;
+  }
 }

@@ -18,7 +18,7 @@ export function unsafePlace(value: unknown, maxDepth: number): UnsafePlace | nul
   return unsafe && { ...unsafe, path: unsafe.path.replace(/^\./, '') };
 }
 
-/** Paths are put together only for what is unsafe. The recursion is no deeper than `maxDepth`. */
+/** Paths are put together only for what is unsafe. The recursion ends at `maxDepth`. */
 function unsafeWithin(value: unknown, levels: number, maxDepth: number): UnsafePlace | null {
   if (typeof value === 'string') return unsafeAt('', unsafeText(value));
   if (typeof value === 'number' && !Number.isFinite(value))
@@ -44,7 +44,7 @@ function unsafeWithin(value: unknown, levels: number, maxDepth: number): UnsafeP
 const unsafeAt = (path: string, problem: string | null): UnsafePlace | null =>
   problem === null ? null : { path, problem };
 
-/** Whether arrays and objects are nested in more than so many levels. The recursion is no deeper than that. */
+/** Whether arrays and objects are nested in more than so many levels. The recursion ends there. */
 export function isDeeperThan(value: unknown, mostLevels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (mostLevels === 0) return true;

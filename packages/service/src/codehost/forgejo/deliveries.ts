@@ -1,4 +1,4 @@
-import { changeRequest, checks, ignored, triggerOn } from '../github-events.ts';
+import { changeRequest, checks, ignored, mentionIn, triggerOn } from '../github-events.ts';
 import type { DeliveryReader, Headers, HostEvent, Trigger } from '../host.ts';
 import { JsonReader } from '../json-reader.ts';
 import { hmacCheck } from '../signatures.ts';
@@ -37,6 +37,9 @@ export const forgejoDeliveries: DeliveryReader = {
   },
 };
 
+/** Somebody is mentioned. */
+const mentionPattern = /@[a-z\d_]/i;
+
 type Read = (body: JsonReader, action: string) => readonly HostEvent[];
 
 const ofPull: Read = (body) => [changeRequest(body, body.object('pull_request').number('number'))];
@@ -54,7 +57,10 @@ const readers: Readonly<Record<string, Read>> = {
     const issue = body.object('issue');
     const isPull = body.flag('is_pull') || issue.find('pull_request') !== null;
     const type = isPull ? 'change-request' : 'issue';
-    const mention = action === 'created' ? mentionIn(body, issue, type) : null;
+    const mention =
+      action === 'created'
+        ? mentionIn(body, issue, type, { mention: mentionPattern, idOf: String, personOf })
+        : null;
     const events = [
       ...(isPull ? [changeRequest(body, issue.number('number'))] : []),
       ...(mention ? [mention] : []),
@@ -89,7 +95,7 @@ function triggers(
   return [
     ...labels.map((value): HostEvent => ({ ...trigger, by: 'label', value })),
     ...assigned.map(({ login }): HostEvent => ({ ...trigger, by: 'assigned', value: login })),
-    ...(isNew && mentionsSomebody(trigger.body) ? [trigger] : []),
+    ...(isNew && mentionPattern.test(trigger.body) ? [trigger] : []),
   ];
 }
 
@@ -99,20 +105,3 @@ function addedLabels(body: JsonReader, subject: JsonReader): string[] {
   const added = label ? [label] : (body.find('changes')?.list('added_labels') ?? []);
   return (added.length > 0 ? added : subject.list('labels')).map((item) => item.text('name'));
 }
-
-function mentionIn(
-  body: JsonReader,
-  subject: JsonReader,
-  type: Trigger['subject']['type'],
-): HostEvent | null {
-  const comment = body.object('comment');
-  const text = comment.textOrEmpty('body');
-  if (!mentionsSomebody(text)) return null;
-  return {
-    ...triggerOn(body, subject, type, personOf(subject.find('user'))),
-    comment: { id: String(comment.number('id')), body: text, url: comment.text('html_url') },
-  };
-}
-
-/** Whether it is the integration that is mentioned depends on the account that it uses. */
-const mentionsSomebody = (text: string): boolean => /@[a-z\d_]/i.test(text);

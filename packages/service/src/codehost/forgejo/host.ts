@@ -27,7 +27,7 @@ import {
 import { HttpClient, type HttpRequest } from '../http-client.ts';
 import type { JsonReader } from '../json-reader.ts';
 import { Limiter } from '../limiter.ts';
-import { orNone } from '../or-refusal.ts';
+import { orExisting, orNone } from '../or-refusal.ts';
 import {
   changeRequestOf,
   commentOf,
@@ -100,7 +100,7 @@ export class ForgejoHost implements Host {
   }
 
   /** By the login, which another account may have taken since: then it is that account's permission, and not theirs. */
-  permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
+  async permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
     const path = repoPaths(repo)`/collaborators/${person.login}/permission`;
     return orNone(
       this.#client.call({ path }, (reply) => {
@@ -133,15 +133,8 @@ export class ForgejoHost implements Host {
     const title = `${isDraft ? 'WIP: ' : ''}${request.title}`.slice(0, limits.titleLength);
     const path = repoPaths(repo)`/pulls`;
     const sent = { head: branch, base, title, body };
-    try {
-      return await this.#client.call({ method: 'POST', path, body: sent }, changeRequestOf);
-    } catch (error) {
-      if (!(error instanceof HostError) || error.status !== 409) throw error;
-      // There is at most one from a branch to a base.
-      const existing = (await this.changeRequestsFrom(repo, branch)).find((item) => item.base === base);
-      if (existing) return existing;
-      throw error;
-    }
+    const opened = this.#client.call({ method: 'POST', path, body: sent }, changeRequestOf);
+    return orExisting(opened, 409, this, repo, request);
   }
 
   async threads(repo: RepoPath, number: number): Promise<readonly HostThread[]> {

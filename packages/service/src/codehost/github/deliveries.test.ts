@@ -17,7 +17,7 @@ const read = (event: string, body: Body) => githubDeliveries.read({ 'x-github-ev
 const example = (event: string, action: string, isWanted: (body: Body) => boolean = () => true): Body => {
   const examples = types.find(({ name }) => name === event)?.examples ?? [];
   const found = examples.find((body) => (body.action ?? '') === action && isWanted(body));
-  if (!found) throw new Error(`there is no example of ${event}.${action}`);
+  if (!found) throw new Error(`example of ${event}.${action} not found`);
   return found;
 };
 

@@ -1,4 +1,4 @@
-import { changeRequest, checks, ignored, triggerOn } from '../github-events.ts';
+import { changeRequest, checks, ignored, mentionIn, triggerOn } from '../github-events.ts';
 import type { DeliveryReader, HostEvent, Person, Trigger } from '../host.ts';
 import { JsonReader } from '../json-reader.ts';
 import { hmacCheck } from '../signatures.ts';
@@ -44,6 +44,9 @@ function commentsIn(name: string, body: JsonReader): string[] {
   return [];
 }
 
+/** Somebody is mentioned. */
+const mentionPattern = /@[a-z\d]/i;
+
 type Read = (body: JsonReader, action: string) => readonly HostEvent[];
 
 const readers: Readonly<Record<string, Read>> = {
@@ -54,7 +57,14 @@ const readers: Readonly<Record<string, Read>> = {
   pull_request_review: (body) => [ofPull(body)],
   pull_request_review_comment: (body, action) => {
     const pull = body.object('pull_request');
-    const mention = action === 'created' ? mentionIn(body, pull, 'change-request', commentIds.line) : null;
+    const mention =
+      action === 'created'
+        ? mentionIn(body, pull, 'change-request', {
+            mention: mentionPattern,
+            idOf: commentIds.line,
+            personOf,
+          })
+        : null;
     return [ofPull(body), ...(mention ? [mention] : [])];
   },
   pull_request_review_thread: (body) => [ofPull(body)],
@@ -62,7 +72,10 @@ const readers: Readonly<Record<string, Read>> = {
     const issue = body.object('issue');
     const isPull = issue.find('pull_request') !== null;
     const type = isPull ? 'change-request' : 'issue';
-    const mention = action === 'created' ? mentionIn(body, issue, type, commentIds.conversation) : null;
+    const mention =
+      action === 'created'
+        ? mentionIn(body, issue, type, { mention: mentionPattern, idOf: commentIds.conversation, personOf })
+        : null;
     const events = [
       ...(isPull ? [changeRequest(body, issue.number('number'))] : []),
       ...(mention ? [mention] : []),
@@ -111,7 +124,7 @@ function triggers(
   const trigger = triggerOn(body, subject, type, personOf(subject.find('user')));
   if (action === 'labeled') return [{ ...trigger, by: 'label', value: labelIn(body) }];
   if (action === 'assigned') return [{ ...trigger, by: 'assigned', value: assigneeIn(body, subject).login }];
-  return action === 'opened' && mentionsSomebody(trigger.body) ? [trigger] : [];
+  return action === 'opened' && mentionPattern.test(trigger.body) ? [trigger] : [];
 }
 
 /** Empty if the label was deleted meanwhile. */
@@ -122,21 +135,3 @@ function assigneeIn(body: JsonReader, subject: JsonReader): Person {
   const assignee = body.find('assignee') ?? subject.list('assignees').at(-1) ?? null;
   return assignee === null ? { id: '', login: '' } : personOf(assignee);
 }
-
-function mentionIn(
-  body: JsonReader,
-  subject: JsonReader,
-  type: Trigger['subject']['type'],
-  idOf: (id: number) => string,
-): HostEvent | null {
-  const comment = body.object('comment');
-  const text = comment.textOrEmpty('body');
-  if (!mentionsSomebody(text)) return null;
-  return {
-    ...triggerOn(body, subject, type, personOf(subject.find('user'))),
-    comment: { id: idOf(comment.number('id')), body: text, url: comment.text('html_url') },
-  };
-}
-
-/** Whether it is the integration that is mentioned depends on the account that it uses. */
-const mentionsSomebody = (text: string): boolean => /@[a-z\d]/i.test(text);

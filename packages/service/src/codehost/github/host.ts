@@ -18,7 +18,7 @@ import {
   type Subject,
   type WantedTriggers,
 } from '../host.ts';
-import { orNone } from '../or-refusal.ts';
+import { orExisting, orNone } from '../or-refusal.ts';
 import { GithubApi, type GithubOptions } from './api.ts';
 import { changeRequestOf, reviewOf } from './change-requests.ts';
 import { readChecks, readEndOfLog } from './checks.ts';
@@ -56,7 +56,7 @@ export class GithubHost implements Host {
   }
 
   /** By the login, which another account may have taken since: then it is that account's permission, and not theirs. */
-  permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
+  async permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
     const path = this.#api.in(repo)`/collaborators/${person.login}/permission`;
     return orNone(
       this.#api.call(repo, { path }, (reply) => {
@@ -95,15 +95,8 @@ export class GithubHost implements Host {
     const title = request.title.slice(0, limits.titleLength);
     const sent = { head: branch, base, title, body, draft: isDraft };
     const path = this.#api.in(repo)`/pulls`;
-    try {
-      return await this.#api.call(repo, { method: 'POST', path, body: sent }, changeRequestOf);
-    } catch (error) {
-      if (!(error instanceof HostError) || error.status !== 422) throw error;
-      // There is at most one from a branch to a base.
-      const existing = (await this.changeRequestsFrom(repo, branch)).find((item) => item.base === base);
-      if (existing) return existing;
-      throw error;
-    }
+    const opened = this.#api.call(repo, { method: 'POST', path, body: sent }, changeRequestOf);
+    return orExisting(opened, 422, this, repo, request);
   }
 
   threads(repo: RepoPath, number: number): Promise<readonly HostThread[]> {

@@ -21,7 +21,7 @@ import {
 import { HttpClient } from '../http-client.ts';
 import type { JsonReader } from '../json-reader.ts';
 import { Limiter } from '../limiter.ts';
-import { orNone } from '../or-refusal.ts';
+import { orExisting, orNone } from '../or-refusal.ts';
 import { changeRequestOf, commentOf, personOf, threadOf, withoutCommands } from './bodies.ts';
 import { readChecks, readEndOfLog } from './checks.ts';
 import { readTriggers } from './found-triggers.ts';
@@ -87,7 +87,7 @@ export class GitlabHost implements Host {
     return this.#client.list({ path: '/projects', query }, read, limits.repositories);
   }
 
-  permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
+  async permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
     const path = projectPaths(repo)`/members/all/${person.id}`;
     return orNone(this.#client.call({ path }, permissionIn));
   }
@@ -118,17 +118,10 @@ export class GitlabHost implements Host {
     const title = `${isDraft ? 'Draft: ' : ''}${request.title}`.slice(0, limits.titleLength);
     const sent = { source_branch: branch, target_branch: base, title, description: withoutCommands(body) };
     const path = projectPaths(repo)`/merge_requests`;
-    try {
-      return await this.#client.call({ method: 'POST', path, body: sent }, (reply) =>
-        changeRequestOf(repo, reply),
-      );
-    } catch (error) {
-      if (!(error instanceof HostError) || error.status !== 409) throw error;
-      // There is at most one from a branch to a base.
-      const existing = (await this.changeRequestsFrom(repo, branch)).find((item) => item.base === base);
-      if (existing) return existing;
-      throw error;
-    }
+    const opened = this.#client.call({ method: 'POST', path, body: sent }, (reply) =>
+      changeRequestOf(repo, reply),
+    );
+    return orExisting(opened, 409, this, repo, request);
   }
 
   async threads(repo: RepoPath, number: number): Promise<readonly HostThread[]> {

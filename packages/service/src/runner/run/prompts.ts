@@ -55,7 +55,7 @@ function taskLine(task: Task): string {
     ...(files ? [`only after you push changes to ${files.pattern || 'any file'}`] : []),
   ];
   const suffix = notes.length > 0 ? ` (${notes.join('; ')})` : '';
-  // What people said in a review is quoted in the message: it is no instruction.
+  // What people said in a review is quoted in the message and is not an instruction.
   const isTold = task.description === '' || isThreadTask(task);
   const description = isTold ? '' : `\n  ${task.description.replaceAll('\n', '\n  ')}`;
   return `- [${taskMarks[task.status]}] ${task.id}: ${task.subject}${suffix}${description}`;
