@@ -32,7 +32,7 @@ describe('GitHub', () => {
       const since = new Date(Date.now() - 1_000).toISOString();
       const marker = `<!-- marker ${JSON.stringify(reply)} -->`;
       github.faults.add({ method: 'POST', path: /\/comments$/, isAfter: true, reply });
-      const posting = github.connect({ as: 'token', ...(reply === 'silence' && { timeoutMs: 500 }) });
+      const posting = github.connect({ as: 'token', ...(reply === 'silence' && { timeoutMs: 2_000 }) });
       const posted = posting.comment(github.repo, subject(), `Done. ${marker}`);
       await expect(posted).rejects.toMatchObject({ kind: 'unknown' });
       await eventually(async () => {

@@ -87,11 +87,11 @@ describe('a stream', () => {
         response.once('close', resolve);
       };
     });
-    const response = await ask(await open({}, { limits: { stallMs: 50 } }), '/anthropic/v1/messages');
+    const response = await ask(await open({}, { limits: { stallMs: 2_000 } }), '/anthropic/v1/messages');
     await expect(response.text()).rejects.toThrow();
     await gone;
     expect(items.map((item) => item.type)).toEqual(['WARNING']);
-    expect(items[0]?.text).toContain('anthropic sent nothing for 0.05 s');
+    expect(items[0]?.text).toContain('anthropic sent nothing for 2 s');
     expect(usages).toHaveLength(1);
   });
 

@@ -221,7 +221,7 @@ describe('requests in memory', () => {
   });
 
   it('are dropped when the client is too slow', async () => {
-    const [slow] = await openTwo({ requestBytes: 32 * mebibyte, receiveMs: 100 });
+    const [slow] = await openTwo({ requestBytes: 32 * mebibyte, receiveMs: 1_000 });
     const socket = await announce(slow, 32 * mebibyte);
     socket.write('{"model":');
     const answer = await text(socket);
