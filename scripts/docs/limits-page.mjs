@@ -99,6 +99,8 @@ const explained = {
   taskSubjectLength: ["A task's `subject`, in characters", number, invalid],
   taskDescriptionLength: ["A task's `description`, in characters", number, invalid],
   taskNoteLength: ['`note` of a changed task, in characters', number, invalid],
+  planSteps: ["Steps of an agent's own plan; the rest is counted in the last one", number, 'is cut'],
+  planStepLength: ["A step of an agent's own plan, in characters", number, 'is cut'],
   commentsPerReview: ['Comments of one review, and threads that one message tells', number, invalid],
   commentLength: ['`body` of a comment on a change, in characters', number, invalid],
   threadQuoteLength: ['`quote` of a comment on a change, in characters', number, invalid],

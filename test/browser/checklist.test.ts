@@ -90,6 +90,51 @@ describeInBrowser("the checklist on an agent's page", () => {
     for (const each of phones) await each.leave();
   });
 
+  test('the agent’s own plan is beside the checklist, and the use of its context in the details', async () => {
+    await t.spawn('planned', { tasks: [{ subject: 'Ship it' }] });
+    const claim = await t.start('planned');
+    await open('planned');
+    await panel(page, 'Checklist');
+    expect(await page.getByRole('region', { name: 'Agent’s plan' }).count()).toBe(0);
+    const plan = (status: string) => ({
+      type: 'PLAN',
+      text: 'A summary',
+      data: {
+        steps: [
+          { text: 'Read the code', status: 'COMPLETED' },
+          { text: 'Write a test', status },
+        ],
+      },
+    });
+    const context = { usedTokens: 150_000, windowTokens: 200_000 };
+    await t.report(claim, { items: [plan('IN_PROGRESS')], context });
+    const steps = await panel(page, 'Agent’s plan');
+    await steps.getByText('1 of 2').waitFor();
+    expect(await steps.getByRole('listitem').allInnerTexts()).toEqual([
+      'Read the code\nDone',
+      'Write a test\nIn progress',
+    ]);
+    const text = 'The context was compacted from 150k to 9k tokens.';
+    await t.report(claim, { items: [plan('COMPLETED'), { type: 'COMPACTION', text }], context });
+    await steps.getByText('2 of 2').waitFor();
+    await page.getByText(text).waitFor();
+    await page.getByRole('button', { name: 'Plan A summary' }).first().click();
+    const details = await panel(page, 'Details');
+    await details.getByText('150k of 200k tokens (75 %)').waitFor();
+    await details.getByRole('progressbar', { name: '150k of 200k tokens (75 %)' }).waitFor();
+
+    const phones = onEveryScreen ? [await visit('planned', phone)] : [];
+    for (const each of phones) await each.page.getByRole('button', { name: 'Tasks and more' }).click();
+    for (const reader of [visitor, ...phones]) {
+      await panel(reader.page, 'Agent’s plan');
+      expect(await reader.accessibilityProblems()).toEqual([]);
+      await reader.expectNoSidewaysScroll();
+    }
+    for (const each of phones) await each.leave();
+    await t.end(claim);
+    await page.getByText(/context: 150k of 200k tokens \(75 %\)/).waitFor();
+  });
+
   test('an expanded task links to the tasks it depends on and blocks', async () => {
     await t.spawn('pointing', {
       tasks: [

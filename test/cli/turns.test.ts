@@ -193,11 +193,17 @@ test('tasks are listed, added and changed', async () => {
 });
 
 test('status shows all fields of an agent', async () => {
-  const name = await idle('!say Hello.\n!usage 100 20 3 0.25', 'First');
+  const plan = '!plan [x] Read it; [>] Fix it\n!context 50000 200000\n!compact 180000 50000';
+  const name = await idle(`!say Hello.\n!usage 100 20 3 0.25\n${plan}`, 'First');
   await ada.agents.queue(name, { description: 'Later.', followUpId: 'later', deliverAt: inAnHour() });
   const text = await ada.prints(['status', name]);
   expect(text).toMatch(new RegExp(`^${name} {2}\\(rehearsal`));
   for (const fact of ['status ', 'model ', 'cost        $0.25', '[ ] ', 'later ', 'dashboard ', '\nHello.\n'])
     expect(text).toContain(fact);
+  expect(text).toContain('context     50k of 200k tokens (25 %)');
+  expect(text).toMatch(/^plan {8}\[x\] Read it\n {12}\[~\] Fix it$/m);
+  const log = await ada.prints(['logs', name]);
+  expect(log).toMatch(/ ≡ plan: 1 of 2 steps done; now: Fix it$/m);
+  expect(log).toMatch(/ ─ The context was compacted from 180k to 50k tokens\.$/m);
   expect(await ada.data(['status', name])).toMatchObject({ response: 'Hello.' });
 });

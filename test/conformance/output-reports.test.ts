@@ -115,6 +115,20 @@ test('reports of many agents that are stored together get their own replies', as
   }
 });
 
+test('a plan of an unknown shape is an entry, and no plan in the status', async () => {
+  const { t, run } = await newWorkingTenant(api);
+  const steps = [{ text: 'Read', status: 'COMPLETED' }];
+  await t.report(run, {
+    items: [{ type: 'PLAN', text: '1 of 1', data: { steps } }],
+    currentAction: 'Reading',
+  });
+  expect((await t.status('a')).plan?.steps).toEqual(steps);
+  for (const data of [{}, { steps: 'all' }, { steps: [null, 7, { text: 7, status: 'DONE' }] }])
+    await t.report(run, { items: [{ type: 'PLAN', data }] });
+  expect((await t.status('a')).plan).toBeNull();
+  expect(await t.timeline('a', 'PLAN')).toHaveLength(4);
+});
+
 function expectOrdered(timeline: readonly TimelineEntry[]): void {
   expect(timeline.map(({ sequence }) => Number(sequence))).toEqual(timeline.map((_, i) => i + 1));
   const times = timeline.map(({ at }) => Date.parse(at));

@@ -307,6 +307,38 @@ describe('each directive', () => {
     });
   });
 
+  test('!plan, !context and !compact report a plan, the use of the context and a compaction', async () => {
+    const first = '!plan [x] Read the code; [>] Write the test; Run it';
+    const planned = await play('planned', [first, first, '!context 62000 200000']);
+    expect(planned.plan?.steps).toEqual([
+      { text: 'Read the code', status: 'COMPLETED' },
+      { text: 'Write the test', status: 'IN_PROGRESS' },
+      { text: 'Run it', status: 'PENDING' },
+    ]);
+    expect(planned.context).toEqual({ usedTokens: '62000', windowTokens: '200000' });
+    const [entry, ...more] = await agents.timeline('planned', 'PLAN');
+    expect(more).toEqual([]);
+    expect(entry).toMatchObject({
+      text: '1 of 3 steps done; now: Write the test',
+      at: planned.plan?.updatedAt,
+    });
+
+    const next = await tell('planned', ['!compact 180000 12000', '!plan [x] Read the code']);
+    expect(next.plan?.steps).toHaveLength(1);
+    expect(await agents.timeline('planned', 'COMPACTION')).toMatchObject([
+      {
+        text: 'The context was compacted from 180k to 12k tokens.',
+        data: { beforeTokens: 180_000, afterTokens: 12_000 },
+      },
+    ]);
+    expect((await agents.timeline('planned', 'RUN_ENDED')).map(({ data }) => data)).toEqual([
+      { outcome: 'COMPLETED', context: { usedTokens: 62_000, windowTokens: 200_000 } },
+      { outcome: 'COMPLETED', context: { usedTokens: 12_000, windowTokens: 200_000 } },
+    ]);
+    expect((await tell('planned', ['!plan'])).plan).toBeNull();
+    expect((await tell('planned', ['!context many'])).error).toMatchObject({ code: 'INVALID_DIRECTIVE' });
+  });
+
   test('!limit acts like a provider that refuses until that time', async () => {
     await agents.spawn('limited', { description: '!say before\n!limit 1.5\n!say after' });
     const parked = await until(

@@ -103,6 +103,10 @@ const blockOf = ({ body, id }: Exchange, step: AnswerStep): Block => {
       old_string: step.edit.before,
       new_string: step.edit.after,
     });
+  if ('plan' in step)
+    return use('TodoWrite', {
+      todos: step.plan.map(({ text, status }) => ({ content: text, status, activeForm: text })),
+    });
   if ('view' in step) return use('Read', { file_path: step.view });
   if ('tool' in step) return use(`mcp__${step.server ?? 'muster'}__${step.tool}`, step.args);
   if (offered(body).includes('StructuredOutput')) return use('StructuredOutput', step.output);

@@ -117,6 +117,7 @@ const itemOf = (exchange: Exchange, step: AnswerStep): Item => {
   if (isCodeMode) return customOf(exchange, 'exec', codeOf(step));
   if ('shell' in step)
     return functionOf(exchange, 'exec_command', { cmd: step.shell, yield_time_ms: commandMs });
+  if ('plan' in step) return functionOf(exchange, 'update_plan', planOf(step));
   if ('view' in step) return functionOf(exchange, 'view_image', { path: step.view });
   if ('write' in step || 'edit' in step) return customOf(exchange, 'apply_patch', patchOf(step));
   return { ...functionOf(exchange, step.tool, step.args), namespace: `mcp__${step.server ?? 'muster'}` };
@@ -126,6 +127,7 @@ const codeOf = (step: Exclude<AnswerStep, { say: string } | { output: unknown }>
   const pragma = `// @exec: ${JSON.stringify({ yield_time_ms: scriptMs })}`;
   if ('write' in step || 'edit' in step)
     return `${pragma}\ntext(await tools.apply_patch(${JSON.stringify(patchOf(step))}));`;
+  if ('plan' in step) return `${pragma}\ntext(await tools.update_plan(${JSON.stringify(planOf(step))}));`;
   if ('view' in step)
     return `${pragma}\nimage(await tools.view_image(${JSON.stringify({ path: step.view })}));`;
   if ('tool' in step)
@@ -140,6 +142,10 @@ const codeOf = (step: Exclude<AnswerStep, { say: string } | { output: unknown }>
     '}',
   ].join('\n');
 };
+
+const planOf = ({ plan }: Extract<AnswerStep, { plan: object }>): object => ({
+  plan: plan.map(({ text, status }) => ({ step: text, status })),
+});
 
 const patchOf = (step: Extract<AnswerStep, { write: object } | { edit: object }>): string => {
   const signed = (sign: string, text: string) =>

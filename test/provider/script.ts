@@ -18,6 +18,8 @@ export type Step =
   | { readonly edit: { readonly path: string; readonly before: string; readonly after: string } }
   /** An image or a document, shown to the model by the harness's own tool. */
   | { readonly view: string }
+  /** The agent's own plan, kept with the harness's own tool. */
+  | { readonly plan: readonly PlannedStep[] }
   /** A tool of an MCP server: Muster's, with the agent's own tools, unless another is named. */
   | { readonly tool: string; readonly args: Readonly<Record<string, unknown>>; readonly server?: string }
   /** Ends the turn with this structured output, in the way of the harness. */
@@ -33,6 +35,11 @@ export type Step =
   | { readonly stall: true; readonly times?: number }
   /** Waits for the promise, then continues with the next step in the same answer. */
   | { readonly until: Promise<unknown> };
+
+export interface PlannedStep {
+  readonly text: string;
+  readonly status: 'pending' | 'in_progress' | 'completed';
+}
 
 /** The usage of one answer. */
 export interface Tokens {
@@ -57,6 +64,7 @@ export type AnswerStep = Extract<
   | { write: object }
   | { edit: object }
   | { view: string }
+  | { plan: readonly PlannedStep[] }
   | { tool: string }
   | { output: unknown }
 >;

@@ -7,7 +7,13 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 import { vi } from 'vitest';
-import type { AgentTools, Harness, Message, Work } from '../../packages/service/src/harness/harness.ts';
+import type {
+  AgentTools,
+  ContextUse,
+  Harness,
+  Message,
+  Work,
+} from '../../packages/service/src/harness/harness.ts';
 import { ValueMask } from '../../packages/service/src/lib/value-mask.ts';
 import type { ProviderStub } from '../provider/stub.ts';
 
@@ -20,6 +26,7 @@ export async function openSession(
   const items: ReportItem[] = [];
   const actions: string[] = [];
   const refs: string[] = [];
+  const contexts: ContextUse[] = [];
   const defaults = {
     session: '',
     homeSince: 1,
@@ -44,11 +51,12 @@ export async function openSession(
       item: (item) => items.push(item),
       action: (action) => actions.push(action),
       usage: () => {},
+      context: (context) => contexts.push(context),
       push: () => {},
       session: (ref) => refs.push(ref),
     },
   );
-  return { session, items, actions, refs, ref: refs[0] ?? '' };
+  return { session, items, actions, refs, contexts, ref: refs[0] ?? '' };
 }
 
 type OpenedSession = Awaited<ReturnType<typeof openSession>>;

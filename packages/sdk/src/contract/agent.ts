@@ -3,6 +3,7 @@ import { changeRequest } from './code-host.ts';
 import { pendingFollowUp, settingsIn } from './follow-up.ts';
 import { agentId, agentIdIn, tenantIn } from './identity.ts';
 import { limits } from './limits.ts';
+import { contextUse, plan } from './plan.ts';
 import { agentError, currentRun } from './run.ts';
 import {
   boolean,
@@ -178,6 +179,15 @@ export const agentStatus = reply('AgentStatus', {
   serviceTier: text,
   fastMode: boolean,
   tasks: list(task),
+  plan: {
+    ...nullable(plan),
+    description:
+      "The agent's own plan, as it last reported it; null if it has none. It is apart from `tasks`.",
+  },
+  context: {
+    ...nullable(contextUse),
+    description: "How full the model's context is; null before the first answer of a model.",
+  },
   followUps: list(pendingFollowUp),
   children: list(agentId),
   repos: texts,

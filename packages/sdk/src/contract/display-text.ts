@@ -93,6 +93,14 @@ export function thousands(count: string): string {
 const twoDigits = (value: number): string =>
   value < 9.95 ? String(Number(value.toFixed(1))) : String(Math.round(value));
 
+/** `62k of 200k tokens (31 %)`. */
+export function contextText({ usedTokens, windowTokens }: NonNullable<AgentStatus['context']>): string {
+  const used = Number(usedTokens);
+  const window = Number(windowTokens);
+  if (window === 0) return `${thousands(usedTokens)} tokens`;
+  return `${thousands(usedTokens)} of ${thousands(windowTokens)} tokens (${Math.round((100 * used) / window)} %)`;
+}
+
 /** `2 commits, 3 changed files`; empty when everything is pushed. */
 export function unpushedText(unpushed: AgentStatus['unpushed']): string {
   const { commits, files } = unpushed ?? { commits: 0, files: 0 };

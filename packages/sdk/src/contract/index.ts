@@ -11,6 +11,7 @@ export * from './identity.ts';
 export * from './limits.ts';
 export { openApiDocument } from './openapi.ts';
 export * from './paths.ts';
+export * from './plan.ts';
 export * from './resource.ts';
 export * from './routes.ts';
 export * from './run.ts';

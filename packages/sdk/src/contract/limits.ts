@@ -48,6 +48,8 @@ export const limits = {
   taskSubjectLength: 1024,
   taskDescriptionLength: 64 * 1024,
   taskNoteLength: 16 * 1024,
+  planSteps: 50,
+  planStepLength: 200,
   commentsPerReview: 100,
   commentLength: 64 * 1024,
   threadQuoteLength: 2000,

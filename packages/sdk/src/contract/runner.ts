@@ -160,6 +160,8 @@ export const reportedTypes = [
   'THINKING',
   'TOOL_CALL',
   'TOOL_RESULT',
+  'PLAN',
+  'COMPACTION',
   'SETUP_OUTPUT',
   'WARNING',
   'ERROR',
@@ -237,6 +239,15 @@ export const reportRequest = requestWith('RunnerReportRequest', ['runnerId', 'ag
       text: { type: 'string', maxLength: limits.diffLength },
     },
     required: ['repo', 'files', 'insertions', 'deletions', 'text'],
+  },
+  context: {
+    description: "How full the model's context was at its last request.",
+    type: 'object',
+    properties: {
+      usedTokens: count,
+      windowTokens: { ...count, description: '0 if it is not known: then the last one counts.' },
+    },
+    required: ['usedTokens', 'windowTokens'],
   },
   unpushed: {
     description: 'Work that no remote has, in all repositories.',

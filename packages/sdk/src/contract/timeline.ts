@@ -18,6 +18,8 @@ export const entryTypes = [
   'THINKING',
   'TOOL_CALL',
   'TOOL_RESULT',
+  'PLAN',
+  'COMPACTION',
   'QUESTION',
   'PUSH',
   'CHILD_SPAWNED',

@@ -4,9 +4,11 @@ import {
   type AgentStatus,
   ageOf,
   clock,
+  contextText,
   dollars,
   firstLine,
   isTerminal,
+  type PlanStep,
   pathOf,
   providerName,
   statusAge,
@@ -280,8 +282,10 @@ function statusLines(status: AgentStatus, output: Output): string[] {
       'cost',
       `${dollars(cost)}${treeCost === cost ? '' : ` (${dollars(treeCost)} with children)`}, ${tokens}`,
     ),
+    ...field('context', status.context ? contextText(status.context) : ''),
     ...field('children', status.children.map((child) => child.agent.at(-1)).join(', ')),
     ...list('tasks', status.tasks, taskLine),
+    ...list('plan', status.plan?.steps ?? [], planLine),
     ...list('queue', status.followUps, ({ followUpId, deliverAt, description }) =>
       [followUpId, deliverAt && `at ${clock(deliverAt)}`, firstLine(description)].filter(Boolean).join('  '),
     ),
@@ -290,6 +294,9 @@ function statusLines(status: AgentStatus, output: Output): string[] {
     ...(status.response === '' ? [] : ['', status.response.trimEnd()]),
   ];
 }
+
+const planMarks = { PENDING: ' ', IN_PROGRESS: '~', COMPLETED: 'x' } as const;
+const planLine = ({ text, status }: PlanStep): string => `[${planMarks[status]}] ${text}`;
 
 /** What is not pushed, and whether a checkpoint has it. */
 function unpushedWork({ unpushed, checkpointAt }: AgentStatus): string {

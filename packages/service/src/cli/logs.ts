@@ -77,6 +77,8 @@ const formats: Readonly<Partial<Record<TimelineEntry['type'], EntryFormat>>> = {
   THINKING: detail('…', short),
   TOOL_CALL: { mark: '$', style: 'cyan', text: short },
   TOOL_RESULT: detail(' ', short),
+  PLAN: detail('≡', ({ text }) => `plan: ${text}`),
+  COMPACTION: detail('─', whole),
   QUESTION: { mark: '?', style: 'yellow', text: whole },
   PUSH: { mark: '↑', style: 'green', text: pushText },
   CHILD_SPAWNED: { mark: '+', text: whole },

@@ -8,6 +8,7 @@ import {
   limits,
   type PendingFollowUp,
   type PhaseReason,
+  planStepsIn,
   type Run,
   type Tenant,
   type TimelineEntry,
@@ -164,6 +165,8 @@ export function statusOf(row: StatusRow, tenant: Tenant, context: ViewContext): 
     serviceTier: settings.serviceTier,
     fastMode: settings.fastMode,
     tasks: tasksOf(row.tasks),
+    plan: planOf(row.plan),
+    context: contextOf(result.context),
     followUps: (row.follow_ups ?? []).map(shownFollowUpOf),
     children: (row.child_paths ?? []).map((child) => agentIdOf(tenant, row, child.split('/'))),
     branch: result.branch,
@@ -175,6 +178,15 @@ export function statusOf(row: StatusRow, tenant: Tenant, context: ViewContext): 
     ...sharedOf(row, settings, tenant, context),
   };
 }
+
+/** An empty plan is none: the agent has given it up. */
+function planOf(stored: StatusRow['plan']): AgentStatus['plan'] {
+  const steps = planStepsIn(stored?.data ?? {});
+  return stored && steps.length > 0 ? { steps, updatedAt: isoTime(stored.at) } : null;
+}
+
+const contextOf = (context: Result['context']): AgentStatus['context'] =>
+  context ? { usedTokens: String(context.usedTokens), windowTokens: String(context.windowTokens) } : null;
 
 /** Over all repositories; null when nothing was measured yet. */
 export function diffStatOf(diffs: Result['diffs']): DiffStat | null {

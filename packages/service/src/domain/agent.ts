@@ -169,6 +169,15 @@ export interface Result {
   readonly diffs?: Readonly<Record<string, DiffStat>>;
   /** The same with what is not committed or not pushed. */
   readonly workingTrees?: Readonly<Record<string, DiffStat>>;
+  /** Where its newest plan is in the timeline; absent before the first. */
+  readonly plan?: { readonly sequence: number; readonly at: Instant };
+  readonly context?: ContextUse;
+}
+
+/** How full the model's context was at its last request; a window of 0 is not known. */
+export interface ContextUse {
+  readonly usedTokens: number;
+  readonly windowTokens: number;
 }
 
 /** `files` are those with changes that are not committed. */

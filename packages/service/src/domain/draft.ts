@@ -101,7 +101,9 @@ export class Draft {
   /** Ends the run. `goneAt` is null while a process of it may be left. */
   endRun(outcome: RunOutcome, goneAt: Instant | null): void {
     if (!this.run) return;
-    this.log('RUN_ENDED', { runId: this.run.number, text: outcome, data: { outcome } });
+    const { context } = this.agent.result;
+    const data = { outcome, ...(context && { context }) };
+    this.log('RUN_ENDED', { runId: this.run.number, text: outcome, data });
     this.hasEnded = true;
     this.setRun({ state: 'ENDED', outcome, endedAt: this.now, goneAt, currentAction: '' });
   }

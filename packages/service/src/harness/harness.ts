@@ -103,12 +103,15 @@ export interface HarnessListener {
   item(item: ReportItem): void;
   action(currentAction: string): void;
   usage(usage: Usage): void;
+  /** How full the model's context is. A window of 0 is not known. */
+  context(context: ContextUse): void;
   push(push: Push): void;
   /** The harness's id of the session, for the next run to resume. */
   session(ref: string): void;
 }
 
 export type Usage = Readonly<Record<keyof NonNullable<ReportRequest['usage']>, number>>;
+export type ContextUse = Readonly<NonNullable<ReportRequest['context']>>;
 export type Diff = NonNullable<ReportRequest['diff']>;
 export type Push = NonNullable<ReportRequest['pushes']>[number];
 

@@ -174,11 +174,13 @@ function storedMemory({ unseenChildren, ...memory }: Memory): StoredMemory {
   return { ...memory, news: unseenChildren };
 }
 
-const storedResult = ({ error, branch, diffs, workingTrees }: Result): StoredResult => ({
+const storedResult = ({ error, branch, diffs, workingTrees, plan, context }: Result): StoredResult => ({
   error,
   branch,
   ...(diffs && { diffs }),
   ...(workingTrees && { workingTrees }),
+  ...(plan && { plan }),
+  ...(context && { context }),
 });
 
 /** The part of the row that nearly every command changes. */

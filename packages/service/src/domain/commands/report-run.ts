@@ -38,10 +38,14 @@ export const reportRun: Decide<ReportRun, ReportReply> = (loaded, command, state
     draft.setRun({ state: 'RUNNING' });
     draft.move('PHASE_RUNNING', 'WORKING');
   }
-  for (const item of items) draft.log(item.type, { text: item.text ?? '', data: item.data ?? {} });
+  for (const { type, text = '', data = {} } of items) {
+    const sequence = draft.log(type, { text, data });
+    if (type === 'PLAN') draft.set({ result: { ...draft.agent.result, plan: { sequence, at: draft.now } } });
+  }
   const said = responseIn(items);
   if (said) draft.produce({ response: said });
   if (command.usage) addUsage(draft, command.usage);
+  if (command.context) noteContext(draft, command.context);
   for (const { repo = '', ref, commits, files } of pushes) {
     draft.log('PUSH', { text: ref, data: { repo, ref, commits, files } });
     draft.set({ result: { ...draft.agent.result, branch: ref } });
@@ -61,7 +65,8 @@ const outputFields: readonly string[] = ['type', 'runnerId', 'runId', 'report', 
  * (`store/statements/append-output.ts`), with the same result as that of `reportRun`.
  */
 export const isOutput = (report: ReportRun): boolean =>
-  Object.entries(report).every(([field, value]) => value === undefined || outputFields.includes(field));
+  Object.entries(report).every(([field, value]) => value === undefined || outputFields.includes(field)) &&
+  !report.items?.some(({ type }) => type === 'PLAN');
 
 /** What an agent said last is its response. */
 export const responseIn = (items: Reported<'items'>): string | undefined =>
@@ -86,6 +91,13 @@ function noteDiff(draft: Draft, diff: Reported<'diff'>): void {
 
 function noteUnpushed(draft: Draft, { commits, files, isSaved }: Reported<'unpushed'>): void {
   draft.set({ unpushed: { commits, files }, ...(isSaved && { checkpointAt: draft.now }) });
+}
+
+/** A harness may know the window only after a turn. */
+function noteContext(draft: Draft, { usedTokens, windowTokens }: Reported<'context'>): void {
+  const { result } = draft.agent;
+  const window = windowTokens || (result.context?.windowTokens ?? 0);
+  draft.set({ result: { ...result, context: { usedTokens, windowTokens: window } } });
 }
 
 function endRun(loaded: LoadedAgents, draft: Draft, ended: Reported<'end'>): void {

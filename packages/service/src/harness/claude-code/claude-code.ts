@@ -93,7 +93,7 @@ function optionsOf(work: Work, output: OutputAdapter | undefined, helperModel: s
     systemPrompt: { type: 'preset', preset: 'claude_code', append: work.instructions, snapshot: false },
     settingSources: hasProject ? ['project'] : [],
     tools: [
-      ...['Bash', 'Read', 'Write', 'Edit', 'NotebookEdit', 'Glob', 'Grep'],
+      ...['Bash', 'Read', 'Write', 'Edit', 'NotebookEdit', 'Glob', 'Grep', 'TodoWrite'],
       ...(has('skills', 'commands') ? ['Skill'] : []),
       // Only the subagents that the repository defines: others would be invisible outside the session.
       ...(has('agents') ? ['Agent'] : []),
@@ -148,6 +148,8 @@ function environmentOf({ homeFolder, endpoint }: Work, helperModel: string): Rec
     CLAUDE_CODE_MAX_RETRIES: '4',
     // Only the session moves to another runner with the agent.
     CLAUDE_CODE_DISABLE_AUTO_MEMORY: '1',
+    // It keeps its todo list with one tool, TodoWrite, which always names the whole list.
+    CLAUDE_CODE_ENABLE_TASKS: '0',
     // Background commands would end with the run. Long commands may take their time in the foreground instead.
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
     BASH_MAX_TIMEOUT_MS: String(60 * 60 * 1000),

@@ -10,6 +10,7 @@ import {
   toolsUnavailableText,
   workspacePath,
 } from '../harness-text.ts';
+import { PlanReporter, reportCompaction, tokensIn } from '../plan.ts';
 
 /** Turns the messages of Claude Code into items of the timeline. */
 export class Timeline {
@@ -18,17 +19,27 @@ export class Timeline {
   /** The calls without a result yet, by their id. */
   readonly #calls = new Map<string, { readonly tool: string; readonly path: string }>();
   readonly #unavailableServers = new Set<string>();
+  /** The calls that change the agent's todo list and have no result yet, with the list. */
+  readonly #todos = new Map<string, readonly unknown[]>();
+  readonly #plan: PlanReporter;
+  #model = '';
+  #usedTokens = 0;
+  #windowTokens = 0;
   /** The last text of the turn, which is its response when it is interrupted. */
   lastText = '';
 
   constructor(listener: HarnessListener, workspaceFolder: string) {
     this.#listener = listener;
     this.#workspaceFolder = workspaceFolder;
+    this.#plan = new PlanReporter(listener);
   }
 
   add(message: SDKMessage): void {
     if (message.type === 'assistant' && message.error === undefined) {
-      for (const block of message.message.content) this.#addBlock(block);
+      // Other messages are those of a sub-agent, which has its own context and todo list.
+      const isOwn = message.parent_tool_use_id === null;
+      if (isOwn) this.#setContext(usedTokensIn(message.message.usage));
+      for (const block of message.message.content) this.#addBlock(block, isOwn);
     } else if (message.type === 'user' && Array.isArray(message.message.content)) {
       for (const block of message.message.content) {
         if (block.type === 'tool_result') this.#addResult(block, message.tool_use_result);
@@ -39,9 +50,26 @@ export class Timeline {
         type: 'WARNING',
         text: retryText(error_status ?? undefined, attempt, max_retries),
       });
+    } else if (message.type === 'system' && message.subtype === 'compact_boundary') {
+      const { pre_tokens, post_tokens } = Object(message.compact_metadata) as Fields;
+      reportCompaction(this.#listener, tokensIn(pre_tokens), tokensIn(post_tokens));
+      this.#setContext(tokensIn(post_tokens));
+    } else if (message.type === 'result') {
+      const usage = Object.entries(Object(message.modelUsage) as Fields).find(
+        ([name]) => name === this.#model,
+      );
+      this.#windowTokens = tokensIn(Object(usage?.[1]).contextWindow);
+      this.#setContext(this.#usedTokens);
     } else if (message.type === 'system' && message.subtype === 'init') {
+      this.#model = message.model;
       this.#warnUnavailable(message.mcp_servers.filter((server) => server.status === 'failed'));
     }
+  }
+
+  #setContext(usedTokens: number): void {
+    if (usedTokens === 0) return;
+    this.#usedTokens = usedTokens;
+    this.#listener.context({ usedTokens, windowTokens: this.#windowTokens });
   }
 
   #warnUnavailable(servers: readonly { readonly name: string }[]): void {
@@ -52,13 +80,15 @@ export class Timeline {
     }
   }
 
-  #addBlock(block: Block): void {
+  #addBlock(block: Block, isOwn: boolean): void {
     if (block.type === 'text' && block.text !== '') {
       this.lastText = block.text;
       this.#listener.item({ type: 'MESSAGE', text: block.text });
     } else if (block.type === 'thinking' && block.thinking !== '') {
       this.#listener.action('Thinking');
       this.#listener.item({ type: 'THINKING', text: block.thinking });
+    } else if (block.type === 'tool_use' && block.name === 'TodoWrite' && isOwn) {
+      this.#todos.set(block.id, todosIn(block.input));
     } else if (block.type === 'tool_use') {
       this.#addCall(block);
     }
@@ -75,7 +105,10 @@ export class Timeline {
   }
 
   #addResult(block: ToolResult, result: unknown): void {
-    const { tool = '', path = '' } = this.#calls.get(block.tool_use_id) ?? {};
+    const todos = this.#todos.get(block.tool_use_id);
+    this.#todos.delete(block.tool_use_id);
+    if (todos && !block.is_error) return this.#plan.update(todos.map(stepOf));
+    const { tool = todos ? 'TodoWrite' : '', path = '' } = this.#calls.get(block.tool_use_id) ?? {};
     this.#calls.delete(block.tool_use_id);
     const diff = fileDiff(result, path);
     const data = {
@@ -97,6 +130,28 @@ interface ToolResult {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
+
+/** The input comes from the sandbox and may be anything. */
+function todosIn(input: unknown): readonly unknown[] {
+  const { todos } = Object(input) as Fields;
+  return Array.isArray(todos) ? todos : [];
+}
+
+function stepOf(todo: unknown): { text: unknown; status: unknown } {
+  const { content, status } = Object(todo) as Fields;
+  return { text: content, status };
+}
+
+/** All that the request contained, and the answer as far as it is counted. */
+function usedTokensIn(usage: unknown): number {
+  const counts = Object(usage) as Fields;
+  return [
+    counts.input_tokens,
+    counts.cache_creation_input_tokens,
+    counts.cache_read_input_tokens,
+    counts.output_tokens,
+  ].reduce<number>((sum, count) => sum + tokensIn(count), 0);
+}
 
 const textIn = (fields: Fields, name: string): string => {
   const value = fields[name];

@@ -124,6 +124,19 @@ interface Incoming {
 export type Notification =
   | { readonly method: 'item/started' | 'item/completed'; readonly params: OfThread<{ item: ThreadItem }> }
   | { readonly method: 'turn/started' | 'turn/completed'; readonly params: OfThread<{ turn: Turn }> }
+  | {
+      readonly method: 'turn/plan/updated';
+      readonly params: OfThread<{ plan: readonly { readonly step: string; readonly status: string }[] }>;
+    }
+  | {
+      readonly method: 'thread/tokenUsage/updated';
+      readonly params: OfThread<{
+        tokenUsage: {
+          readonly last: { readonly totalTokens: number };
+          readonly modelContextWindow: number | null;
+        };
+      }>;
+    }
   | { readonly method: 'error'; readonly params: OfThread<{ error: TurnError; willRetry: boolean }> }
   | { readonly method: 'warning'; readonly params: { readonly message: string } }
   | {

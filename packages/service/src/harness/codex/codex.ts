@@ -172,6 +172,8 @@ function settingsOf({ claim, endpoint, workspaceFolder }: Work): string[] {
     'shell_environment_policy.ignore_default_excludes': true,
     // The provider would search outside the hosts that the agent's environment allows.
     web_search: 'disabled',
+    // The agent's own plan, which Muster shows.
+    'tools.update_plan.enabled': true,
     check_for_update_on_startup: false,
     'analytics.enabled': false,
     'features.plugins': false,

@@ -8,6 +8,7 @@ import {
   toolsUnavailableText,
   workspacePath,
 } from '../harness-text.ts';
+import { PlanReporter, reportCompaction, tokensIn } from '../plan.ts';
 import type {
   CommandExecution,
   FileChange,
@@ -25,12 +26,17 @@ export class Timeline {
   readonly #workspaceFolder: string;
   /** Calls that have an item. Of a short call Codex may report only the end. */
   readonly #called = new Set<string>();
+  readonly #plan: PlanReporter;
+  #usedTokens = 0;
+  /** What was used when the compaction began that is running. */
+  #beforeTokens = 0;
   /** The last text of the turn: its response. */
   lastText = '';
 
   constructor(listener: HarnessListener, workspaceFolder: string) {
     this.#listener = listener;
     this.#workspaceFolder = workspaceFolder;
+    this.#plan = new PlanReporter(listener);
   }
 
   add({ method, params }: Notification): void {
@@ -39,6 +45,10 @@ export class Timeline {
         return this.#started(params.item);
       case 'item/completed':
         return this.#completed(params.item);
+      case 'turn/plan/updated':
+        return this.#plan.update(params.plan.map(({ step, status }) => ({ text: step, status })));
+      case 'thread/tokenUsage/updated':
+        return this.#setContext(params.tokenUsage);
       case 'error':
         if (params.willRetry) this.warn(retryTextOf(params.error));
         return;
@@ -55,6 +65,7 @@ export class Timeline {
       case 'reasoning':
         return this.#listener.action('Thinking');
       case 'contextCompaction':
+        this.#beforeTokens = this.#usedTokens;
         return this.#listener.action('Compacting the conversation');
       case 'commandExecution':
       case 'fileChange':
@@ -79,11 +90,26 @@ export class Timeline {
         if (!this.#called.has(item.id)) this.#call(item);
         this.#called.delete(item.id);
         return this.#listener.item(resultOf(item));
+      case 'contextCompaction':
+        return this.#compacted();
       case 'webSearch':
         return this.#addTool('web_search', item.id, item.query);
       case 'imageView':
         return this.#addTool('view_image', item.id, this.#shown(item.path));
     }
+  }
+
+  #setContext({ last, modelContextWindow }: TokenUsage): void {
+    const usedTokens = tokensIn(last.totalTokens);
+    if (usedTokens === 0) return;
+    this.#usedTokens = usedTokens;
+    this.#listener.context({ usedTokens, windowTokens: tokensIn(modelContextWindow) });
+  }
+
+  /** Codex reports what is left before the end of the compaction. */
+  #compacted(): void {
+    const before = this.#beforeTokens;
+    reportCompaction(this.#listener, before, this.#usedTokens < before ? this.#usedTokens : 0);
   }
 
   #call(item: Call): void {
@@ -122,6 +148,8 @@ export class Timeline {
     return workspacePath(this.#workspaceFolder, path);
   }
 }
+
+type TokenUsage = Extract<Notification, { method: 'thread/tokenUsage/updated' }>['params']['tokenUsage'];
 
 type Call = CommandExecution | FileChange | McpToolCall;
 

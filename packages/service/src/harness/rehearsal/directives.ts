@@ -1,5 +1,6 @@
 import { messageOf } from '../../lib/errors.ts';
-import type { Usage } from '../harness.ts';
+import type { ContextUse, Usage } from '../harness.ts';
+import { mostTokens } from '../plan.ts';
 
 /**
  * One line of a message that the rehearsal agent follows. `invalid` fails the run when it is reached; `unknown` is prose
@@ -12,7 +13,15 @@ export type Directive =
   | { readonly type: 'write'; readonly path: string; readonly text: string }
   | { readonly type: 'spawn'; readonly name: string; readonly description: string }
   | { readonly type: 'output'; readonly value: unknown }
-  | { readonly type: 'usage'; readonly usage: Usage };
+  | { readonly type: 'usage'; readonly usage: Usage }
+  | { readonly type: 'plan'; readonly steps: readonly PlannedStep[] }
+  | { readonly type: 'compact'; readonly beforeTokens: number; readonly afterTokens: number }
+  | { readonly type: 'context'; readonly context: ContextUse };
+
+interface PlannedStep {
+  readonly text: string;
+  readonly status: string;
+}
 
 const shownNameLength = 50;
 
@@ -52,6 +61,19 @@ const parsers: Readonly<Record<string, (rest: string) => Directive>> = Object.as
   },
   output: parseOutput,
   usage: parseUsage,
+  plan: (rest: string) => ({ type: 'plan', steps: rest === '' ? [] : rest.split(';').map(parseStep) }),
+  compact: (rest: string) => {
+    const [beforeTokens, afterTokens] = twoCounts(rest);
+    if (beforeTokens === undefined || afterTokens === undefined)
+      return needs('!compact', 'BEFORE AFTER, two whole numbers of tokens');
+    return { type: 'compact', beforeTokens, afterTokens };
+  },
+  context: (rest: string) => {
+    const [usedTokens, windowTokens] = twoCounts(rest);
+    if (usedTokens === undefined || windowTokens === undefined)
+      return needs('!context', 'USED WINDOW, two whole numbers of tokens');
+    return { type: 'context', context: { usedTokens, windowTokens } };
+  },
   limit: (rest: string) => duration('limit', rest),
   fail: (text: string) => ({ type: 'fail', text: text || 'The rehearsal agent failed as requested.' }),
 });
@@ -78,6 +100,19 @@ function parseUsage(rest: string): Directive {
   if (words.length !== 4 || inputTokens === undefined || cachedInputTokens === undefined) return needsUsage();
   if (outputTokens === undefined || costUsd === undefined || costUsd > 1e9) return needsUsage();
   return { type: 'usage', usage: { inputTokens, cachedInputTokens, outputTokens, costUsd } };
+}
+
+const stepMarks: Readonly<Record<string, string>> = { x: 'completed', '>': 'in_progress', ' ': 'pending' };
+
+/** `[x] done`, `[>] in progress`, `to do`. */
+function parseStep(step: string): PlannedStep {
+  const [, mark = ' ', text = ''] = /^\s*(?:\[([x> ])\])?(.*)$/s.exec(step) ?? [];
+  return { text: text.trim(), status: stepMarks[mark] ?? 'pending' };
+}
+
+function twoCounts(rest: string): (number | undefined)[] {
+  const words = rest.split(/\s+/);
+  return words.length === 2 ? words.map(wholeNumber).map((n) => (n && n > mostTokens ? undefined : n)) : [];
 }
 
 const needsUsage = (): Directive =>

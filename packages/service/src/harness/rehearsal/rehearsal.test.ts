@@ -55,6 +55,7 @@ async function open(claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {},
     {
       item: (item) => items.push(item),
       action: () => {},
+      context: () => {},
       usage: (usage) => used.push(usage),
       push: (push) => pushes.push(push),
       session: (ref) => sessions.push(ref),

@@ -8,6 +8,7 @@ import { sampleOutput } from '../../lib/output-schema/schema-worker.ts';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
 import type { HarnessListener, OpenTask, TurnResult, Work } from '../harness.ts';
 import { oneLine } from '../harness-text.ts';
+import { PlanReporter, reportCompaction } from '../plan.ts';
 import { type Directive, parseDirectives } from './directives.ts';
 import { type CommandResult, pushLocally, pushRepository } from './push.ts';
 
@@ -25,6 +26,7 @@ const gitOutputBytes = 8 * 1024 * 1024;
 /** One turn of the rehearsal agent: it follows the directives in order; without any it completes its tasks. */
 export class Turn {
   readonly #options: TurnOptions;
+  readonly #plan: PlanReporter;
   #response = '';
   #finished = false;
   #output: unknown;
@@ -34,6 +36,7 @@ export class Turn {
 
   constructor(options: TurnOptions) {
     this.#options = options;
+    this.#plan = new PlanReporter(options.listener);
   }
 
   async perform(text: string): Promise<TurnResult> {
@@ -123,6 +126,16 @@ export class Turn {
         return undefined;
       case 'usage':
         this.#options.listener.usage(directive.usage);
+        return undefined;
+      case 'plan':
+        this.#plan.update(directive.steps);
+        return undefined;
+      case 'compact':
+        reportCompaction(this.#options.listener, directive.beforeTokens, directive.afterTokens);
+        this.#options.listener.context({ usedTokens: directive.afterTokens, windowTokens: 0 });
+        return undefined;
+      case 'context':
+        this.#options.listener.context(directive.context);
         return undefined;
       case 'limit':
         return this.#limit(directive.ms);

@@ -5,9 +5,11 @@ import {
   type AgentStatus,
   type ChangeRequest,
   changeRequestNotes,
+  contextText,
   type FollowUp,
   isOpenTask,
   needsAttention,
+  planSummary,
   providerName,
   type Run,
   type Task,
@@ -213,6 +215,8 @@ export function statusText(status: AgentStatus): string {
     diffStat &&
       `Changes: ${countText(diffStat.files, 'file', 'files')}, +${diffStat.insertions} -${diffStat.deletions}`,
     wakesAt && `Continues at ${wakesAt}`,
+    status.plan && `Plan: ${planSummary(status.plan.steps)}`,
+    status.context && `Context: ${contextText(status.context)}`,
     section('Queued messages:', queueLines(followUps)),
     children.length > 0 && `Children: ${children.map(nameOfAgent).join(', ')}`,
     Object.keys(labels).length > 0 && `Labels: ${labelsText(labels)}`,
@@ -223,7 +227,19 @@ export function statusText(status: AgentStatus): string {
 
 export const statusData = (caller: Principal, status: AgentStatus): Record<string, unknown> => ({
   ...summaryData(identityData(caller, status.agentId), status),
-  ...pick(status, 'wakesAt', 'persona', 'model', 'labels', 'diffStat', 'cost', 'treeCost', 'dashboardUrl'),
+  ...pick(
+    status,
+    'wakesAt',
+    'persona',
+    'model',
+    'labels',
+    'diffStat',
+    'plan',
+    'context',
+    'cost',
+    'treeCost',
+    'dashboardUrl',
+  ),
   since: status.phaseSince,
   run: status.runCount,
   queue: status.followUps.map(({ followUpId, description, deliverAt, truncated }) => ({

@@ -1,8 +1,8 @@
 import { limits, type ReportItem, type ReportRequest } from '@muster/sdk/contract';
-import type { Diff, Push, Usage } from '../../harness/harness.ts';
+import type { ContextUse, Diff, Push, Usage } from '../../harness/harness.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
 
-type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed'>;
+type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed' | 'context'>;
 type Contents = Latest & Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage'>;
 type Part = { readonly bytes: number } & (
   | { readonly item: ReportItem }
@@ -19,7 +19,13 @@ const queueBytes = 16 * 1024 * 1024;
 const pushesPerReport = 100;
 const maxWaitingPushes = 100;
 /** Items that the harness reports in the order of events; a warning can come from anywhere. */
-const harnessItems: readonly ReportItem['type'][] = ['TOOL_CALL', 'TOOL_RESULT', 'MESSAGE', 'THINKING'];
+const harnessItems: readonly ReportItem['type'][] = [
+  'TOOL_CALL',
+  'TOOL_RESULT',
+  'MESSAGE',
+  'THINKING',
+  'PLAN',
+];
 
 export interface QueueOptions {
   readonly maxItems: number;
@@ -89,6 +95,11 @@ export class ReportQueue {
   session(name: string): void {
     this.#sessionName = name;
     this.#set({ session: bounded(name, 512) });
+  }
+
+  context({ usedTokens, windowTokens }: ContextUse): void {
+    const known = this.#latest.context?.windowTokens ?? 0;
+    this.#set({ context: { usedTokens, windowTokens: windowTokens || known } });
   }
 
   unpushed({ commits, files, isSaved }: NonNullable<ReportRequest['unpushed']>): void {

@@ -25,6 +25,7 @@ export interface StatusRow
   needs_input: string | null;
   run: Pick<RunRow, (typeof runColumns)[number]> | null;
   tasks: Task[] | null;
+  plan: { at: string; data: Record<string, unknown> } | null;
   follow_ups: (ShownFollowUpRow & { schema_left_out: boolean })[] | null;
   child_paths: string[] | null;
   children_cost: number | null;
@@ -46,6 +47,11 @@ export const readStatus = statement<WantedParameters, StatusRow>(
        ) r
      ) END AS run,
      (SELECT c.tasks FROM checklists c WHERE c.tenant = a.tenant AND c.agent = a.id) AS tasks,
+     CASE WHEN s.result -> 'plan' IS NOT NULL THEN (
+       SELECT json_build_object('at', t.at, 'data', t.data) FROM timeline t
+       WHERE t.tenant = a.tenant AND t.agent = a.id AND t.sequence = (s.result #>> '{plan,sequence}')::bigint
+         AND t.at = (s.result #>> '{plan,at}')::timestamptz
+     ) END AS plan,
      CASE WHEN a.queued + a.deferred > 0 THEN (
        SELECT json_agg(row_to_json(u)) FROM (
          SELECT ${shownColumns}, left(f.description, ${limits.listedTextBytes + 1}) AS description,

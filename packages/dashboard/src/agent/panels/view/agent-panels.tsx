@@ -7,6 +7,7 @@ import { Checklist } from './checklist.tsx';
 import { Details } from './details.tsx';
 import { Output } from './output.tsx';
 import { useIsLinked } from './panel.tsx';
+import { Plan } from './plan.tsx';
 import { Runs } from './runs.tsx';
 import { Tree } from './tree.tsx';
 import '../panels.css';
@@ -17,6 +18,7 @@ export function AgentPanels({ status }: { readonly status: AgentStatus }) {
   return (
     <>
       <Checklist status={status} />
+      <Plan status={status} />
       <Changes status={status} />
       <Runs status={status} />
       {useIsLinked() && <Tree status={status} />}

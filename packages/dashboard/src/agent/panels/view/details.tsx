@@ -1,5 +1,5 @@
 import type { AgentStatus } from '@muster/sdk';
-import { backendNames, providerName, thousands } from '@muster/sdk/contract';
+import { backendNames, contextText, providerName, thousands } from '@muster/sdk/contract';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { Button, CopyButton } from '../../../parts/button.tsx';
 import { Markdown } from '../../../parts/markdown.tsx';
@@ -103,7 +103,7 @@ const Fact = ({ name, children }: { readonly name: string; readonly children: Re
 
 function Facts({ status }: { readonly status: AgentStatus }) {
   const { agentId, run, model, persona, reasoningEffort, serviceTier, fastMode, backend, rehearsed } = status;
-  const { inputTokens, cachedInputTokens, outputTokens } = status;
+  const { inputTokens, cachedInputTokens, outputTokens, context } = status;
   return (
     <>
       <Fact name="Owner">
@@ -123,6 +123,23 @@ function Facts({ status }: { readonly status: AgentStatus }) {
         {Number(cachedInputTokens) > 0 && ` (${thousands(cachedInputTokens)} cached)`},{' '}
         {thousands(outputTokens)} out
       </Fact>
+      {context && (
+        <Fact name="Context">
+          <ContextMeter context={context} />
+        </Fact>
+      )}
+    </>
+  );
+}
+
+/** How full the model's context is. */
+function ContextMeter({ context }: { readonly context: NonNullable<AgentStatus['context']> }) {
+  const text = contextText(context);
+  const window = Number(context.windowTokens);
+  return (
+    <>
+      {text}
+      {window > 0 && <progress max={window} value={Number(context.usedTokens)} aria-label={text} />}
     </>
   );
 }

@@ -176,7 +176,7 @@ const iconShapes: Readonly<Record<TaskState, ReactNode>> = {
   deleted: <path d="m5.8 5.8 4.4 4.4m0-4.4-4.4 4.4" />,
 };
 
-const TaskIcon = ({ state }: { readonly state: TaskState }) => (
+export const TaskIcon = ({ state }: { readonly state: TaskState }) => (
   <svg className="task-icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
     <circle cx="8" cy="8" r="6.25" {...(state === 'inactive' && { strokeDasharray: '2.2 2.7' })} />
     {iconShapes[state]}

@@ -1,5 +1,6 @@
 import {
   clock,
+  contextText,
   firstLine,
   type PhaseReason,
   phaseReasons,
@@ -85,6 +86,13 @@ export const unknownText = ({ type, text }: TimelineEntry): string => {
   const name = type.replaceAll('_', ' ').toLowerCase();
   return text === '' ? name : `${name}: ${firstLine(text)}`;
 };
+
+/** How full the model's context was at the end of a run; empty if that is not known. */
+export function contextIn({ data }: TimelineEntry): string {
+  const { usedTokens, windowTokens } = Object(data.context) as Readonly<Record<string, unknown>>;
+  if (typeof usedTokens !== 'number') return '';
+  return contextText({ usedTokens: String(usedTokens), windowTokens: String(windowTokens ?? 0) });
+}
 
 /** The status of a child after it became idle or ended. */
 export const childText = ({ data }: TimelineEntry): string => reasonText(stringIn(data, 'reason'));

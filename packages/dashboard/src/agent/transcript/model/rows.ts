@@ -40,6 +40,8 @@ type EntryKind =
   | 'warning'
   | 'error'
   | 'abandoned'
+  | 'plan'
+  | 'compaction'
   | 'unknown';
 
 export type RowOf<K extends Row['kind']> = Extract<Row, { kind: K }>;
@@ -55,6 +57,8 @@ const kinds: Readonly<Partial<Record<TimelineEntry['type'], EntryKind>>> = {
   WARNING: 'warning',
   ERROR: 'error',
   BATCH_ABANDONED: 'abandoned',
+  PLAN: 'plan',
+  COMPACTION: 'compaction',
 };
 
 const systemTypes: ReadonlySet<string> = new Set([

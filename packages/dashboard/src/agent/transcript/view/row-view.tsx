@@ -1,11 +1,12 @@
-import { agentPage, clock, dollars, firstLine } from '@muster/sdk/contract';
+import { agentPage, clock, dollars, firstLine, planStepsIn } from '@muster/sdk/contract';
 import { memo, type ReactNode, useEffect } from 'react';
 import { Link } from 'wouter';
 import { durationText, plural } from '../../../parts/model/text.ts';
 import { ErrorBoundary } from '../../../parts/problem.tsx';
 import { wholeTime } from '../../../parts/times.tsx';
 import { outcomeText } from '../../model/status-text.ts';
-import { childText, systemText, unknownText } from '../model/entry-text.ts';
+import { PlanSteps } from '../../panels/view/plan.tsx';
+import { childText, contextIn, systemText, unknownText } from '../model/entry-text.ts';
 import { type Row, type RowOf, stringIn } from '../model/rows.ts';
 import { Expandable, LongText, MarkdownText } from './expandable.tsx';
 import { SetupRow, ToolRow } from './tool-row.tsx';
@@ -83,6 +84,10 @@ function RowContent({ row }: { readonly row: Row }) {
       return <PushRow row={row} />;
     case 'child':
       return <ChildRow row={row} />;
+    case 'plan':
+      return <PlanRow row={row} />;
+    case 'compaction':
+      return <p className="run-row secondary">{firstLine(row.entry.text)}</p>;
     case 'run-start':
       return <RunStartRow row={row} />;
     case 'run-end':
@@ -177,6 +182,20 @@ function noticeText({ kind, entry }: Notice): string {
     : `${plural(count, 'message')} will not be retried: a newer message preempted the retry.`;
 }
 
+const PlanRow = ({ row: { key, entry } }: { readonly row: RowOf<'plan'> }) => (
+  <Expandable
+    name={key}
+    className="plan-row"
+    head={
+      <span className="expandable-line">
+        <strong>Plan</strong> {firstLine(entry.text)}
+      </span>
+    }
+  >
+    {() => <PlanSteps steps={planStepsIn(entry.data)} />}
+  </Expandable>
+);
+
 const ThinkingRow = ({ row: { key, entry } }: { readonly row: RowOf<'thinking'> }) => (
   <Expandable
     name={key}
@@ -258,6 +277,7 @@ function RunEndRow({ row: { entry, startedAt } }: { readonly row: RowOf<'run-end
   const { runId, text, at } = entry;
   const run = useEndedRun(runId);
   const start = startedAt ?? run?.startedAt;
+  const context = contextIn(entry);
   return (
     <p className="run-row secondary" data-outcome={text}>
       <strong>
@@ -265,6 +285,7 @@ function RunEndRow({ row: { entry, startedAt } }: { readonly row: RowOf<'run-end
       </strong>
       {start && ` · took ${durationText(Date.parse(at) - Date.parse(start))}`}
       {run && run.cost > 0 && ` · ${dollars(run.cost)}`}
+      {context !== '' && ` · context: ${context}`}
     </p>
   );
 }
