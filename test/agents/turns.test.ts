@@ -85,7 +85,8 @@ describe.concurrent.each(backends)('$title', ({ model, otherModel, provider }) =
     for (const text of ['A haiku about clouds.', 'Speak like a sailor.', 'sweep: Sweep the floor'])
       expect(contentOf(firstOf(first))).toContain(text);
 
-    const second = script({ shell: 'true' }, { say: 'The new way.' });
+    const steps = [{ text: 'Look at the new way', status: 'in_progress' as const }];
+    const second = script({ plan: steps }, { say: 'The new way.' });
     const settings = { model, reasoningEffort: 'xhigh', fastMode: true };
     const queuedId = await agents.queue('a', {
       description: `Change. ${second}`,
@@ -103,7 +104,10 @@ describe.concurrent.each(backends)('$title', ({ model, otherModel, provider }) =
       response: 'The new way.',
       followUps: [],
       tasks: [{ status: 'TASK_STATUS_PENDING' }, { status: 'TASK_STATUS_COMPLETED' }],
+      plan: { steps: [{ text: 'Look at the new way', status: 'IN_PROGRESS' }] },
     });
+    expect(Number(rested.context?.usedTokens)).toBeGreaterThanOrEqual(1400);
+    expect(Number(rested.context?.windowTokens)).toBeGreaterThan(100_000);
     // Not again after the task was finished.
     expect(await reminders(agents)).toBe(1);
 
