@@ -9,6 +9,7 @@ import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
+import { findSecretsScript, wantedFile } from '../support/find-secrets.ts';
 import type { GitRemote } from '../support/git-remote.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { type Server, startServer } from '../support/server.ts';
@@ -102,13 +103,11 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     const variables = { TEAM: 'muster', NPM_TOKEN: { fromRunner: 'TEAM_NPM_TOKEN' }, CANARY: canary };
     const allowHosts = [`127.0.0.1:${localPort()}`];
     shared = await service.workspace(
-      { 'write.sh': tryToWrite, 'find.sh': findSecrets, 'canary.txt': canary, 'fork.sh': fork },
+      { 'write.sh': tryToWrite, 'find.sh': findSecretsScript, 'canary.txt': canary, 'fork.sh': fork },
       await environment({ variables, allowHosts }),
     );
     neighbour = await startNeighbour(shared.agents);
-    // Encoded, so that the list of secrets is not found itself.
-    const wanted = Buffer.from([canary, ...Object.values(secrets())].join('\n')).toString('base64');
-    shared.remote.commit('main', { wanted });
+    shared.remote.commit('main', { wanted: wantedFile([canary, ...Object.values(secrets())]) });
   });
   afterAll(async () => {
     localServer?.close();
@@ -142,16 +141,6 @@ for path in /x /etc/x /etc/hosts /usr/x /usr/bin/x /root/x /home/x "$mirror/x" "
   "$GIT_CONFIG_GLOBAL" "$(dirname "$GIT_CONFIG_GLOBAL")/x" ../x ../note.json ../../x; do try "$path"; done
 rm -f "$GIT_CONFIG_GLOBAL" 2> /dev/null && echo "wrote by removing"
 try "$PWD/mine" && try "$HOME/mine"`;
-
-  const findSecrets = `export LC_ALL=C
-sh -c 'sleep 60; :' "$CANARY" > /dev/null 2>&1 &
-look() { grep -aoF -f <(base64 -d wanted) "$@" 2> /dev/null; }
-env | look | sort -u | sed 's|^|environment:|'
-cat /proc/[0-9]*/environ 2> /dev/null | look | sort -u | sed 's|^|/proc/environ:|'
-cat /proc/[0-9]*/cmdline 2> /dev/null | look | sort -u | sed 's|^|/proc/cmdline:|'
-for place in /* /.[!.]* /dev/shm; do
-  case $place in /proc|/sys|/dev|/usr|/bin|/sbin|/lib*|/opt) ;; *) look -rH "$place";; esac
-done; true`;
 
   const fork = 'for n in $(seq 400); do sleep 60 & done; echo "all of them"; kill $(jobs -p)';
   const isNotAboutLimit = (warning: string): boolean => !warning.includes('processes: 300');

@@ -109,6 +109,7 @@ const blockOf = ({ body, id }: Exchange, step: AnswerStep): Block => {
     });
   if ('view' in step) return use('Read', { file_path: step.view });
   if ('tool' in step) return use(`mcp__${step.server ?? 'muster'}__${step.tool}`, step.args);
+  if ('native' in step) return use(step.native, step.args);
   if (offered(body).includes('StructuredOutput')) return use('StructuredOutput', step.output);
   return { type: 'text', text: JSON.stringify(step.output) };
 };

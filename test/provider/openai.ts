@@ -113,6 +113,11 @@ const runningCommand = (body: Readonly<Record<string, unknown>>): number | undef
 const itemOf = (exchange: Exchange, step: AnswerStep): Item => {
   if ('say' in step) return messageOf(exchange, step.say);
   if ('output' in step) return messageOf(exchange, JSON.stringify(step.output));
+  if ('native' in step)
+    return {
+      ...functionOf(exchange, step.native, step.args),
+      ...(step.namespace !== undefined && { namespace: step.namespace }),
+    };
   const isCodeMode = inputOf(exchange.body).some((item) => item.type === 'additional_tools');
   if (isCodeMode) return customOf(exchange, 'exec', codeOf(step));
   if ('shell' in step)
@@ -120,10 +125,12 @@ const itemOf = (exchange: Exchange, step: AnswerStep): Item => {
   if ('plan' in step) return functionOf(exchange, 'update_plan', planOf(step));
   if ('view' in step) return functionOf(exchange, 'view_image', { path: step.view });
   if ('write' in step || 'edit' in step) return customOf(exchange, 'apply_patch', patchOf(step));
-  return { ...functionOf(exchange, step.tool, step.args), namespace: `mcp__${step.server ?? 'muster'}` };
+  return { ...functionOf(exchange, step.tool, step.args), namespace: serverOf(step) };
 };
 
-const codeOf = (step: Exclude<AnswerStep, { say: string } | { output: unknown }>): string => {
+const codeOf = (
+  step: Exclude<AnswerStep, { say: string } | { output: unknown } | { native: string }>,
+): string => {
   const pragma = `// @exec: ${JSON.stringify({ yield_time_ms: scriptMs })}`;
   if ('write' in step || 'edit' in step)
     return `${pragma}\ntext(await tools.apply_patch(${JSON.stringify(patchOf(step))}));`;
@@ -131,7 +138,7 @@ const codeOf = (step: Exclude<AnswerStep, { say: string } | { output: unknown }>
   if ('view' in step)
     return `${pragma}\nimage(await tools.view_image(${JSON.stringify({ path: step.view })}));`;
   if ('tool' in step)
-    return `${pragma}\ntext(await tools.mcp__${step.server ?? 'muster'}__${step.tool}(${JSON.stringify(step.args)}));`;
+    return `${pragma}\ntext(await tools.${serverOf(step)}__${step.tool}(${JSON.stringify(step.args)}));`;
   return [
     pragma,
     `let run = await tools.exec_command(${JSON.stringify({ cmd: step.shell, yield_time_ms: commandMs })});`,
@@ -146,6 +153,10 @@ const codeOf = (step: Exclude<AnswerStep, { say: string } | { output: unknown }>
 const planOf = ({ plan }: Extract<AnswerStep, { plan: object }>): object => ({
   plan: plan.map(({ text, status }) => ({ step: text, status })),
 });
+
+/** Codex writes hyphens as underscores. */
+const serverOf = ({ server = 'muster' }: Extract<AnswerStep, { tool: string }>): string =>
+  `mcp__${server.replaceAll('-', '_')}`;
 
 const patchOf = (step: Extract<AnswerStep, { write: object } | { edit: object }>): string => {
   const signed = (sign: string, text: string) =>

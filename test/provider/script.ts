@@ -22,6 +22,13 @@ export type Step =
   | { readonly plan: readonly PlannedStep[] }
   /** A tool of an MCP server: Muster's, with the agent's own tools, unless another is named. */
   | { readonly tool: string; readonly args: Readonly<Record<string, unknown>>; readonly server?: string }
+  /** Another tool of the harness, by its own name. */
+  | {
+      readonly native: string;
+      readonly args: Readonly<Record<string, unknown>>;
+      /** Codex has groups of tools. */
+      readonly namespace?: string;
+    }
   /** Ends the turn with this structured output, in the way of the harness. */
   | { readonly output: unknown }
   /** An error instead of an answer, sent `times` (by default always) and then skipped. */
@@ -66,6 +73,7 @@ export type AnswerStep = Extract<
   | { view: string }
   | { plan: readonly PlannedStep[] }
   | { tool: string }
+  | { native: string }
   | { output: unknown }
 >;
 

@@ -44,6 +44,7 @@ export async function openSession(
       signal: new AbortController().signal,
       instructions: 'You are Ada.',
       resumes: whole.session !== '',
+      mcpServers: { servers: [], environment: {}, variables: [] },
       mask: new ValueMask(),
       ...work,
     },

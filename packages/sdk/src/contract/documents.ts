@@ -26,6 +26,18 @@ const rotate = field(
   true,
 );
 
+/** A text, or where it is taken from. */
+const given = {
+  expected:
+    'a string, {"fromSecret": "NAME"} to take it from a secret, or {"fromRunner": "NAME"} to take it from the runner',
+  anyOf: [
+    { type: 'string' },
+    { type: 'object', properties: { fromSecret: text }, required: ['fromSecret'] },
+    { type: 'object', properties: { fromRunner: text }, required: ['fromRunner'] },
+  ],
+} as const;
+export type GivenText = Infer<typeof given>;
+
 const personaDocument = open({
   instructions: field(
     text,
@@ -43,6 +55,41 @@ const personaDocument = open({
   ),
 });
 export type PersonaDocument = Infer<typeof personaDocument>;
+
+/** Tools of the harnesses that are off unless a workspace allows them. */
+export const workspaceTools = ['web_search', 'web_fetch', 'sub_agents'] as const;
+export type WorkspaceTool = (typeof workspaceTools)[number];
+
+const mcpText = { type: 'string', maxLength: limits.mcpTextLength } as const;
+const mcpEntries = {
+  type: 'object',
+  maxProperties: limits.mcpServerEntries,
+  additionalProperties: given,
+} as const;
+
+const mcpServer = {
+  type: 'object',
+  properties: {
+    url: { ...mcpText, description: 'The address of a remote server, which speaks Streamable HTTP.' },
+    headers: {
+      ...mcpEntries,
+      description:
+        'Headers that the gateway adds to requests to the remote server. The agent does not get them.',
+    },
+    command: {
+      ...mcpText,
+      minLength: 1,
+      description: 'The program of a local server, which runs in the sandbox of the agent.',
+    },
+    args: {
+      ...list(mcpText),
+      maxItems: limits.mcpServerEntries,
+      description: 'The arguments of the program.',
+    },
+    env: { ...mcpEntries, description: 'Environment variables of the program. The agent can read them.' },
+  },
+} as const;
+export type McpServerDocument = Infer<typeof mcpServer>;
 
 const workspaceDocument = open({
   repos: {
@@ -79,6 +126,28 @@ const workspaceDocument = open({
     "Whether agents read the repository's agent settings, such as CLAUDE.md. Default true.",
     true,
   ),
+  mcpServers: {
+    type: 'object',
+    maxProperties: limits.mcpServersPerWorkspace,
+    description:
+      'MCP servers of the team whose tools the agents get, by name. A remote one has url and headers, a local one command, args and env.',
+    examples: [
+      {
+        tracker: {
+          url: 'https://mcp.example.com/mcp',
+          headers: { Authorization: { fromSecret: 'tracker-authorization' } },
+        },
+      },
+    ],
+    additionalProperties: mcpServer,
+  },
+  tools: {
+    type: 'array',
+    maxItems: 16,
+    items: { type: 'string', enum: workspaceTools },
+    description: `Tools of the harness that are off by default: ${workspaceTools.join(', ')}.`,
+    examples: [['web_search']],
+  },
 });
 export type WorkspaceDocument = Infer<typeof workspaceDocument>;
 
@@ -88,15 +157,7 @@ const environmentDocument = open({
     description:
       'Environment variables of the agent. For secrets, write only the name of a secret, or of a variable of the runner.',
     examples: [{ NODE_ENV: 'test', NPM_TOKEN: { fromSecret: 'npm-token' } }],
-    additionalProperties: {
-      expected:
-        'a string, {"fromSecret": "NAME"} to take it from a secret, or {"fromRunner": "NAME"} to take it from the runner',
-      anyOf: [
-        { type: 'string' },
-        { type: 'object', properties: { fromSecret: text }, required: ['fromSecret'] },
-        { type: 'object', properties: { fromRunner: text }, required: ['fromRunner'] },
-      ],
-    },
+    additionalProperties: given,
   },
   setup: field(texts, 'Shell commands that prepare the clone, in order. If one fails, the run fails.', [
     'npm ci',

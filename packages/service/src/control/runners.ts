@@ -27,6 +27,7 @@ import {
 } from '../domain/scheduling.ts';
 import { withChange } from '../lib/change.ts';
 import { InvariantError } from '../lib/errors.ts';
+import { mcpServersProblem } from '../lib/mcp-servers.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { stateOf, tasksOf } from '../store/rows.ts';
@@ -284,7 +285,7 @@ export class Runners {
       isUsual(profileName) ? usualProfile : document('vm-profile', profileName),
     ]);
     const { settings } = agent;
-    const secrets = await this.#secretsOf(agent.tenant, (environment ?? {}) as EnvironmentDocument);
+    const secrets = await this.#secretsOf(agent.tenant, secretNames(environment, workspace));
     return {
       agentKey: agent.id,
       runId: run.number,
@@ -321,13 +322,8 @@ export class Runners {
     };
   }
 
-  /** The secrets that an environment refers to. A run whose environment refers to one without a value is refused by its runner. */
-  async #secretsOf(tenant: number, { variables }: EnvironmentDocument): Promise<Claim['secrets']> {
-    const names = new Set(
-      Object.values(variables ?? {}).flatMap((variable) =>
-        typeof variable === 'object' && 'fromSecret' in variable ? [variable.fromSecret] : [],
-      ),
-    );
+  /** A run that refers to a secret without a value is refused by its runner. */
+  async #secretsOf(tenant: number, names: ReadonlySet<string>): Promise<Claim['secrets']> {
     const secrets: Claim['secrets'] = [];
     let bytes = 0;
     for (const name of names) {
@@ -398,8 +394,22 @@ export class Runners {
 
 const maxRepoBytes = 2048;
 
+/** The secrets that the variables of an environment, and the MCP servers of a workspace, refer to. */
+function secretNames(environment: unknown, workspace: unknown): Set<string> {
+  const { variables } = (environment ?? {}) as EnvironmentDocument;
+  const { mcpServers } = (workspace ?? {}) as WorkspaceDocument;
+  // A workspace may have been stored before its servers were checked.
+  const servers = mcpServers && mcpServersProblem(mcpServers) === null ? Object.values(mcpServers) : [];
+  const given = [variables, ...servers.flatMap(({ headers, env }) => [headers, env])];
+  return new Set(
+    given
+      .flatMap((values) => Object.values(values ?? {}))
+      .flatMap((value) => (typeof value === 'object' && 'fromSecret' in value ? [value.fromSecret] : [])),
+  );
+}
+
 const tooMuch = {
-  problem: `the secrets of this environment have more than ${limits.secretBytesPerRun} bytes together`,
+  problem: `the secrets of this run have more than ${limits.secretBytesPerRun} bytes together`,
 };
 
 const isUsual = (name: string): boolean => name === '' || name === 'default';

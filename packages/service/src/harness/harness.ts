@@ -1,5 +1,5 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
-import type { Claim, FaultCode, ReportItem, ReportRequest, Task } from '@muster/sdk/contract';
+import type { Claim, FaultCode, ReportItem, ReportRequest, Task, WorkspaceTool } from '@muster/sdk/contract';
 import type { ValueMask } from '../lib/value-mask.ts';
 
 /**
@@ -20,10 +20,18 @@ export interface ProviderAccess {
   readonly name: ProviderName;
   /** As named in requests to the provider. */
   readonly models: readonly string[];
+  /** Whether it may search the web for the run. */
+  readonly webSearch?: boolean;
 }
 
 /** The models that the agent's settings have named during its session. An older service sends only the newest. */
 export const modelsOf = ({ model, models }: Claim): string[] => [...new Set([model, ...(models ?? [])])];
+
+/** Whether the workspace turns on a tool of the harness. Its document may be older than the check of this field. */
+export const allowsTool = ({ workspace }: Claim, tool: WorkspaceTool): boolean => {
+  const { tools } = workspace.document;
+  return Array.isArray(tools) && tools.includes(tool);
+};
 
 /** Whether the agent reads the repository's own settings for agents. */
 export const readsProject = ({ workspace }: Claim): boolean => workspace.document.projectSettings !== false;
@@ -49,9 +57,26 @@ export interface Work {
    */
   readonly endpoint: { readonly url: string; readonly token: string };
   readonly processes: Processes;
+  /** The team's own tools. */
+  readonly mcpServers: McpServers;
   /** Replaces the values of secrets in what the agent's processes wrote. To be applied before a text is cut. */
   readonly mask: ValueMask;
 }
+
+/** The MCP servers of the agent's workspace. No name is that of Muster's own server. */
+export interface McpServers {
+  readonly servers: readonly McpServer[];
+  /** Variables of the harness's process that the local servers need. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** The names of all variables that a local server gets: also of those that every process of the agent has. */
+  readonly variables: readonly string[];
+}
+
+export type McpServer =
+  /** A remote server at this path of the run's endpoint, with the run's token. */
+  | { readonly name: string; readonly path: string }
+  /** A local server, which the harness starts. */
+  | { readonly name: string; readonly command: string; readonly args: readonly string[] };
 
 /** Starts processes of the agent in its workspace: in its sandbox, with its environment and limits. */
 export interface Processes {

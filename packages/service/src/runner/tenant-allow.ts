@@ -4,20 +4,18 @@ import { matchesPath } from '../lib/path-pattern.ts';
 
 /**
  * What tenants other than the first may use of a runner's machine, as its operator lists it in `MUSTER_TENANT_ALLOW`:
- * variables of the runner's environment, and repositories that the runner's own git reaches with its credentials, also
- * on this machine and in internal networks. Everything else is refused.
+ * variables of the runner's environment; repositories that the runner's own git reaches with its credentials, also on
+ * this machine and in internal networks; MCP servers on this machine and in internal networks. Everything else is refused.
  */
-export interface Allowed {
-  readonly fromRunner: readonly string[];
-  readonly repos: readonly string[];
-}
+export type Allowed = Readonly<Record<(typeof fields)[number], readonly string[]>>;
 
 /** By `<provider_name>/<org>`. */
 export type TenantAllow = ReadonlyMap<string, Allowed>;
 
 export const tenantAllowName = 'MUSTER_TENANT_ALLOW';
 
-const fields = ['fromRunner', 'repos'] as const;
+const fields = ['fromRunner', 'repos', 'mcpServers'] as const;
+const fieldsText = 'fromRunner, repos and mcpServers';
 const example =
   '{"codehost_app/acme": {"fromRunner": ["NPM_TOKEN"], "repos": ["https://git.example/acme/**"]}}';
 
@@ -33,17 +31,17 @@ export function readTenantAllow(text: string): TenantAllow {
 }
 
 function allowed(tenant: string, given: unknown): Allowed {
-  if (!isObject(given)) throw new Error(`"${tenant}": expected an object with ${fields.join(' and ')}`);
+  if (!isObject(given)) throw new Error(`"${tenant}": expected an object with ${fieldsText}`);
   const unknown = Object.keys(given).find((name) => !(fields as readonly string[]).includes(name));
   if (unknown !== undefined)
-    throw new Error(`"${tenant}": unknown field "${unknown}"; expected ${fields.join(' and ')}`);
+    throw new Error(`"${tenant}": unknown field "${unknown}"; expected ${fieldsText}`);
   const list = (name: (typeof fields)[number]): string[] => {
     const items = given[name] ?? [];
     if (!Array.isArray(items) || items.some((item) => typeof item !== 'string' || item === ''))
       throw new Error(`"${tenant}".${name}: expected a list of non-empty strings`);
     return items as string[];
   };
-  return { fromRunner: list('fromRunner'), repos: list('repos') };
+  return { fromRunner: list('fromRunner'), repos: list('repos'), mcpServers: list('mcpServers') };
 }
 
 function canonical(text: string): string {
@@ -63,7 +61,7 @@ export class TenantRights {
   constructor(allow: TenantAllow, tenant: Tenant, isFirst: boolean) {
     this.isFirst = isFirst;
     this.#name = tenantName(tenant);
-    this.#allowed = allow.get(this.#name) ?? { fromRunner: [], repos: [] };
+    this.#allowed = allow.get(this.#name) ?? { fromRunner: [], repos: [], mcpServers: [] };
   }
 
   mayReadVariable(name: string): boolean {
@@ -73,6 +71,11 @@ export class TenantRights {
   /** Whether the runner's own git may use its credentials for this canonical URL. */
   mayReach(url: string | undefined): boolean {
     return this.isFirst || (url !== undefined && this.#allowed.repos.some((p) => matchesPath(p, url)));
+  }
+
+  /** Whether an MCP server with this address may be on this machine or in an internal network. */
+  mayBeInner({ origin, pathname }: URL): boolean {
+    return this.isFirst || this.#allowed.mcpServers.some((p) => matchesPath(p, `${origin}${pathname}`));
   }
 
   howToAllow(field: (typeof fields)[number], item: string): string {

@@ -1,6 +1,7 @@
 import { documents, type Kind, limits, type Schema } from '@muster/sdk/contract';
 import { invalid, type Refusal } from '../../domain/refusal.ts';
 import { isObject, unsafePlace, unstorableNumber } from '../../lib/json.ts';
+import { mcpServersProblem } from '../../lib/mcp-servers.ts';
 import { type Violation, validator } from '../../lib/validator.ts';
 
 export type Document = Record<string, unknown>;
@@ -46,7 +47,9 @@ const validators = new Map<Kind, (value: unknown) => Violation | null>(
 /** Known fields must have their type; a null one counts as absent. Other fields may have any value. */
 export function refuseDocument(kind: Kind, document: Document): Refusal | null {
   const absentFields = Object.keys(documents[kind].properties).filter((field) => document[field] === null);
-  const violation = validators.get(kind)?.(without(document, absentFields));
+  const violation =
+    validators.get(kind)?.(without(document, absentFields)) ??
+    (kind === 'workspace' && document.mcpServers ? mcpServersProblem(document.mcpServers) : null);
   return violation
     ? invalid(violation.field ? `payload.${violation.field}` : 'payload', violation.description)
     : null;

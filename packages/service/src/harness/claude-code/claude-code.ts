@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { lstatSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { arch, platform } from 'node:process';
-import type { EffortLevel, Options } from '@anthropic-ai/claude-agent-sdk';
+import type { EffortLevel, McpServerConfig, Options } from '@anthropic-ai/claude-agent-sdk';
 import { isExecutable, resolveFrom } from '../agent-process.ts';
-import { type Harness, modelsOf, readsProject, type Work } from '../harness.ts';
+import { allowsTool, type Harness, type McpServer, modelsOf, readsProject, type Work } from '../harness.ts';
 import { ClaudeSession, type OutputAdapter, outputAdapter } from './session.ts';
 import { Timeline } from './timeline.ts';
 
@@ -35,6 +35,7 @@ export function claudeCodeHarness(executable: string, helperModel: string): Harn
     providerOf: (claim) => ({
       name: 'anthropic',
       models: [...modelsOf(claim), helperModel].map(providerModel),
+      webSearch: allowsTool(claim, 'web_search'),
     }),
     open: async (work, listener) => {
       const { query } = await loading;
@@ -74,7 +75,7 @@ const claudeModel = (model: string): string => aliases[model] ?? model;
 const providerModel = (model: string): string => claudeModel(model).replace(/\[1m\]$/, '');
 
 function optionsOf(work: Work, output: OutputAdapter | undefined, helperModel: string): Options {
-  const { claim, endpoint } = work;
+  const { claim, endpoint, mcpServers } = work;
   const hasProject = readsProject(claim);
   const has = (...names: string[]) => hasProject && names.some((name) => isRealFolder(work, '.claude', name));
   return {
@@ -86,6 +87,8 @@ function optionsOf(work: Work, output: OutputAdapter | undefined, helperModel: s
       fastMode: claim.fastMode,
       cleanupPeriodDays: 36_500,
       ...(hasProject && { enableAllProjectMcpServers: true }),
+      // It would ask a host outside the sandbox. The gateway decides which hosts are allowed.
+      skipWebFetchPreflight: true,
     },
     permissionMode: 'bypassPermissions',
     allowDangerouslySkipPermissions: true,
@@ -95,23 +98,35 @@ function optionsOf(work: Work, output: OutputAdapter | undefined, helperModel: s
     tools: [
       ...['Bash', 'Read', 'Write', 'Edit', 'NotebookEdit', 'Glob', 'Grep', 'TodoWrite'],
       ...(has('skills', 'commands') ? ['Skill'] : []),
-      // Only the subagents that the repository defines: others would be invisible outside the session.
-      ...(has('agents') ? ['Agent'] : []),
+      // Without it only the subagents that the repository defines: others would be invisible outside the session.
+      ...(has('agents') || allowsTool(claim, 'sub_agents') ? ['Agent'] : []),
+      ...(allowsTool(claim, 'web_search') ? ['WebSearch'] : []),
+      ...(allowsTool(claim, 'web_fetch') ? ['WebFetch'] : []),
     ],
     skills: hasProject ? 'all' : [],
     strictMcpConfig: !hasProject,
-    mcpServers: {
-      muster: {
-        type: 'http',
-        url: `${endpoint.url}/mcp`,
-        // The name of the variable: this text becomes an argument of the process, which others can read.
-        headers: { Authorization: `Bearer $\{${tokenVariable}}` },
-        alwaysLoad: true,
-      },
-    },
+    mcpServers: Object.fromEntries(
+      [{ name: 'muster', path: '/mcp' }, ...mcpServers.servers].map((server) => [
+        server.name,
+        mcpServer(server, endpoint.url),
+      ]),
+    ),
     // A message is never a command of the harness, whatever it begins with.
     verbatimPrompts: true,
     ...(output ? { outputFormat: output.format } : {}),
+  };
+}
+
+/** Its tools are always loaded: the tool that would search them is off. */
+function mcpServer(server: McpServer, url: string): McpServerConfig {
+  if ('command' in server)
+    return { type: 'stdio', command: server.command, args: [...server.args], alwaysLoad: true };
+  return {
+    type: 'http',
+    url: `${url}${server.path}`,
+    // The name of the variable: this text becomes an argument of the process, which others can read.
+    headers: { Authorization: `Bearer $\{${tokenVariable}}` },
+    alwaysLoad: true,
   };
 }
 
@@ -126,7 +141,10 @@ function isRealFolder({ workspaceFolder }: Work, ...path: readonly string[]): bo
 const tokenVariable = 'MUSTER_RUN_TOKEN';
 
 /** Added to the environment of every process of the agent. */
-function environmentOf({ homeFolder, endpoint }: Work, helperModel: string): Record<string, string> {
+function environmentOf(
+  { claim, homeFolder, endpoint, mcpServers }: Work,
+  helperModel: string,
+): Record<string, string> {
   const temporary = join(homeFolder, 'tmp');
   return {
     HOME: homeFolder,
@@ -140,6 +158,11 @@ function environmentOf({ homeFolder, endpoint }: Work, helperModel: string): Rec
     [tokenVariable]: endpoint.token,
     // For its background requests. The gateway allows only this model and those of the agent's settings.
     ANTHROPIC_DEFAULT_HAIKU_MODEL: claudeModel(helperModel),
+    // A sub-agent may ask for another model, which the gateway would refuse.
+    ...(allowsTool(claim, 'sub_agents') && {
+      CLAUDE_CODE_SUBAGENT_MODEL: claudeModel(claim.model),
+      CLAUDE_CODE_SUBAGENT_MODEL_FORCE: '1',
+    }),
     // By default it replaces old models in the settings with newer ones.
     CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP: '1',
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
@@ -153,6 +176,9 @@ function environmentOf({ homeFolder, endpoint }: Work, helperModel: string): Rec
     // Background commands would end with the run. Long commands may take their time in the foreground instead.
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
     BASH_MAX_TIMEOUT_MS: String(60 * 60 * 1000),
+    // By default it starts without a server that takes longer than 5 s.
+    MCP_CONNECT_TIMEOUT_MS: '30000',
+    ...mcpServers.environment,
     // As root it refuses to run without permission prompts unless it is in a sandbox.
     IS_SANDBOX: '1',
   };

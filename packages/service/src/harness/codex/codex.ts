@@ -2,8 +2,16 @@ import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { arch, platform } from 'node:process';
 import type { Claim } from '@muster/sdk/contract';
-import { isExecutable, resolveFrom } from '../agent-process.ts';
-import { type Harness, modelsOf, readsProject, type Work } from '../harness.ts';
+import { isExecutable, resolveFrom, within } from '../agent-process.ts';
+import {
+  allowsTool,
+  type Harness,
+  type McpServer,
+  type McpServers,
+  modelsOf,
+  readsProject,
+  type Work,
+} from '../harness.ts';
 import { AppServer, type Notification } from './app-server.ts';
 import { CodexSession, type OutputFormat, outputFormat } from './session.ts';
 import { Timeline } from './timeline.ts';
@@ -35,16 +43,22 @@ export function codexHarness(executable: string): Harness {
   const sent: SentInstructions = new Map();
   return {
     sessionFiles,
-    providerOf: (claim) => ({ name: 'openai', models: modelsOf(claim) }),
+    providerOf: (claim) => ({
+      name: 'openai',
+      models: modelsOf(claim),
+      webSearch: allowsTool(claim, 'web_search'),
+    }),
     open: async (work, listener) => {
       const output = outputFormat(work.claim.outputSchema);
       const instructions = [work.instructions, output?.instruction].filter(Boolean).join('\n\n');
       const timeline = new Timeline(listener, work.workspaceFolder);
+      const servers = new ServerStarts(work.mcpServers);
       let session: CodexSession | undefined;
       listener.action('Starting Codex');
       // Before the session exists there are only warnings.
       const onNotification = (unmasked: Notification): void => {
         const notification = work.mask.value(unmasked);
+        servers.add(notification);
         if (session) session.handle(notification);
         else timeline.add(notification);
       };
@@ -54,6 +68,7 @@ export function codexHarness(executable: string): Harness {
       try {
         work.signal.throwIfAborted();
         const threadId = await openThread(server, work, instructions, sent);
+        await Promise.race([servers.settled(), server.ended]);
         listener.session(threadId);
         session = new CodexSession({
           server,
@@ -72,6 +87,34 @@ export function codexHarness(executable: string): Harness {
       }
     },
   };
+}
+
+/**
+ * Whether the MCP servers of the workspace have started or failed. Codex begins a turn without the tools of those that
+ * are still starting.
+ */
+class ServerStarts {
+  readonly #starting: Set<string>;
+  #settle: () => void = () => {};
+
+  constructor({ servers }: McpServers) {
+    this.#starting = new Set(servers.map(({ name }) => name));
+  }
+
+  add({ method, params }: Notification): void {
+    if (method !== 'mcpServer/startupStatus/updated' || params.status === 'starting') return;
+    this.#starting.delete(params.name);
+    if (this.#starting.size === 0) this.#settle();
+  }
+
+  /** Codex itself ends a start that takes too long. */
+  async settled(): Promise<void> {
+    if (this.#starting.size === 0) return;
+    const all = new Promise<void>((resolve) => {
+      this.#settle = resolve;
+    });
+    await within(2 * startSeconds * 1000, all);
+  }
 }
 
 /** The agent owns its home: these folders are created inside its sandbox, not by the runner. */
@@ -134,18 +177,21 @@ function turnSettings(claim: Claim, output: OutputFormat | undefined): object {
 const tokenVariable = 'MUSTER_RUN_TOKEN';
 
 /** Added to the environment of every process of the agent. */
-function environmentOf({ homeFolder, endpoint }: Work): Record<string, string> {
+function environmentOf({ homeFolder, endpoint, mcpServers }: Work): Record<string, string> {
   return {
     HOME: homeFolder,
     CODEX_HOME: join(homeFolder, '.codex'),
     // Codex refuses to store its helpers in the folder for temporary files, which must not contain its home.
     TMPDIR: join(homeFolder, 'tmp'),
     [tokenVariable]: endpoint.token,
+    ...mcpServers.environment,
   };
 }
 
 /** On the command line rather than in a file, which the agent could change. */
-function settingsOf({ claim, endpoint, workspaceFolder }: Work): string[] {
+function settingsOf(work: Work): string[] {
+  const { claim, endpoint, workspaceFolder, mcpServers } = work;
+  const hasSubAgents = allowsTool(claim, 'sub_agents');
   return Object.entries({
     model_provider: 'muster',
     'model_providers.muster': {
@@ -156,12 +202,12 @@ function settingsOf({ claim, endpoint, workspaceFolder }: Work): string[] {
       request_max_retries: 2,
       stream_max_retries: 2,
     },
-    'mcp_servers.muster': {
-      url: `${endpoint.url}/mcp`,
-      bearer_token_env_var: tokenVariable,
-      // A tool may wait for the agent's children.
-      tool_timeout_sec: 3600,
-    },
+    ...Object.fromEntries(
+      [{ name: 'muster', path: '/mcp' }, ...mcpServers.servers].map((server) => [
+        `mcp_servers.${server.name}`,
+        mcpServer(server, work),
+      ]),
+    ),
     // The runner's sandbox limits Codex. With `never` Codex would reject commands that delete files; so it asks for
     // approval, which it always gets.
     approval_policy: 'on-request',
@@ -171,7 +217,7 @@ function settingsOf({ claim, endpoint, workspaceFolder }: Work): string[] {
     'shell_environment_policy.inherit': 'all',
     'shell_environment_policy.ignore_default_excludes': true,
     // The provider would search outside the hosts that the agent's environment allows.
-    web_search: 'disabled',
+    web_search: allowsTool(claim, 'web_search') ? 'live' : 'disabled',
     // The agent's own plan, which Muster shows.
     'tools.update_plan.enabled': true,
     check_for_update_on_startup: false,
@@ -180,20 +226,33 @@ function settingsOf({ claim, endpoint, workspaceFolder }: Work): string[] {
     'features.apps': false,
     'features.goals': false,
     'features.unbounded_connection_retries': false,
-    // Children are spawned with the tools of Muster, which shows them.
-    'agents.enabled': false,
-    'features.multi_agent': false,
+    // Without it children are spawned with the tools of Muster, which shows them.
+    'agents.enabled': hasSubAgents,
+    'features.multi_agent': hasSubAgents,
     'skills.bundled.enabled': false,
     projects: { [workspaceFolder]: { trust_level: readsProject(claim) ? 'trusted' : 'untrusted' } },
     ...(!readsProject(claim) && { project_doc_max_bytes: 0, 'skills.include_instructions': false }),
   }).flatMap(([key, value]) => ['-c', `${key}=${toml(value)}`]);
 }
 
-type Setting = string | number | boolean | { readonly [key: string]: Setting };
+/** A tool may take long: one of Muster waits for the agent's children. */
+const toolSeconds = 3600;
+/** A local server may have to be downloaded first. */
+const startSeconds = 30;
 
-/** TOML writes strings, numbers and booleans as JSON does, but not objects. */
+function mcpServer(server: McpServer, { endpoint, mcpServers }: Work): Setting {
+  const times = { tool_timeout_sec: toolSeconds, startup_timeout_sec: startSeconds };
+  if ('path' in server)
+    return { url: `${endpoint.url}${server.path}`, bearer_token_env_var: tokenVariable, ...times };
+  // Codex passes on no other variables.
+  return { command: server.command, args: server.args, env_vars: mcpServers.variables, ...times };
+}
+
+type Setting = string | number | boolean | readonly string[] | { readonly [key: string]: Setting };
+
+/** TOML writes strings, numbers, booleans and lists as JSON does, but not objects. */
 function toml(value: Setting): string {
-  if (typeof value !== 'object') return JSON.stringify(value);
+  if (typeof value !== 'object' || Array.isArray(value)) return JSON.stringify(value);
   return `{${Object.entries(value)
     .map(([key, inner]) => `${JSON.stringify(key)}=${toml(inner)}`)
     .join(',')}}`;

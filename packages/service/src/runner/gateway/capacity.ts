@@ -7,7 +7,7 @@ interface Waiter {
 
 export type Release = () => void;
 
-type Holder = EventEmitter & { readonly destroyed: boolean };
+export type Holder = EventEmitter & { readonly destroyed: boolean };
 
 /**
  * A limited amount (of bytes, processes, lookups) that requests share. A request waits, in order of arrival, until there

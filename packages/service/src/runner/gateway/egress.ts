@@ -1,8 +1,7 @@
-import { type LookupAddress, lookup } from 'node:dns';
+import type { LookupAddress } from 'node:dns';
 import { type IncomingMessage, request as requestHttp, type ServerResponse } from 'node:http';
 import { connect, isIP, type LookupFunction } from 'node:net';
 import { type Duplex, pipeline } from 'node:stream';
-import { promisify } from 'node:util';
 import type { ReportItem } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
 import {
@@ -14,16 +13,8 @@ import {
   matchesHost,
   type Target,
 } from '../../lib/host-rules.ts';
-import { Capacity } from './capacity.ts';
+import { Lookups } from './lookups.ts';
 import { forward, forwardedHeaders, framingHeaders } from './upstream.ts';
-
-const resolve = promisify(lookup);
-
-/**
- * A DNS lookup occupies one of the four threads with which this process also reads files, possibly for half a minute.
- * An agent can request any number of names below a wildcard: one lookup at a time per run, two for all runs.
- */
-const allLookups = new Capacity(2);
 
 /** How long a tunnel may be idle. */
 const idleMs = 15 * 60_000;
@@ -52,7 +43,7 @@ export class Egress {
   readonly #rules: readonly HostRule[];
   readonly #item: (item: ReportItem) => void;
   readonly #refused = new Set<string>();
-  readonly #lookups = new Capacity(1, allLookups);
+  readonly #lookups = new Lookups();
 
   constructor(allowHosts: readonly string[], item: (item: ReportItem) => void) {
     this.#item = item;
@@ -135,13 +126,10 @@ export class Egress {
   }
 
   async #lookUp(host: string, client: Client): Promise<LookupAddress[] | undefined> {
-    const release = await this.#lookups.take(1, client);
     try {
-      return release && (await resolve(host, { all: true }));
+      return await this.#lookups.find(host, client);
     } catch (error) {
       throw new Refusal(502, `${host} can't be resolved: ${codeOf(error)}`);
-    } finally {
-      release?.();
     }
   }
 

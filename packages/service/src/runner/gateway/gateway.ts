@@ -8,8 +8,10 @@ import { limits } from '@muster/sdk/contract';
 import type { HarnessListener, ProviderAccess, ProviderName } from '../../harness/harness.ts';
 import { hashSecret } from '../../lib/token.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
+import type { ResolvedMcpServers } from '../workspace/mcp-servers.ts';
 import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
+import { McpServers } from './mcp-servers.ts';
 import { type Provider, ProviderEndpoint, type SharedOptions } from './provider.ts';
 import type { ProviderFailure } from './provider-errors.ts';
 import { refuse } from './provider-protocols.ts';
@@ -21,6 +23,7 @@ import { forward, forwardedHeaders, framingHeaders, joinUrl, requestUpstream } f
  *
  *   /anthropic/…, /openai/v1/…   the providers, with the runner's key instead of the run's token; metered
  *   /mcp                         the agent's tools, at the service
+ *   /mcp-servers/NAME            the remote MCP servers of its workspace, with their headers
  *   /git/…                       the repositories of its workspace
  *   CONNECT, absolute URIs       hosts that its environment allows
  *
@@ -56,6 +59,7 @@ export interface EndpointOptions {
   /** The provider and models of the run's harness; undefined when it uses none, as in a rehearsal. */
   readonly provider?: ProviderAccess | undefined;
   readonly git?: (request: IncomingMessage, response: ServerResponse, path: string) => void;
+  readonly mcpServers?: Pick<ResolvedMcpServers, 'remote' | 'headerValues'>;
   readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
   /** Applied to what the agent's tools tell the service. */
   readonly mask?: ValueMask;
@@ -104,6 +108,7 @@ export class OpenEndpoint {
   readonly #provider: ProviderEndpoint | undefined;
   readonly #git = new Capacity(mostGitRequests);
   readonly #egress: Egress | undefined;
+  readonly #mcpServers: McpServers | undefined;
   readonly #server: Server;
   readonly #sockets = new Set<Duplex>();
   #requests = 0;
@@ -127,6 +132,7 @@ export class OpenEndpoint {
         onFailure,
       });
     this.#egress = run.allowHosts && new Egress(run.allowHosts, (item) => run.listener.item(item));
+    this.#mcpServers = run.mcpServers && new McpServers({ ...run, ...run.mcpServers, answer });
     // No limits on requests and idle connections: a push or a model may take longer than any timeout, and a request on
     // a connection that is just being closed would fail.
     const timeouts = {
@@ -176,6 +182,7 @@ export class OpenEndpoint {
   /** Ends every request in progress and reports its usage. */
   async close(): Promise<void> {
     this.#provider?.close();
+    this.#mcpServers?.close();
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
     this.#server.close();
@@ -208,7 +215,7 @@ export class OpenEndpoint {
     const path = at === -1 ? target : target.slice(0, at);
     const query = at === -1 ? '' : target.slice(at);
     const [, service = '', rest = ''] =
-      /^\/(anthropic|openai\/v1|openai|mcp|git)((?:\/.*)?)$/.exec(path) ?? [];
+      /^\/(anthropic|openai\/v1|openai|mcp-servers|mcp|git)((?:\/.*)?)$/.exec(path) ?? [];
     const provider =
       service === 'anthropic' ? 'anthropic' : service.startsWith('openai') ? 'openai' : undefined;
     if (!this.#hasToken(request)) {
@@ -225,6 +232,8 @@ export class OpenEndpoint {
       return refuse(provider, response, 404, `This run has no access to ${provider}: ${reason}`);
     }
     if (service === 'mcp' && rest === '') return void this.#toService(request, response, query);
+    if (service === 'mcp-servers' && this.#mcpServers)
+      return this.#mcpServers.handle(request, response, rest);
     if (service === 'git' && this.#run.git) return void this.#toGit(request, response, target);
     answer(response, 404, 'Not found; the gateway serves /anthropic, /openai/v1, /mcp and /git');
   }

@@ -13,6 +13,8 @@ export interface UncheckedRequest {
   readonly provider: ProviderName;
   /** The path of the provider's API: `/v1/messages`, `/responses`. */
   readonly path: string;
+  /** Whether the run may use the provider's web search. */
+  readonly webSearch?: boolean | undefined;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
@@ -33,13 +35,13 @@ export const largestBodyBytes = 32 * 1024 * 1024;
 const bounds = { depth: 128, values: 1_000_000 };
 
 /** Checks a request to a provider and serializes it again. The largest takes up to a second: use a worker thread. */
-export function checkRequest({ provider, path, bytes }: UncheckedRequest): CheckedRequest {
+export function checkRequest({ provider, path, webSearch, bytes }: UncheckedRequest): CheckedRequest {
   const exceeded = exceededBound(bytes, bounds);
   if (exceeded === 'depth') return refused(400, `The body is nested deeper than ${bounds.depth} levels`);
   if (exceeded === 'values') return refused(400, `The body has more than ${bounds.values} values`);
   const body = parsed(bytes);
   if (!isObject(body)) return refused(400, 'The body is not a JSON object in UTF-8');
-  const problem = bodyProblem(provider, path, body);
+  const problem = bodyProblem(provider, path, webSearch ? withoutSearch(body) : body);
   if (problem !== undefined) return refused(400, problem);
   const written = new TextEncoder().encode(JSON.stringify(body)) as Uint8Array<ArrayBuffer>;
   if (written.length > largestBodyBytes)
@@ -86,6 +88,17 @@ const harnessTools: Readonly<Record<ProviderName, RegExp>> = {
   anthropic: /^(custom|(bash|text_editor|computer|memory|tool_search)(_.*)?)$/,
   openai: /^(function|custom|namespace|local_shell|apply_patch|tool_search)$/,
 };
+
+/** Search tools, and searches that the provider has made. Both are complete in themselves. */
+const searchType = /^web_search(_\d+|_call)?$/;
+
+function withoutSearch(body: Fields): Fields {
+  const rest = (list: unknown): unknown =>
+    Array.isArray(list)
+      ? list.filter((item) => !isObject(item) || !searchType.test(String(item.type)))
+      : list;
+  return { ...body, tools: rest(body.tools), input: rest(body.input) };
+}
 
 /** Fields that refer to data stored elsewhere. */
 const references = ['url', 'file_id', 'file_url', 'container_id'];

@@ -133,7 +133,7 @@ export class ProviderEndpoint {
 
   /** Checks the whole request before any of it is forwarded. */
   async #admit(call: Call): Promise<void> {
-    const { name, checker, models, receiveMs } = this.#options;
+    const { name, checker, models, webSearch, receiveMs } = this.#options;
     const { request, response, path } = call;
     const received = await receiveBody(request, response, {
       memory: this.#memory,
@@ -147,7 +147,7 @@ export class ProviderEndpoint {
     }
     try {
       const release = await this.#checks.take(1, response);
-      const unchecked = { provider: name, path, bytes: received.bytes };
+      const unchecked = { provider: name, path, webSearch, bytes: received.bytes };
       const checked = release && (await checker.check(unchecked).finally(release));
       if (!checked || response.destroyed) return;
       if (checked.type === 'refused') return refuse(name, response, checked.status, checked.message);

@@ -21,6 +21,7 @@ import { type TenantAllow, TenantRights } from '../tenant-allow.ts';
 import { runSetup, unpushedCommits } from '../workspace/agent-commands.ts';
 import { environmentOf } from '../workspace/environment.ts';
 import { askCredential, notAsked } from '../workspace/git-credentials.ts';
+import { mcpServersOf } from '../workspace/mcp-servers.ts';
 import type { Mirrors } from '../workspace/mirror.ts';
 import { gitConfig, type PreparedRepository, prepareWorkspace } from '../workspace/prepare.ts';
 import { batchDigest } from './prompts.ts';
@@ -110,7 +111,9 @@ export async function prepareRun(
     const { runFolder, socketPath } = await makeRunFolder(dataFolder, claim);
     undo.push(() => rm(runFolder, { recursive: true, force: true }));
     const { allowHosts, setup, variables, secretValues } = readEnvironment(claim, context, rights, warn);
-    mask.hide(secretValues);
+    // A rehearsal has no tools.
+    const mcpServers = readMcpServers(harness.providerOf ? claim : null, context, rights);
+    mask.hide([...secretValues, ...mcpServers.secretValues]);
     const git = gitEndpoint({
       ...claim,
       repos,
@@ -126,6 +129,7 @@ export async function prepareRun(
       allowHosts: sandbox ? allowHosts : undefined,
       provider: harness.providerOf?.(claim),
       git: git.handle,
+      mcpServers,
       listener,
       mask,
     });
@@ -167,6 +171,9 @@ export async function prepareRun(
       gateway: address,
     });
     undo.push(() => processes.killAll());
+    const { servers, environment } = mcpServers;
+    const ofServers = [...processes.variables, ...Object.keys(environment)];
+    const forHarness = { servers, environment, variables: [...new Set(ofServers)] };
     const checkpoints = {
       client: new CheckpointClient(client, runnerId, claim),
       claim,
@@ -193,7 +200,16 @@ export async function prepareRun(
     preparing.throwIfAborted();
     await folders.settle();
     return {
-      work: { claim, workspaceFolder, homeFolder, resumes, endpoint, processes, mask },
+      work: {
+        claim,
+        workspaceFolder,
+        homeFolder,
+        resumes,
+        endpoint,
+        processes,
+        mcpServers: forHarness,
+        mask,
+      },
       repos,
       gateway,
       hasBatch: resumes && claim.attempt > 1 && folders.heldBatch === batchDigest(claim, claim.session),
@@ -287,6 +303,15 @@ function readEnvironment(
     return { ...resolved, setup, allowHosts: allowHosts.filter((host) => !refused.includes(host)) };
   } catch (error) {
     throw new RunFailure('ENVIRONMENT_INVALID', `The environment is invalid: ${messageOf(error)}`);
+  }
+}
+
+function readMcpServers(claim: Claim | null, context: PrepareContext, rights: TenantRights) {
+  const sources = { runner: context.environment, rights, secrets: claim?.secrets };
+  try {
+    return mcpServersOf(claim?.workspace.document.mcpServers, sources);
+  } catch (error) {
+    throw new RunFailure('ENVIRONMENT_INVALID', `The workspace is invalid: ${messageOf(error)}`);
   }
 }
 

@@ -38,6 +38,8 @@ export interface AgentProcessesOptions {
 }
 
 export interface AgentProcesses extends Processes {
+  /** The names of the variables that every process has. */
+  readonly variables: readonly string[];
   /** The tmpfs folders that are almost full, in any sandbox of the run. */
   fullScratch(): Promise<readonly string[]>;
   /** Resolves when no process of the run is left. None can be started after. */
@@ -92,6 +94,7 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
     });
   };
   return {
+    variables: Object.keys(base),
     start: (argv, startOptions = {}) => {
       if (isOver) throw new Error('the run has ended: no more processes can be started for it');
       if (!hasStarted) options.onFirstStart?.();

@@ -1,4 +1,4 @@
-import type { Claim, EnvironmentDocument } from '@muster/sdk/contract';
+import type { Claim, EnvironmentDocument, GivenText } from '@muster/sdk/contract';
 import type { TenantRights } from '../tenant-allow.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -44,14 +44,17 @@ export function environmentOf(
   return { variables: resolved, secretValues: [...secretValues] };
 }
 
-type Variable = NonNullable<EnvironmentDocument['variables']>[string];
-
-function variableOf(name: string, value: Variable, sources: VariableSources): string {
+function variableOf(name: string, value: GivenText, sources: VariableSources): string {
   const field = `variables.${name}`;
   if (!namePattern.test(name))
     throw new Error(`${field}: expected a name of letters, digits and _ that does not start with a digit`);
   if (reservedName.test(name))
     throw new Error(`${field}: Muster sets this variable itself; choose another name`);
+  return givenText(field, value, sources);
+}
+
+/** The text that a field gives, or names the source of. Throws an error that names the field. */
+export function givenText(field: string, value: GivenText, sources: VariableSources): string {
   if (typeof value === 'string') return value;
   if ('fromSecret' in value && 'fromRunner' in value)
     throw new Error(`${field}: expected fromSecret or fromRunner, got both`);

@@ -1,0 +1,133 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { writeResource } from '../support/catalog.ts';
+import { databaseDump, findSecretsScript, wantedFile } from '../support/find-secrets.ts';
+import { sandbox } from '../support/sandbox.ts';
+import { localMcpServer, startTeamMcpServer, type TeamMcpServer } from '../support/team-mcp-server.ts';
+import { backends, codex, contentOf, type TestAgents, useTestService } from './test-service.ts';
+
+const random = (name: string): string => `${name}-${randomBytes(12).toString('hex')}`;
+/** Never inside the sandbox. */
+const bearer = random('bearer');
+const team = random('team');
+const codeHostToken = random('codehost');
+/** Inside by purpose, but in nothing that comes out. */
+const localToken = `${random('local')}-it's`;
+const canary = random('canary');
+
+let remote: TeamMcpServer;
+let agents: TestAgents;
+
+const service = useTestService({ env: { TEAM_HEADER: team } }, async ({ api }) => {
+  await writeResource(api, 'secret', 'tracker', { value: `Bearer ${bearer}` });
+  await writeResource(api, 'secret', 'local', { value: localToken });
+  await writeResource(api, 'secret', 'host', { value: codeHostToken });
+  await writeResource(api, 'integration', 'host', {
+    type: 'forgejo',
+    url: 'https://git.example.com',
+    token: { fromSecret: 'host' },
+    repos: ['**'],
+    paused: true,
+  });
+  await writeResource(api, 'environment', 'team', { variables: { CANARY: canary, TEAM: 'muster' } });
+});
+
+beforeAll(async () => {
+  remote = await startTeamMcpServer(`Bearer ${bearer}`);
+  const workspace = await service().workspace(
+    {
+      'tools/mcp.mjs': localMcpServer,
+      'find.sh': findSecretsScript,
+      wanted: wantedFile([canary, bearer, team, codeHostToken]),
+    },
+    {
+      environment: 'team',
+      mcpServers: {
+        'team-tracker': {
+          url: remote.url,
+          headers: { Authorization: { fromSecret: 'tracker' }, 'X-Team': { fromRunner: 'TEAM_HEADER' } },
+        },
+        local: {
+          command: 'node',
+          args: ['tools/mcp.mjs', `it's "\${HOME}" $HOME`],
+          env: { TOKEN: { fromSecret: 'local' }, MODE: 'plain' },
+        },
+        broken: { command: 'no-such-program' },
+      },
+    },
+  );
+  agents = workspace.agents;
+});
+afterAll(() => remote?.close());
+
+const models = [
+  ...backends,
+  { ...codex, title: 'Codex in code mode', name: 'code-mode', model: 'gpt-5.6-sol' },
+];
+
+describe.concurrent.each(models)('$title', ({ name, model }) => {
+  it('uses a remote and a local server, and what reaches it or is reported has no value of their secrets', async () => {
+    const marker = service().script(
+      { tool: 'lookup', args: { word: name }, server: 'team-tracker' },
+      { tool: 'remove', args: { word: name }, server: 'team-tracker' },
+      { tool: 'measure', args: {}, server: 'local' },
+      {
+        shell: [
+          'bash find.sh',
+          'pwd',
+          'printf %s "$MUSTER_MCP_1_TOKEN" | sha256sum; env | grep ^MUSTER_MCP_1_TOKEN',
+        ].join('; echo =====; '),
+      },
+      { say: `It was ${localToken}.` },
+    );
+    await agents.spawn(name, { model, description: `Use the tools. ${marker}` });
+    expect(await agents.wait(name)).toMatchObject({ error: null, response: 'It was ***.' });
+
+    const results = await agents.texts(name, 'TOOL_RESULT');
+    const [looked = '', removed = '', measured = '', printed = ''] = results;
+    expect(looked).toContain(`lookup ${name}: got *** of ***`);
+    expect(removed).toContain(`remove ${name}: got *** of ***`);
+    // The search finds the canary everywhere, and nothing else.
+    const [found = '', folder, ...given] = printed.split('=====\n');
+    const places = ['environment', '/proc/environ', '/proc/cmdline'];
+    const lines = found.trim().split('\n');
+    expect(lines).toEqual(expect.arrayContaining(places.map((place) => `${place}:${canary}`)));
+    expect(lines.filter((line) => !line.endsWith(`:${canary}`))).toEqual([]);
+    expect(given.join('')).toContain(createHash('sha256').update(localToken).digest('hex'));
+    expect(given.join('')).toContain('MUSTER_MCP_1_TOKEN=***');
+    expect(JSON.parse(measured.slice(measured.indexOf('{')))).toMatchObject({
+      args: [`it's "\${HOME}" $HOME`],
+      TOKEN: '***',
+      MODE: 'plain',
+      TEAM: 'muster',
+      proxied: sandbox !== null,
+      cwd: folder?.trim(),
+    });
+    const content = contentOf(service().lastRequest(marker));
+    for (const value of [bearer, team, codeHostToken]) expect(content).not.toContain(value);
+    expect(await agents.warnings(name)).toEqual([
+      'The tools of broken are unavailable; the agent continues without them.',
+    ]);
+    expect(content).toContain(`lookup ${name}: got *** of ***`);
+  });
+});
+
+it('the remote server gets the headers with every request, and neither the token of a run nor a cookie', () => {
+  expect(new Set(remote.seen.map(({ method }) => method))).toEqual(new Set(['POST', 'GET', 'DELETE']));
+  for (const { headers, url } of remote.seen) {
+    expect(url).toBe('/team/mcp?tenant=7');
+    expect(headers).toMatchObject({ authorization: `Bearer ${bearer}`, 'x-team': team });
+    expect(JSON.stringify(headers)).not.toMatch(/mst_|cookie/);
+  }
+});
+
+it('no secret is in the database or the log, and no run has reported one', async () => {
+  const values = [bearer, team, codeHostToken, localToken];
+  const texts = [
+    ...(await databaseDump(service().server.databaseUrl)).map(({ table, rows }) => [table, rows.join('\n')]),
+    ['log', service().server.output.join('')],
+  ] as const;
+  expect(
+    texts.filter(([, text = '']) => values.some((value) => text.includes(value))).map(([at]) => at),
+  ).toEqual([]);
+});
