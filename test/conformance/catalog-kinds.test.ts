@@ -293,6 +293,13 @@ describe('documents', () => {
     ['workspace', 'pool', {}],
     ['workspace', 'model', false],
     ['workspace', 'persona', []],
+    ['workspace', 'mcpServers', [{ url: 'https://example.org/mcp' }]],
+    ['workspace', 'mcpServers', { a: {} }],
+    ['workspace', 'mcpServers', { muster: { command: 'x' } }],
+    ['workspace', 'mcpServers', { a: { url: 'ftp://example.org/' } }],
+    ['workspace', 'mcpServers', { a: { url: 'https://example.org/', headers: { A: { fromSecret: 1 } } } }],
+    ['workspace', 'tools', 'web_search'],
+    ['workspace', 'tools', ['WebSearch']],
     ['environment', 'variables', ['A=1']],
     ['environment', 'variables', { A: 1 }],
     ['environment', 'variables', { A: { fromRunner: 1 } }],
@@ -341,6 +348,14 @@ describe('documents', () => {
     const patched = await postResource(api, kind, name, { [field]: value }, { updateMask: field });
     expectError(patched, 'INVALID_ARGUMENT');
     expect((await readDocument(api, kind, name)).generation).toBe('1');
+  });
+
+  test('a tool that does not exist is refused with the list of those that do', async () => {
+    const refused = await postResource(api, 'workspace', uniqueName('tools'), { tools: ['shell'] });
+    expectError(refused, 'INVALID_ARGUMENT', 'payload.tools[0]');
+    expect(JSON.stringify(refused.body)).toContain(
+      'must be one of web_search, web_fetch, sub_agents; got \\"shell\\"',
+    );
   });
 
   test('a reference to an unknown name is refused at use, not at write', async () => {

@@ -66,6 +66,11 @@ export const everyKind: readonly (readonly [kind: string, document: Document])[]
       pool: 'default',
       model: 'opus',
       persona: 'planner',
+      mcpServers: {
+        tracker: { url: 'https://example.org/mcp', headers: { Authorization: { fromSecret: 'token' } } },
+        local: { command: 'node', args: ['server.mjs'], env: { TEAM: { fromRunner: 'TEAM' }, MODE: 'fast' } },
+      },
+      tools: ['web_search', 'sub_agents'],
     },
   ],
   [

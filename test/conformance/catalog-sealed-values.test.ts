@@ -22,10 +22,14 @@ const { api, operator } = server;
 const value = 'a value that no reply shows';
 
 /** The secrets that a run gets whose environment has these variables. */
-async function secretsOf(t: TestTenant, variables: Document): Promise<Claim['secrets']> {
+async function secretsOf(
+  t: TestTenant,
+  variables: Document,
+  mcpServers: Document = {},
+): Promise<Claim['secrets']> {
   const environment = uniqueName('environment');
   await write(t.api, 'environment', environment, { variables });
-  await write(t.api, 'workspace', t.workspace, { environment, pool: t.workspace });
+  await write(t.api, 'workspace', t.workspace, { environment, pool: t.workspace, mcpServers });
   const name = uniqueName('agent');
   await t.spawn(name);
   const claim = await t.start(name);
@@ -214,6 +218,28 @@ describe('a run gets', () => {
     const variables = { A: { fromSecret: one }, B: { fromSecret: one }, C: 'plain', D: { fromRunner: 'X' } };
     expect(await secretsOf(t, variables)).toEqual([{ name: one, value: `value of ${one}`, problem: '' }]);
     expect(await secretsOf(t, {})).toEqual([]);
+  });
+
+  test('the secrets that the MCP servers of its workspace refer to', async () => {
+    const t = await newTestTenant(api);
+    const names = Array.from({ length: 3 }, () => uniqueName('secret'));
+    for (const name of names) await write(api, 'secret', name, { value: `value of ${name}` });
+    const [one, two, three] = names.map((name) => ({ fromSecret: name }));
+    const headers = { Authorization: one, 'X-Team': { fromRunner: 'X' } };
+    const secrets = await secretsOf(t, { A: two }, {
+      remote: { url: 'https://example.org/mcp', headers },
+      local: { command: 'x', env: { A: three, B: two, C: 'plain' } },
+    } as Document);
+    expect(secrets.map(({ name }) => name).sort()).toEqual([...names].sort());
+    for (const { name, value: given } of secrets) expect(given).toBe(`value of ${name}`);
+    // Stored before its servers were checked.
+    await execute(
+      server.databaseUrl,
+      `UPDATE resources SET document = (document::jsonb || '{"mcpServers": {"a": {"headers": 7}}}')::json WHERE kind = 'workspace' AND name = '${t.workspace}'`,
+    );
+    const name = uniqueName('agent');
+    await t.spawn(name);
+    expect((await t.start(name)).secrets).toHaveLength(1);
   });
 
   test('only secrets of its own tenant', async () => {

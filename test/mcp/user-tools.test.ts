@@ -19,6 +19,7 @@ beforeAll(async () => {
 
 const readTools = [
   'agent_status',
+  'diff',
   'list_agents',
   'list_change_requests',
   'list_queue',
@@ -240,6 +241,28 @@ describe('reading', () => {
       checkpointAt: null,
       run: '1',
     });
+  });
+
+  test('shows what an agent has pushed, and its working tree', async () => {
+    const agent = mcp.newName();
+    await t.spawn(agent);
+    const claim = await t.start(agent);
+    expect(await tools.use('diff', { agent })).toBe(`${agent} has pushed nothing.`);
+    const repo = 'https://git.example.com/a.git';
+    const diff = { repo, files: 1, insertions: 1, deletions: 0, text: 'diff --git a/x b/x\n+one\n' };
+    const push = { repo, ref: 'muster/a', commits: ['c1'], files: ['x'] };
+    await t.report(claim, { pushes: [push], diff });
+    await t.report(claim, { diff: { ...diff, insertions: 2, workingTree: true, text: '+one\n+two\n' } });
+    const pushed = await tools.use('diff', { agent });
+    expect(pushed).toMatch(/^\S+ on \S+: 1 file, \+1 -0\n/);
+    expect(pushed).toContain('diff --git a/x b/x\n+one');
+    expect(await tools.data('diff', { agent, workingTree: true, from: 5 })).toMatchObject({
+      diffStat: { files: 1, insertions: 2, deletions: 0 },
+      diff: '+two\n',
+      next: null,
+    });
+    expect(await tools.refused('diff', { agent, from: 1000 })).toMatch(/^INVALID_ARGUMENT: from.*got 1000/);
+    expect(await tools.refused('diff', { agent: 'nobody' })).toMatch(/^NOT_FOUND/);
   });
 
   test('lists the agents that have all given labels', async () => {

@@ -94,8 +94,8 @@ export const faults = {
     'Fix the repositories of the workspace, or the git credentials of runner {runner}, then retry.',
   ),
   ENVIRONMENT_INVALID: fixable(
-    "a variable of the environment can't be given: a bad name, or one that the runner does not have or does not give",
-    'Fix the environment, or the variables of runner {runner}, then retry.',
+    "a variable of the environment, or a value of an MCP server, can't be given: a bad name, or one that the runner does not have or does not give",
+    'Fix the environment or the workspace, or the variables of runner {runner}, then retry.',
   ),
   SESSION_NOT_OPENED: fixable(
     'the harness could not be started, or its session not be resumed',

@@ -135,7 +135,8 @@ export const claim = reply('RunnerClaim', {
   }),
   secrets: {
     type: 'array',
-    description: 'The secrets that `variables` of the environment refer to.',
+    description:
+      'The secrets that `variables` of the environment and `mcpServers` of the workspace refer to.',
     items: reply('RunnerSecret', {
       name: text,
       value: text,

@@ -35,7 +35,7 @@ describe('MUSTER_TENANT_ALLOW', () => {
     [
       'an unknown field',
       '{"codehost_app/acme": {"repo": []}}',
-      /unknown field "repo"; expected fromRunner and repos/,
+      /unknown field "repo"; expected fromRunner, repos and mcpServers/,
     ],
     [
       'a text for a list',

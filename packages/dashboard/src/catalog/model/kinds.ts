@@ -134,7 +134,8 @@ const secretTextsByKind: Readonly<Partial<Record<Kind, SecretTexts>>> = {
   secret: {
     label: 'Value',
     delete: 'Delete',
-    deleteEffect: 'The value is deleted. Runs whose environment refers to this secret will not start.',
+    deleteEffect:
+      'The value is deleted. Runs whose environment or MCP servers refer to this secret will not start.',
     rotateEffect: 'The new value replaces the old one, and is used by runs that start from now on.',
   },
 };

@@ -11,6 +11,7 @@ export function summaryOf(kind: Kind, document: Document): string {
         repos(document.repos),
         labelled('model', document.model),
         labelled('persona', document.persona),
+        counted(document.mcpServers, 'MCP server'),
       );
     case 'persona':
       return joined(text(document.model), firstLine(text(document.instructions)));

@@ -3,6 +3,7 @@ import type { Principal } from '../../control/principal.ts';
 import { invalidField } from '../errors.ts';
 import { checklistTools, lifecycleTools, spawn, spawnInput, stopTurn } from './agent-tools.ts';
 import { listChangeRequests, openChangeRequestTool } from './change-request-tools.ts';
+import { diffTool } from './diff-tool.ts';
 import {
   entryData,
   entryLine,
@@ -275,6 +276,7 @@ const reads: readonly Tool[] = [
     run: ({ entries = transcriptEntries, before }, call) =>
       readTranscript(call, call.agentId, entries, before),
   }),
+  diffTool(agentTool(agent)),
   listTasks,
   ...threads.reads,
   listChangeRequests,

@@ -4,11 +4,11 @@ import { checkRequest } from './provider-request.ts';
 
 const paths = { anthropic: '/v1/messages', openai: '/responses' } as const;
 
-const checked = (provider: ProviderName, text: string) =>
-  checkRequest({ provider, path: paths[provider], bytes: new TextEncoder().encode(text) });
+const checked = (provider: ProviderName, text: string, webSearch = false) =>
+  checkRequest({ provider, path: paths[provider], webSearch, bytes: new TextEncoder().encode(text) });
 
-const refusal = (provider: ProviderName, body: unknown): string | undefined => {
-  const result = checked(provider, JSON.stringify(body));
+const refusal = (provider: ProviderName, body: unknown, webSearch = false): string | undefined => {
+  const result = checked(provider, JSON.stringify(body), webSearch);
   return result.type === 'refused' ? result.message : undefined;
 };
 
@@ -247,5 +247,40 @@ it('bounds are checked before the body is parsed', () => {
   expect(checked('openai', `{"input":[${'{},'.repeat(2_000_000)}{}]}`)).toMatchObject({
     status: 400,
     message: 'The body has more than 1000000 values',
+  });
+});
+
+describe('with web search', () => {
+  const anthropicSearch = { type: 'web_search_20250305', name: 'web_search', max_uses: 8 };
+
+  it.each([
+    ['anthropic', anthropic({ tools: [anthropicSearch] })],
+    [
+      'openai',
+      openai({
+        tools: [{ type: 'web_search', external_web_access: true }],
+        input: [{ type: 'web_search_call', id: 'ws', action: { type: 'open_page', url: 'https://x' } }],
+      }),
+    ],
+  ] as const)('a search at %s is forwarded unchanged', (provider, body) => {
+    expect(refusal(provider, body, false)).toContain('web_search');
+    const result = checked(provider, JSON.stringify(body), true);
+    if (result.type === 'refused') throw new Error(result.message);
+    expect(JSON.parse(new TextDecoder().decode(result.bytes))).toEqual(body);
+  });
+
+  it.each([
+    ['anthropic', anthropic({ tools: [anthropicSearch, { type: 'web_fetch_20250910' }] }), 'web_fetch'],
+    ['anthropic', anthropic({ input: [{ type: 'x' }] }), 'input'],
+    ['anthropic', saying({ type: 'image', source: { type: 'url', url: 'https://x' } }), 'source'],
+    ['openai', openai({ tools: [{ type: 'web_search' }, { type: 'code_interpreter' }] }), 'code_interpreter'],
+    ['openai', openai({ tools: [{ type: 'namespace', tools: [{ type: 'web_search' }] }] }), 'tools[0].tools'],
+    [
+      'openai',
+      openai({ input: [{ type: 'web_search_call' }, { type: 'item_reference' }] }),
+      'item_reference',
+    ],
+  ] as const)('everything else is refused as before: %s %j', (provider, body, place) => {
+    expect(refusal(provider, body, true)).toContain(place);
   });
 });

@@ -1,10 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SeenRequest, Step } from '../provider/script.ts';
 import { writeResource } from '../support/catalog.ts';
 import { databaseDump, findSecretsScript, wantedFile } from '../support/find-secrets.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { localMcpServer, startTeamMcpServer, type TeamMcpServer } from '../support/team-mcp-server.ts';
-import { backends, codex, contentOf, type TestAgents, useTestService } from './test-service.ts';
+import { backends, claudeCode, codex, contentOf, type TestAgents, useTestService } from './test-service.ts';
 
 const random = (name: string): string => `${name}-${randomBytes(12).toString('hex')}`;
 /** Never inside the sandbox. */
@@ -60,10 +61,9 @@ beforeAll(async () => {
 });
 afterAll(() => remote?.close());
 
-const models = [
-  ...backends,
-  { ...codex, title: 'Codex in code mode', name: 'code-mode', model: 'gpt-5.6-sol' },
-];
+/** Codex has another protocol for some models. */
+const codeMode = { ...codex, title: 'Codex in code mode', name: 'code-mode', model: 'gpt-5.6-sol' };
+const models = [...backends, codeMode];
 
 describe.concurrent.each(models)('$title', ({ name, model }) => {
   it('uses a remote and a local server, and what reaches it or is reported has no value of their secrets', async () => {
@@ -103,12 +103,81 @@ describe.concurrent.each(models)('$title', ({ name, model }) => {
       proxied: sandbox !== null,
       cwd: folder?.trim(),
     });
+    expect(offeredIn(service().firstRequest(marker))).toEqual([]);
     const content = contentOf(service().lastRequest(marker));
     for (const value of [bearer, team, codeHostToken]) expect(content).not.toContain(value);
     expect(await agents.warnings(name)).toEqual([
       'The tools of broken are unavailable; the agent continues without them.',
     ]);
     expect(content).toContain(`lookup ${name}: got *** of ***`);
+  });
+});
+
+/** Tools that a workspace has to turn on, with the steps that use them. */
+const optionalTools = [
+  {
+    ...claudeCode,
+    offered: ['Agent', 'WebFetch', 'WebSearch'],
+    steps: (search: string, helper: string): Step[] => [
+      { native: 'WebSearch', args: { query: `herons ${search}` } },
+      { native: 'WebFetch', args: { url: 'https://docs.example.com/', prompt: 'What is it?' } },
+      { native: 'Agent', args: { description: 'Help', prompt: helper, model: 'sonnet' } },
+    ],
+  },
+  {
+    ...codex,
+    offered: ['Multi-agent tools', 'web_search'],
+    steps: (_search: string, helper: string): Step[] => [
+      { native: 'spawn_agent', namespace: 'multi_agent_v1', args: { message: helper } },
+      { until: service().asked(helper) },
+    ],
+  },
+  { ...codeMode, offered: ['spawn_agent'], steps: (): Step[] => [] },
+];
+
+/** The optional tools in a request: one by one, in groups, or behind the tool that finds them. */
+function offeredIn({ body }: SeenRequest): string[] {
+  type Listed = { name?: string; type: string; description?: string; tools?: Listed[] };
+  const namesOf = ({ name, type, description = '', tools = [] }: Listed): string[] => [
+    name ?? type,
+    ...(type === 'tool_search'
+      ? [...description.matchAll(/^- ([^:\n]*)/gm)].map(([, one]) => one ?? '')
+      : []),
+    ...tools.flatMap(namesOf),
+  ];
+  const input = (body.input ?? []) as Listed[];
+  const groups = input.filter(({ type }) => type === 'additional_tools');
+  const optional = optionalTools.flatMap(({ offered }) => offered);
+  return [...((body.tools ?? []) as Listed[]), ...groups]
+    .flatMap(namesOf)
+    .filter((name) => optional.includes(name))
+    .sort();
+}
+
+describe.concurrent.each(optionalTools)('$title with all tools', ({ name, model, offered, steps }) => {
+  it('is offered them; what they use is counted, and they reach only allowed hosts', async () => {
+    const { stub } = service();
+    const script = (...scripted: Step[]) => service().script(...scripted);
+    const workspace = await service().emptyWorkspace({ tools: ['web_search', 'web_fetch', 'sub_agents'] });
+    const search = script({ say: 'Herons were found.' });
+    const helper = script({ say: 'The helper has looked.' });
+    const marker = script(...steps(search, helper), { say: 'Done.' });
+    await workspace.spawn(name, { model, description: `Use the tools. ${marker}` });
+    const status = await workspace.wait(name);
+    expect(status).toMatchObject({ error: null, response: 'Done.' });
+    expect(offeredIn(service().firstRequest(marker))).toEqual(offered);
+    const requests = [marker, search, helper].flatMap((one) => stub.requestsOf(one));
+    expect(Number(status.inputTokens)).toBe(100 * requests.length);
+    expect(requests.every(({ body }) => body.model === model)).toBe(true);
+    expect(stub.requestsOf(helper)).toHaveLength(name === 'code-mode' ? 0 : 1);
+    if (name !== 'claude') return;
+    const [searched, fetched, helped] = await workspace.texts(name, 'TOOL_RESULT');
+    expect(searched).toContain('Herons were found.');
+    expect(fetched).toMatch(/403|refused/i);
+    expect(helped).toContain('The helper has looked.');
+    expect(await workspace.warnings(name)).toEqual([
+      expect.stringContaining('refused a connection to docs.example.com:443'),
+    ]);
   });
 });
 
