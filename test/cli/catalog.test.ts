@@ -92,6 +92,9 @@ describe('secret', () => {
     expect(first).toBe(`secret/npm set (generation 1, fingerprint ${await fingerprint('npm')})\n`);
     await writeResource(ada.api, 'secret', 'npm', { note: 'of the team' });
     const again = await ada.prints(['secret', 'set', 'npm', '-f', '-'], { input: 'first-value' });
+    expect(await ada.prints(['get', 'secret'])).toMatch(
+      new RegExp(`^npm .* ${await fingerprint('npm')}$`, 'm'),
+    );
     expect(again).toContain(`generation 3, fingerprint ${await fingerprint('npm')}`);
     expect(first).toContain(String(await fingerprint('npm')));
     const key = '-----BEGIN-----\nlines\n';

@@ -81,7 +81,7 @@ describe('integration', () => {
     const listed = await ada.prints(['integration', 'deliveries', 'host', '--state', 'ignored']);
     expect(listed).toMatch(/^RECEIVED +DELIVERY +EVENT +STATE +ATTEMPTS +REASON$/m);
     expect(listed).toMatch(
-      new RegExp(`${id} +issues\\.opened +ignored +\\d+ +opened issues start nothing$`, 'm'),
+      new RegExp(`${id} +issues\\.opened +ignored +\\d+ +the issue was opened; only a label`, 'm'),
     );
     expect(await ada.data<Delivery[]>(['integration', 'deliveries', 'host', '-n', '1'])).toEqual([newest]);
     expect(await ada.muster(['integration', 'deliveries', 'host', '--state', 'failed'])).toMatchObject({

@@ -173,8 +173,17 @@ export class Scenario {
     );
   }
 
+  /** Waits until change requests were compared with the host after that entry of their agents' timelines. */
+  untilCompared(sequence: number): Promise<void> {
+    return this.#untilNone(
+      'a comparison',
+      "SELECT name, told FROM change_requests WHERE (told ->> 'sequence')::int < $1",
+      sequence,
+    );
+  }
+
   /** No reply shows that, so it is read from the database. */
-  async #untilNone(what: string, sql: string, parameter: string): Promise<void> {
+  async #untilNone(what: string, sql: string, parameter: string | number): Promise<void> {
     const client = new pg.Client(this.server.databaseUrl);
     await client.connect();
     try {

@@ -144,6 +144,9 @@ async function readIfExists(catalog: CatalogClient, kind: string, name: string, 
   }
 }
 
+const fingerprintOf = ({ document }: { readonly document: object }): string =>
+  'fingerprint' in document ? String(document.fingerprint) : '';
+
 async function get({ client, output, signal }: Invocation, kindName: string, name?: string): Promise<void> {
   const kind = kindOf(kindName) ?? kindName;
   if (name !== undefined) {
@@ -164,6 +167,7 @@ async function get({ client, output, signal }: Invocation, kindName: string, nam
         of: ({ document }) => (typeof document.updatedAt === 'string' ? clock(document.updatedAt) : ''),
       },
       { title: 'BY', of: (entry) => String(entry.document.updatedBy ?? ''), isFlexible: true },
+      ...(kind === 'secret' ? [{ title: 'FINGERPRINT', of: fingerprintOf }] : []),
     ],
     `no resources of kind ${kind}; create one with muster apply -f`,
   );

@@ -69,7 +69,9 @@ const readers: Readonly<Record<string, Read>> = {
   },
   issues: (body, action) => {
     const found = triggers(body, action, body.object('issue'), 'issue');
-    return found.length > 0 ? found : [ignored(`${action} issues start nothing`)];
+    return found.length > 0
+      ? found
+      : [ignored(`the issue was ${action}; only a label, a mention or an assignment starts an agent`)];
   },
   status: (body) => [checks(body, body.text('sha'))],
   workflow_run: (body) => [checks(body, body.object('workflow_run').text('head_sha'))],

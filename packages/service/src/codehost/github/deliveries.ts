@@ -84,7 +84,9 @@ const readers: Readonly<Record<string, Read>> = {
   },
   issues: (body, action) => {
     const found = triggers(body, action, body.object('issue'), 'issue');
-    return found.length > 0 ? found : [ignored(`${action} issues start nothing`)];
+    return found.length > 0
+      ? found
+      : [ignored(`the issue was ${action}; only a label, a mention or an assignment starts an agent`)];
   },
   check_run: (body, action) =>
     action === 'requested_action'
