@@ -123,6 +123,11 @@ const optionalTools = [
       { native: 'WebFetch', args: { url: 'https://docs.example.com/', prompt: 'What is it?' } },
       { native: 'Agent', args: { description: 'Help', prompt: helper, model: 'sonnet' } },
     ],
+    shown: () => [
+      expect.stringContaining('WebSearch Search the web: herons'),
+      'WebFetch Fetch https://docs.example.com/',
+      'Agent Sub-agent: Help',
+    ],
   },
   {
     ...codex,
@@ -131,8 +136,9 @@ const optionalTools = [
       { native: 'spawn_agent', namespace: 'multi_agent_v1', args: { message: helper } },
       { until: service().asked(helper) },
     ],
+    shown: (helper: string) => [`sub_agent spawnAgent: ${helper}`],
   },
-  { ...codeMode, offered: ['spawn_agent'], steps: (): Step[] => [] },
+  { ...codeMode, offered: ['spawn_agent'], steps: (): Step[] => [], shown: () => [] },
 ];
 
 /** The optional tools in a request: one by one, in groups, or behind the tool that finds them. */
@@ -154,7 +160,7 @@ function offeredIn({ body }: SeenRequest): string[] {
     .sort();
 }
 
-describe.concurrent.each(optionalTools)('$title with all tools', ({ name, model, offered, steps }) => {
+describe.concurrent.each(optionalTools)('$title with all tools', ({ name, model, offered, steps, shown }) => {
   it('is offered them; what they use is counted, and they reach only allowed hosts', async () => {
     const { stub } = service();
     const script = (...scripted: Step[]) => service().script(...scripted);
@@ -170,6 +176,10 @@ describe.concurrent.each(optionalTools)('$title with all tools', ({ name, model,
     expect(Number(status.inputTokens)).toBe(100 * requests.length);
     expect(requests.every(({ body }) => body.model === model)).toBe(true);
     expect(stub.requestsOf(helper)).toHaveLength(name === 'code-mode' ? 0 : 1);
+    const calls = (await workspace.timeline(name, 'TOOL_CALL')).map(
+      ({ data, text }) => `${data.tool} ${text}`,
+    );
+    expect(calls).toEqual(shown(helper));
     if (name !== 'claude') return;
     const [searched, fetched, helped] = await workspace.texts(name, 'TOOL_RESULT');
     expect(searched).toContain('Herons were found.');

@@ -43,8 +43,12 @@ describe('mcpServers of a workspace', () => {
       { a: { command: 'x', args: Array(3).fill('x'.repeat(8000)) } },
       'mcpServers.a.args must have at most 16384 characters together with command; got 24001',
     ],
-    [named('muster'), 'mcpServers.muster must have another name: muster is the server of Muster itself'],
-    [named('Muster'), 'mcpServers.Muster must have another name: muster is the server of Muster itself'],
+    [named('muster'), 'mcpServers.muster must have another name: Muster uses this one itself'],
+    [named('Muster'), 'mcpServers.Muster must have another name: Muster uses this one itself'],
+    [
+      named('computer-use'),
+      'mcpServers.computer-use must have another name: Claude Code uses this one itself',
+    ],
     [
       { 'a-b': { url }, A_b: { url } },
       'mcpServers.A_b must have a name that differs from a-b in more than case, - and _',

@@ -8,8 +8,13 @@ const shapeOf = validator(documents.workspace.properties.mcpServers);
 
 const namePattern = /^[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*$/;
 const mostNameLength = 32;
-/** Under this name the harnesses know the tools of Muster itself. */
-const ownName = 'muster';
+/** The tools of Muster itself, and names that Claude Code keeps for servers of its own. */
+const reservedNames: ReadonlyMap<string, string> = new Map([
+  ['muster', 'Muster'],
+  ...['ide', 'workspace', 'computer_use', 'claude_in_chrome', 'claude_ai', 'remote_devices'].map(
+    (name) => [name, 'Claude Code'] as const,
+  ),
+]);
 const remoteFields = ['url', 'headers'];
 const localFields = ['command', 'args', 'env'];
 
@@ -35,11 +40,9 @@ function nameProblem(name: string, others: ReadonlyMap<string, string>): Violati
       'mcpServers',
       `must have names of 1 to ${mostNameLength} characters of A-Z a-z 0-9, with single - or _ between them; got ${shown(name)}`,
     );
-  if (comparable(name) === ownName)
-    return violation(
-      `mcpServers.${name}`,
-      `must have another name: ${ownName} is the server of Muster itself`,
-    );
+  const owner = reservedNames.get(comparable(name));
+  if (owner !== undefined)
+    return violation(`mcpServers.${name}`, `must have another name: ${owner} uses this one itself`);
   const other = others.get(comparable(name));
   return other === undefined
     ? null

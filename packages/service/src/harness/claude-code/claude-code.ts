@@ -54,7 +54,7 @@ export function claudeCodeHarness(executable: string, helperModel: string): Harn
           query({ prompt, options: { ...options, spawnClaudeCodeProcess } }),
         work,
         executable,
-        timeline: new Timeline(listener, work.workspaceFolder),
+        timeline: new Timeline(listener, work.workspaceFolder, work.mcpServers.servers),
         output,
       });
     },
@@ -177,7 +177,7 @@ function environmentOf(
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
     BASH_MAX_TIMEOUT_MS: String(60 * 60 * 1000),
     // By default it starts without a server that takes longer than 5 s.
-    MCP_CONNECT_TIMEOUT_MS: '30000',
+    ...(mcpServers.servers.length > 0 && { MCP_CONNECT_TIMEOUT_MS: '30000' }),
     ...mcpServers.environment,
     // As root it refuses to run without permission prompts unless it is in a sandbox.
     IS_SANDBOX: '1',

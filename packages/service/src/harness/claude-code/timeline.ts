@@ -1,7 +1,7 @@
 import type { SDKMessage } from '@anthropic-ai/claude-agent-sdk';
 import type { FileEditOutput, FileWriteOutput } from '@anthropic-ai/claude-agent-sdk/sdk-tools';
 import { isObject } from '../../lib/json.ts';
-import type { HarnessListener } from '../harness.ts';
+import type { HarnessListener, McpServer } from '../harness.ts';
 import {
   bounded,
   contentText,
@@ -16,6 +16,7 @@ import { PlanReporter, reportCompaction, tokensIn } from '../plan.ts';
 export class Timeline {
   readonly #listener: HarnessListener;
   readonly #workspaceFolder: string;
+  readonly #servers: readonly Pick<McpServer, 'name'>[];
   /** The calls without a result yet, by their id. */
   readonly #calls = new Map<string, { readonly tool: string; readonly path: string }>();
   readonly #unavailableServers = new Set<string>();
@@ -28,9 +29,14 @@ export class Timeline {
   /** The last text of the turn, which is its response when it is interrupted. */
   lastText = '';
 
-  constructor(listener: HarnessListener, workspaceFolder: string) {
+  constructor(
+    listener: HarnessListener,
+    workspaceFolder: string,
+    servers: readonly Pick<McpServer, 'name'>[] = [],
+  ) {
     this.#listener = listener;
     this.#workspaceFolder = workspaceFolder;
+    this.#servers = servers;
     this.#plan = new PlanReporter(listener);
   }
 
@@ -62,7 +68,9 @@ export class Timeline {
       this.#setContext(this.#usedTokens);
     } else if (message.type === 'system' && message.subtype === 'init') {
       this.#model = message.model;
-      this.#warnUnavailable(message.mcp_servers.filter((server) => server.status === 'failed'));
+      const listed = message.mcp_servers;
+      const unlisted = this.#servers.filter(({ name }) => !listed.some((server) => server.name === name));
+      this.#warnUnavailable([...listed.filter((server) => server.status === 'failed'), ...unlisted]);
     }
   }
 
@@ -173,6 +181,12 @@ function describe(tool: string, input: Fields, path: string): { action: string; 
     case 'Glob':
     case 'Grep':
       return { action: `Searching ${field('pattern')}`, text: `Search ${field('pattern')}` };
+    case 'WebSearch':
+      return { action: `Searching the web for ${field('query')}`, text: `Search the web: ${field('query')}` };
+    case 'WebFetch':
+      return { action: `Fetching ${field('url')}`, text: `Fetch ${field('url')}` };
+    case 'Agent':
+      return { action: `Sub-agent: ${field('description')}`, text: `Sub-agent: ${field('description')}` };
     case 'StructuredOutput':
       return { action: 'Returning its output', text: 'Return structured output' };
     default:

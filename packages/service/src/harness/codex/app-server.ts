@@ -172,6 +172,18 @@ export type ThreadItem =
   | FileChange
   | McpToolCall
   | { readonly type: 'webSearch'; readonly id: string; readonly query: string }
+  | {
+      readonly type: 'collabAgentToolCall';
+      readonly id: string;
+      readonly tool: string;
+      readonly prompt: string | null;
+    }
+  | {
+      readonly type: 'subAgentActivity';
+      readonly id: string;
+      readonly kind: string;
+      readonly agentPath: string;
+    }
   | { readonly type: 'imageView'; readonly id: string; readonly path: string }
   | { readonly type: 'contextCompaction'; readonly id: string };
 

@@ -68,7 +68,10 @@ export function codexHarness(executable: string): Harness {
       try {
         work.signal.throwIfAborted();
         const threadId = await openThread(server, work, instructions, sent);
-        await Promise.race([servers.settled(), server.ended]);
+        await Promise.race([
+          servers.settled(),
+          server.ended.then((reason) => Promise.reject(new Error(reason))),
+        ]);
         listener.session(threadId);
         session = new CodexSession({
           server,

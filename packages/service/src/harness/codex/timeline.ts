@@ -94,6 +94,11 @@ export class Timeline {
         return this.#compacted();
       case 'webSearch':
         return this.#addTool('web_search', item.id, item.query);
+      // Depending on the model, Codex reports the calls, or what the sub-agents do.
+      case 'collabAgentToolCall':
+        return this.#addTool('sub_agent', item.id, [item.tool, item.prompt].filter(Boolean).join(': '));
+      case 'subAgentActivity':
+        return this.#addTool('sub_agent', item.id, `${item.kind}: ${item.agentPath}`);
       case 'imageView':
         return this.#addTool('view_image', item.id, this.#shown(item.path));
     }
