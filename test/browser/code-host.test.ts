@@ -103,7 +103,7 @@ describeInBrowser('a code host', () => {
       threads: [{ path: 'a.txt', line: 1, body: 'Say **who**.\ndecline: everybody is greeted' }],
     });
     await request.getByText('changes requested').waitFor();
-    await request.getByText(/threads: 1 open/).waitFor();
+    await request.getByText(/threads on lines: 1 open/).waitFor();
     await changes.getByRole('button', { name: 'Review changes' }).click();
     const thread = page
       .getByRole('dialog', { name: /^Changes on/ })

@@ -39,8 +39,12 @@ export const changeRequest = reply('ChangeRequest', {
   }),
   review: reply('ChangeRequestReview', {
     state: { type: 'string', enum: reviewStates },
-    openThreads: { type: 'integer' },
-    resolvedThreads: { type: 'integer' },
+    openThreads: {
+      type: 'integer',
+      description:
+        'On lines of the changes. Comments on the whole change are not counted: no host resolves all of them.',
+    },
+    resolvedThreads: { type: 'integer', description: 'On lines of the changes.' },
   }),
   rounds: {
     type: 'integer',

@@ -118,7 +118,7 @@ function requestLines(request: ChangeRequest, output: Output): string[] {
     ...field('checks', `${output.paint(checksStyle(request), words(checks.state))}${failing}`),
     ...field(
       'review',
-      `${words(review.state)}; ${review.openThreads} open and ${review.resolvedThreads} resolved threads`,
+      `${words(review.state)}; ${review.openThreads} open and ${review.resolvedThreads} resolved threads on lines`,
     ),
     ...field('rounds', String(request.rounds)),
     ...field('agent', referenceOf(request)),

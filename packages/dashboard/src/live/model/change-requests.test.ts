@@ -25,7 +25,7 @@ describe('a change request', () => {
 
   it('names its threads and rounds, if there are any', () => {
     const review = { state: 'COMMENTED', openThreads: 1, resolvedThreads: 2 } as const;
-    expect(countTexts({ review, rounds: 1 })).toEqual(['threads: 1 open, 2 resolved', '1 round']);
+    expect(countTexts({ review, rounds: 1 })).toEqual(['threads on lines: 1 open, 2 resolved', '1 round']);
     expect(countTexts({ review: { ...review, openThreads: 0, resolvedThreads: 0 }, rounds: 0 })).toEqual([]);
   });
 });

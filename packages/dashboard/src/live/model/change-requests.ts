@@ -37,7 +37,7 @@ const reviewTexts: Readonly<Record<ChangeRequest['review']['state'], Text>> = {
 };
 export const reviewText = ({ review }: ChangeRequest): Text => reviewTexts[review.state];
 
-/** `threads: 1 open, 2 resolved`, `3 rounds`. */
+/** `threads on lines: 1 open, 2 resolved`, `3 rounds`. */
 export function countTexts({ review, rounds }: Pick<ChangeRequest, 'review' | 'rounds'>): string[] {
   const { openThreads, resolvedThreads } = review;
   const threads = [
@@ -45,7 +45,7 @@ export function countTexts({ review, rounds }: Pick<ChangeRequest, 'review' | 'r
     resolvedThreads > 0 && `${resolvedThreads} resolved`,
   ];
   const shown = threads.filter(Boolean).join(', ');
-  return [shown && `threads: ${shown}`, rounds > 0 && plural(rounds, 'round')].filter(
+  return [shown && `threads on lines: ${shown}`, rounds > 0 && plural(rounds, 'round')].filter(
     (text): text is string => Boolean(text),
   );
 }
