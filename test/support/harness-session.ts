@@ -44,7 +44,7 @@ export async function openSession(
       signal: new AbortController().signal,
       instructions: 'You are Ada.',
       resumes: whole.session !== '',
-      mcpServers: { servers: [], environment: {}, variables: [] },
+      mcpServers: { servers: [], environment: {}, commonVariables: [] },
       mask: new ValueMask(),
       ...work,
     },

@@ -68,15 +68,20 @@ export interface McpServers {
   readonly servers: readonly McpServer[];
   /** Variables of the harness's process that the local servers need. */
   readonly environment: Readonly<Record<string, string>>;
-  /** The names of all variables that a local server gets: also of those that every process of the agent has. */
-  readonly variables: readonly string[];
+  /** The names of the variables that every process of the agent has. */
+  readonly commonVariables: readonly string[];
 }
 
 export type McpServer =
   /** A remote server at this path of the run's endpoint, with the run's token. */
   | { readonly name: string; readonly path: string }
-  /** A local server, which the harness starts. */
-  | { readonly name: string; readonly command: string; readonly args: readonly string[] };
+  /** A local server, which the harness starts with these variables of its environment and the common ones. */
+  | {
+      readonly name: string;
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly variables: readonly string[];
+    };
 
 /** Starts processes of the agent in its workspace: in its sandbox, with its environment and limits. */
 export interface Processes {

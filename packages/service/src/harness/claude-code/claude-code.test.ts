@@ -121,7 +121,7 @@ claude('Claude Code', () => {
 
   it('resolves opus, sonnet and haiku to the models that the gateway allows', async () => {
     const allowedFor = (model: string) =>
-      harness.providerOf?.({ model, models: [] } as unknown as Claim).models[0];
+      harness.providerOf?.({ model, models: [], workspace: { document: {} } } as unknown as Claim).models[0];
     let input: NodeJS.WritableStream | undefined;
     // The alias itself, as if Muster did not know what becomes of it.
     const unresolved: Processes = {
@@ -348,9 +348,11 @@ it.each([
   ['claude-opus-4-8[1m]', 'claude-opus-4-8'],
   ['opus', 'claude-opus-5-5'],
 ])('for %s the gateway allows %s, the other models of the session and the helper model', (model, wire) => {
-  expect(harness.providerOf?.({ model, models: ['sonnet'] } as unknown as Claim)).toEqual({
+  const workspace = { document: { tools: ['web_search'] } };
+  expect(harness.providerOf?.({ model, models: ['sonnet'], workspace } as unknown as Claim)).toEqual({
     name: 'anthropic',
     models: [wire, 'claude-sonnet-5-5', 'claude-haiku-5-5'],
+    webSearch: true,
   });
 });
 

@@ -248,7 +248,8 @@ function mcpServer(server: McpServer, { endpoint, mcpServers }: Work): Setting {
   if ('path' in server)
     return { url: `${endpoint.url}${server.path}`, bearer_token_env_var: tokenVariable, ...times };
   // Codex passes on no other variables.
-  return { command: server.command, args: server.args, env_vars: mcpServers.variables, ...times };
+  const names = [...new Set([...mcpServers.commonVariables, ...server.variables])];
+  return { command: server.command, args: server.args, env_vars: names, ...times };
 }
 
 type Setting = string | number | boolean | readonly string[] | { readonly [key: string]: Setting };

@@ -24,10 +24,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
 async function open(claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {}, turnMs = 20) {
-  const items: ReportItem[] = [];
-  const used: Usage[] = [];
-  const pushes: Push[] = [];
-  const sessions: string[] = [];
+  const [items, used, pushes, sessions]: [ReportItem[], Usage[], Push[], string[]] = [[], [], [], []];
   const whole = {
     agentKey: '00000000-0000-4000-8000-000000000001',
     runId: 1,
@@ -47,7 +44,7 @@ async function open(claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {},
       signal: new AbortController().signal,
       instructions: '',
       resumes: false,
-      mcpServers: { servers: [], environment: {}, variables: [] },
+      mcpServers: { servers: [], environment: {}, commonVariables: [] },
       mask: new ValueMask(['hidden-value']),
       endpoint: { url: '', token: '' },
       processes: unsandboxedProcesses({ workspaceFolder, homeFolder: folder }),

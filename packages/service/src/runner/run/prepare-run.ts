@@ -172,8 +172,7 @@ export async function prepareRun(
     });
     undo.push(() => processes.killAll());
     const { servers, environment } = mcpServers;
-    const ofServers = [...processes.variables, ...Object.keys(environment)];
-    const forHarness = { servers, environment, variables: [...new Set(ofServers)] };
+    const forHarness = { servers, environment, commonVariables: processes.variables };
     const checkpoints = {
       client: new CheckpointClient(client, runnerId, claim),
       claim,

@@ -53,9 +53,10 @@ export function mcpServersOf(documents: unknown, sources: VariableSources): Reso
       const variables = valuesOf(`${field}.env`, server.env, sources);
       envValues.push(...fromElsewhere(server.env, variables));
       const script = `MUSTER_MCP_${servers.length}`;
-      environment[script] = scriptOf(script, server, variables);
-      for (const [variable, value] of Object.entries(variables)) environment[`${script}_${variable}`] = value;
-      servers.push({ name, command: '/bin/sh', args: ['-c', `eval "$${script}"`] });
+      const own = { [script]: scriptOf(script, server, variables), ...prefixed(script, variables) };
+      Object.assign(environment, own);
+      const args = ['-c', `eval "$${script}"`];
+      servers.push({ name, command: '/bin/sh', args, variables: Object.keys(own) });
     }
   }
   refuseLarge(environment);
@@ -98,6 +99,9 @@ function innerOf(text: string, { rights }: VariableSources): true | string {
   const url = new URL(text);
   return rights.mayBeInner(url) || rights.howToAllow('mcpServers', `${url.origin}${url.pathname}`);
 }
+
+const prefixed = (prefix: string, variables: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(variables).map(([name, value]) => [`${prefix}_${name}`, value]));
 
 /** Values stay as they are, each in its own variable, so that they are recognized wherever they are printed. */
 function scriptOf(
