@@ -171,6 +171,8 @@ function environmentOf(
     CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP: '1',
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
     CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: '1',
+    // Pieces of a text are joined for so long: one of each token would keep the runner busy.
+    CLAUDE_CODE_STREAM_EVENT_HOLD_MS: '50',
     // With the default of ten, a wrong key fails only after minutes.
     CLAUDE_CODE_MAX_RETRIES: '4',
     // Only the session moves to another runner with the agent.
