@@ -152,7 +152,8 @@ for (const { runId, outcome, cost } of runs) console.log(runId, outcome, cost);`
   },
   timelineStream: {
     cli: 'muster logs fix-login --follow',
-    ts: `for await (const { type, text } of muster.timelineStream('fix-login')) {
+    ts: `const entries = muster.timelineStream('fix-login', { onPartial: ({ text }) => console.log('…', text) });
+for await (const { type, text } of entries) {
   console.log(type, text);
   if (type === 'RUN_ENDED') break;
 }`,
@@ -290,6 +291,21 @@ console.log(state);`,
       started: true,
       currentAction: 'Reading src/login.ts',
       items: [{ type: 'MESSAGE', text: 'I begin with a test.', data: {} }],
+    },
+  },
+  runnerPartials: {
+    body: {
+      runnerId,
+      partials: [
+        {
+          agentKey: '$AGENT_KEY',
+          runId: 1,
+          key: 'msg_01/0',
+          type: 'MESSAGE',
+          offset: 0,
+          text: 'I begin with',
+        },
+      ],
     },
   },
   runnerSaveCheckpoint: { body: { ...held, checkpointId, part: 0, content: 'd29yayBhbmQgc2Vzc2lvbg==' } },

@@ -168,6 +168,24 @@ const explained = {
   reportItems: ["Items in one runner's report", number, invalid],
   diffLength: ["A repository's diff in one report, in characters", number, invalid],
   reportedTextLength: ['Text of one reported item, response or question, in characters', number, invalid],
+  partialsPerSecond: [
+    'Partials of one agent in a second: pieces of texts that it is producing',
+    number,
+    'later pieces are longer, or dropped',
+  ],
+  partialTextLength: ['`text` of a partial, in characters', number, invalid],
+  partialKeyLength: ['`key` of a partial, in characters', number, invalid],
+  partialsPerRequest: ["Partials in one runner's request", number, invalid],
+  partialTextsPerRun: [
+    'Texts that a run is producing at the same time and that are shown',
+    number,
+    'the oldest are not shown',
+  ],
+  keptPartialLength: [
+    'How much of the end of such a text a new reader of the stream gets, in characters',
+    number,
+    'the beginning is left out',
+  ],
   remindersPerRun: ['Reminders of unfinished tasks within one run', number, '–'],
   equalReportFailures: [
     'How often in a row the service may fail on one report of a run with the same error',

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
+import type { TimelineEntry, TimelinePartial } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
 import { accepted } from '../support/agents.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
-import { backends, reasonOf, type TestAgents, useTestService } from './test-service.ts';
+import { type EventStream, openStream } from '../support/streams.ts';
+import { backends, gate, reasonOf, type TestAgents, useTestService } from './test-service.ts';
 
 /** Values that agents use and that nothing they report contains. */
 const token = 'agents-token-5d41402abc4b2a76';
@@ -106,7 +108,44 @@ describe('a rehearsed agent', () => {
   });
 });
 
+type Streamed = TimelineEntry & TimelinePartial;
+
+const liveTextOf = ({ seen }: EventStream<Streamed>): string =>
+  seen.flatMap(({ type, data }) => (type === 'partial' ? [data.text] : [])).join('');
+
+const watch = (agents: TestAgents, name: string) =>
+  openStream<Streamed>(service().api, '/v1/agent/timeline/stream', { agentId: agents.id(name) });
+
+it('a rehearsed agent shows what its command prints while it runs, without the values', async () => {
+  const agents = await service().emptyWorkspace({ environment: 'secrets' });
+  await agents.spawn('a', { description: '!run echo "token=$TOKEN"; echo ready; sleep 600' });
+  const stream = await watch(agents, 'a');
+  expect(await stream.until(() => liveTextOf(stream).includes('ready\n'))).toBe(true);
+  expect(liveTextOf(stream)).toBe('token=***\nready\n');
+  stream.close();
+  await agents.kill('a');
+});
+
 describe.concurrent.each(backends)('$title', ({ model }) => {
+  it('shows what it writes while it does, without a value that comes in parts', async () => {
+    const agents = await service().emptyWorkspace({ environment: 'secrets' });
+    const [begun, ended] = [gate(), gate()];
+    const [half, rest] = [token.slice(0, 12), token.slice(12)];
+    const marker = service().script({
+      say: ['I know ', half, begun.promise, rest, ' and more', ended.promise, '.'],
+    });
+    await agents.spawn('a', { model, description: marker });
+    const stream = await watch(agents, 'a');
+    const shows = (text: string) => stream.until(() => liveTextOf(stream) === text);
+    expect(await shows('I know ')).toBe(true);
+    begun.open();
+    expect(await shows('I know *** and more')).toBe(true);
+    ended.open();
+    expect(await stream.until(({ data }) => data.type === 'MESSAGE' && 'sequence' in data)).toBe(true);
+    expect(stream.seen.at(-1)?.data).toMatchObject({ text: 'I know *** and more.' });
+    stream.close();
+  });
+
   it('uses the values of its secrets, and reports none of them', async () => {
     const agents = await service().emptyWorkspace({ environment: 'secrets' });
     const long = 'head -c 200000 /dev/zero | tr "\\\\0" x';

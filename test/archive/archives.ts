@@ -134,7 +134,7 @@ export const dump = (url: string): Promise<string[]> =>
     const tables = await store.rows<{ name: string }>(
       `SELECT relname AS name FROM pg_class
        WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-         AND relname NOT IN ('migrations', 'maintenance')`,
+         AND relname NOT IN ('migrations', 'maintenance', 'watches')`,
     );
     const lines: string[] = [];
     for (const { name } of tables) {

@@ -5,7 +5,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Options, query, type SDKUserMessage } from '@anthropic-ai/claude-agent-sdk';
 import { findClaudeCode } from '../../packages/service/src/harness/claude-code/claude-code.ts';
-import { AppServer, type Notification } from '../../packages/service/src/harness/codex/app-server.ts';
+import {
+  AppServer,
+  type Delta,
+  type Notification,
+} from '../../packages/service/src/harness/codex/app-server.ts';
 import { findCodex } from '../../packages/service/src/harness/codex/codex.ts';
 import type { AgentProcess, ProcessExit } from '../../packages/service/src/harness/harness.ts';
 import { ValueMask } from '../../packages/service/src/lib/value-mask.ts';
@@ -119,7 +123,7 @@ export function bareCodex({ stub, model, workspaceFolder, homeFolder, toolsUrl }
       const rested = new Promise<unknown>((resolve) => {
         rest = resolve;
       });
-      const onNotification = ({ method, params }: Notification) => {
+      const onNotification = ({ method, params }: Notification | Delta) => {
         if (method === 'turn/completed') rest(params.turn.error ?? undefined);
       };
       const server = new AppServer(program, onNotification, new ValueMask().stream());

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { MusterClient } from '@muster/sdk';
 import { type Claim, limits, type ReportRequest } from '@muster/sdk/contract';
 import { ValueMask } from '../../packages/service/src/lib/value-mask.ts';
+import { LiveOutput } from '../../packages/service/src/runner/live-output.ts';
 import { ReportStream } from '../../packages/service/src/runner/run/report-stream.ts';
 import { percentile } from './tools.ts';
 
@@ -59,6 +60,9 @@ async function poll(number: number, waitMs: number): Promise<void> {
   await Promise.all(claims.map(start));
 }
 
+const mask = new ValueMask();
+const live = new LiveOutput(async () => {});
+
 async function start({ agentKey, runId, token }: Claim): Promise<void> {
   const fail = (error: unknown) => {
     throw error;
@@ -69,7 +73,8 @@ async function start({ agentKey, runId, token }: Claim): Promise<void> {
     agentKey,
     runId,
     token,
-    mask: new ValueMask(),
+    mask,
+    output: live.open({ agentKey, runId }, mask, token),
     mayAct: () => true,
     maxItems: limits.reportItems,
     textLength: limits.reportedTextLength,

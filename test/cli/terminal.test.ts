@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { writeResource } from '../support/catalog.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
 import { TestUser, userOfSharedServer } from './cli.ts';
 import { hasTerminal, Terminal } from './terminal.ts';
 
@@ -72,6 +73,46 @@ describe.skipIf(!hasTerminal)('in a terminal of 80 columns', () => {
       expect(text).toContain('red');
       expect(text).toContain('run 1 completed');
     });
+  });
+
+  test('logs -f shows a text while the agent writes it, and not again when it is complete', async () => {
+    const tenant = await newTestTenant(ada.api);
+    await tenant.spawn('writer');
+    const run = await tenant.start('writer');
+    await terminal.start(`muster logs -f ${tenant.workspace}:writer --no-color`);
+    await tenant.runner.watched(run);
+    await tenant.runner.say(run, 'Let me see\u001b[3');
+    await terminal.shows(/^\S+ {3}Let me see$/m);
+    await tenant.runner.say(run, '1m.\nIt is', { offset: 13 });
+    await terminal.shows(/Let me see\.\n +It is$/m);
+    const whole = 'Let me see\u001b[31m.\nIt is the cookie.';
+    await tenant.report(run, { items: [{ type: 'MESSAGE', text: whole, data: { key: 'k' } }] });
+    await terminal.shows(/ {2}It is the cookie\.$/m);
+    const output = { key: 'out', type: 'TOOL_RESULT' };
+    await tenant.report(run, { items: [{ type: 'TOOL_CALL', text: 'make', data: { tool: 'shell' } }] });
+    await tenant.runner.say(run, 'compiling\n', output);
+    await terminal.shows(/^\S+ {3}compiling$/m);
+    await tenant.report(run, { items: [{ type: 'WARNING', text: 'Careful.' }] });
+    await terminal.shows(/! Careful\.$/m);
+    await tenant.report(run, {
+      items: [{ type: 'TOOL_RESULT', text: 'compiling\ndone', data: { key: 'out' } }],
+    });
+    await terminal.shows(/done$/m);
+    await tenant.end(run);
+    const screen = await terminal.shows(/run 1 completed$/m);
+    await terminal.key('C-c');
+    await terminal.end();
+    const lines = screen.split('\n').map((line) => line.replace(/^[\d:]+/, '').trim());
+    const shown = [
+      'Let me see.',
+      'It is the cookie.',
+      '$ make',
+      'compiling',
+      '! Careful.',
+      'compiling',
+      'done',
+    ];
+    expect(lines.slice(-8)).toEqual([...shown, '─ run 1 completed']);
   });
 
   describe('Ctrl-C', () => {

@@ -58,6 +58,22 @@ export const lostRunnerReplies: LostReplies = {
     };
   }),
 
+  runnerPartials: [
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
+      const { agentKey, runId } = claim;
+      const partial = { agentKey, runId, key: 'k', type: 'MESSAGE', offset: 0, text: 'once' };
+      return {
+        key: tenant.runner.key,
+        sent: { path: '/v1/runner/partials', body: { runnerId: run.runnerId, partials: [partial] } },
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({});
+          expect(await tenant.timeline('agent', 'MESSAGE')).toEqual([]);
+        },
+      };
+    },
+  ],
+
   runnerSaveCheckpoint: [
     async (tenant) => {
       const { claim, run } = await heldRun(tenant);

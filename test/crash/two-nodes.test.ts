@@ -1,4 +1,4 @@
-import type { AgentEntry, AgentStatus, SpawnReply } from '@muster/sdk/contract';
+import type { AgentEntry, AgentStatus, SpawnReply, TimelinePartial } from '@muster/sdk/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Random } from '../simulation/random.ts';
 import { Agents } from '../support/agents.ts';
@@ -54,6 +54,32 @@ test('a wait on one node is woken by a run that ended through the other', async 
     phase: 'PHASE_WAITING_FOR_INPUT',
     response: 'through B',
   });
+});
+
+test('what an agent produces reaches streams on both nodes, also with characters that take many bytes', async () => {
+  const { here, runnerThere } = await bothSides();
+  await here.spawn('agent');
+  const claim = await runnerThere.claim();
+  await runnerThere.started(claim);
+  const open = (api: Api) =>
+    openStream<TimelinePartial>(api, '/v1/agent/timeline/stream', { agentId: here.id('agent') });
+  const one = await open(a);
+  const since = await runnerThere.watched(claim);
+  const other = await open(b);
+  await runnerThere.watched(claim, since);
+  const text = '\u0007'.repeat(1_990);
+  await runnerThere.say(claim, text);
+  await runnerThere.say(claim, ' done', { offset: text.length });
+  for (const stream of [one, other]) {
+    const isLast = ({ type, data }: { type: string; data: TimelinePartial }) =>
+      type === 'partial' && data.text.endsWith('done');
+    expect(await stream.until(isLast)).toBe(true);
+    stream.close();
+    const partials = stream.seen.filter(({ type }) => type === 'partial').map(({ data }) => data);
+    expect(partials.map((partial) => partial.text).join('')).toBe(`${text} done`);
+    for (const partial of partials)
+      expect(`${text} done`.startsWith(partial.text, partial.offset)).toBe(true);
+  }
 });
 
 test('a runner on one node gets work that was queued on the other', async () => {

@@ -229,6 +229,7 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   redeliver: withDelivery,
   runnerPoll: waitingForRunner,
   runnerReport: heldByRunner,
+  runnerPartials: heldByRunner,
   runnerSaveCheckpoint: heldByRunner,
   runnerCompleteCheckpoint: withPart,
   runnerCheckpoints: withCheckpoint,

@@ -184,6 +184,12 @@ const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
     },
     { requiredKeys: ['report'] },
   ),
+  runnerPartials: fc.record({
+    key: mostly('k', text),
+    type: fc.constantFrom('MESSAGE', 'THINKING', 'TOOL_RESULT', 'NONE'),
+    offset: mostly(0, integer),
+    text,
+  }),
   runnerSaveCheckpoint: fc.record({
     checkpointId,
     part,
@@ -226,7 +232,7 @@ const plausible: fc.Arbitrary<Sent> = fc
         ...(runId !== null && route !== 'runnerPoll' && route !== 'runnerEndedAgents' && { runId }),
         // Most of these requests are about a run that the runner may hold.
         ...(/Checkpoint|Credential/.test(route) && run % 4 > 0 && claimedLast.get(runnerId)),
-        ...more,
+        ...(route === 'runnerPartials' ? { partials: [{ ...named, ...more }] } : more),
       };
       return { route, key: token.key, body: JSON.stringify(body), wrong: undefined, isForeign };
     }),

@@ -2,8 +2,10 @@ import {
   type AnswerStep,
   type ConversationEntry,
   type Exchange,
+  type Pieces,
   type StubProtocol,
   sendEvent,
+  sendPieces,
   startEvents,
   type Tokens,
 } from './script.ts';
@@ -27,13 +29,11 @@ export const anthropicProtocol: StubProtocol = {
     return entries;
   },
 
-  answer(exchange, thoughts, step) {
+  async answer(exchange, thoughts, step) {
     const blocks: Block[] = thoughts.map((thinking) => ({ type: 'thinking', thinking }));
     blocks.push(blockOf(exchange, step));
     begin(exchange);
-    blocks.forEach((block, index) => {
-      sendBlock(exchange, block, index);
-    });
+    for (const [index, block] of blocks.entries()) await sendBlock(exchange, block, index);
     sendEvent(exchange.response, {
       type: 'message_delta',
       delta: {
@@ -66,8 +66,8 @@ interface Message {
 }
 
 type Block =
-  | { readonly type: 'text'; readonly text: string }
-  | { readonly type: 'thinking'; readonly thinking: string }
+  | { readonly type: 'text'; readonly text: Pieces }
+  | { readonly type: 'thinking'; readonly thinking: Pieces }
   | { readonly type: 'tool_use'; readonly id: string; readonly name: string; readonly input: unknown };
 
 const errorTypes: Readonly<Record<number, string>> = {
@@ -138,7 +138,7 @@ const begin = ({ body, response, tokens, id }: Exchange): void => {
   });
 };
 
-const sendBlock = ({ response }: Exchange, block: Block, index: number): void => {
+const sendBlock = async ({ response }: Exchange, block: Block, index: number): Promise<void> => {
   const start = (content_block: object): void =>
     sendEvent(response, { type: 'content_block_start', index, content_block });
   const delta = (part: object): void =>
@@ -146,11 +146,11 @@ const sendBlock = ({ response }: Exchange, block: Block, index: number): void =>
   switch (block.type) {
     case 'text':
       start({ type: 'text', text: '' });
-      delta({ type: 'text_delta', text: block.text });
+      await sendPieces(block.text, (text) => delta({ type: 'text_delta', text }));
       break;
     case 'thinking':
       start({ type: 'thinking', thinking: '', signature: '' });
-      delta({ type: 'thinking_delta', thinking: block.thinking });
+      await sendPieces(block.thinking, (thinking) => delta({ type: 'thinking_delta', thinking }));
       delta({ type: 'signature_delta', signature: 'c3R1Yg==' });
       break;
     case 'tool_use':

@@ -2,10 +2,13 @@ import {
   type AnswerStep,
   type ConversationEntry,
   type Exchange,
+  type Pieces,
   type StubProtocol,
   sendEvent,
+  sendPieces,
   startEvents,
   type Tokens,
+  wholeText,
 } from './script.ts';
 
 /**
@@ -31,16 +34,16 @@ export const openaiProtocol: StubProtocol = {
     return entries;
   },
 
-  answer(exchange, thoughts, step) {
+  async answer(exchange, thoughts, step) {
     const running = runningCommand(exchange.body);
     const items =
       running === undefined
         ? [...thoughts.map((thought, index) => thoughtOf(exchange, thought, index)), itemOf(exchange, step)]
         : [pollOf(exchange, running)];
+    const said = 'say' in step ? step.say : '';
     begin(exchange);
-    items.forEach((item, index) => {
-      sendItem(exchange, item, index);
-    });
+    for (const [index, item] of items.entries())
+      await sendItem(exchange, item, index, thoughts[index] ?? said);
     const response = {
       ...responseOf(exchange, 'completed'),
       output: items,
@@ -111,7 +114,7 @@ const runningCommand = (body: Readonly<Record<string, unknown>>): number | undef
 };
 
 const itemOf = (exchange: Exchange, step: AnswerStep): Item => {
-  if ('say' in step) return messageOf(exchange, step.say);
+  if ('say' in step) return messageOf(exchange, wholeText(step.say));
   if ('output' in step) return messageOf(exchange, JSON.stringify(step.output));
   if ('native' in step)
     return {
@@ -129,7 +132,7 @@ const itemOf = (exchange: Exchange, step: AnswerStep): Item => {
 };
 
 const codeOf = (
-  step: Exclude<AnswerStep, { say: string } | { output: unknown } | { native: string }>,
+  step: Exclude<AnswerStep, { say: Pieces } | { output: unknown } | { native: string }>,
 ): string => {
   const pragma = `// @exec: ${JSON.stringify({ yield_time_ms: scriptMs })}`;
   if ('write' in step || 'edit' in step)
@@ -184,10 +187,10 @@ const messageOf = ({ id }: Exchange, text: string): Item => ({
   content: [{ type: 'output_text', text, annotations: [] }],
 });
 
-const thoughtOf = ({ id }: Exchange, text: string, index: number): Item => ({
+const thoughtOf = ({ id }: Exchange, thought: Pieces, index: number): Item => ({
   type: 'reasoning',
   id: `rs_stub${id}_${index}`,
-  summary: [{ type: 'summary_text', text }],
+  summary: [{ type: 'summary_text', text: wholeText(thought) }],
   encrypted_content: 'c3R1Yg==',
 });
 
@@ -239,17 +242,29 @@ const begin = (exchange: Exchange): void => {
   });
 };
 
-const sendItem = ({ response }: Exchange, item: Item, output_index: number): void => {
-  const begun = item.type === 'message' ? { ...item, status: 'in_progress', content: [] } : item;
+/** `pieces` are those of a message or thought. */
+const sendItem = async (
+  { response }: Exchange,
+  item: Item,
+  output_index: number,
+  pieces: Pieces,
+): Promise<void> => {
+  const isMessage = item.type === 'message';
+  const begun = isMessage ? { ...item, status: 'in_progress', content: [] } : item;
+  const place = { item_id: item.id, output_index };
   sendEvent(response, { type: 'response.output_item.added', output_index, item: begun });
-  if (item.type === 'message') {
-    sendEvent(response, {
-      type: 'response.output_text.delta',
-      item_id: item.id,
-      output_index,
-      content_index: 0,
-      delta: textOf(item.content),
-    });
+  if (isMessage) {
+    const texts = pieces === '' ? textOf(item.content) : pieces;
+    await sendPieces(texts, (delta) =>
+      sendEvent(response, { type: 'response.output_text.delta', ...place, content_index: 0, delta }),
+    );
+  }
+  if (item.type === 'reasoning') {
+    const summary = { ...place, summary_index: 0 };
+    sendEvent(response, { type: 'response.reasoning_summary_part.added', ...summary });
+    await sendPieces(pieces, (delta) =>
+      sendEvent(response, { type: 'response.reasoning_summary_text.delta', ...summary, delta }),
+    );
   }
   sendEvent(response, { type: 'response.output_item.done', output_index, item });
 };

@@ -7,9 +7,9 @@ import type { ServerResponse } from 'node:http';
  */
 export type Step =
   /** Ends the turn with this text. */
-  | { readonly say: string }
+  | { readonly say: Pieces }
   /** Thinks, then continues with the next step in the same answer. */
-  | { readonly think: string }
+  | { readonly think: Pieces }
   /** A shell command in the agent's workspace, by the harness's own tool. */
   | { readonly shell: string }
   /** A file written by the harness's own editing tool. */
@@ -48,6 +48,20 @@ export interface PlannedStep {
   readonly status: 'pending' | 'in_progress' | 'completed';
 }
 
+/** A text, whole or streamed in pieces. The stub waits for the promises between them. */
+export type Pieces = string | readonly (string | Promise<unknown>)[];
+
+export const wholeText = (pieces: Pieces): string =>
+  typeof pieces === 'string' ? pieces : pieces.filter((piece) => typeof piece === 'string').join('');
+
+/** Calls back with each piece when its time has come. */
+export async function sendPieces(pieces: Pieces, send: (text: string) => void): Promise<void> {
+  for (const piece of typeof pieces === 'string' ? [pieces] : pieces) {
+    if (typeof piece === 'string') send(piece);
+    else await piece;
+  }
+}
+
 /** The usage of one answer. */
 export interface Tokens {
   readonly input: number;
@@ -66,7 +80,7 @@ export interface SeenRequest {
 /** The steps that are an answer. The others say how or when it is sent. */
 export type AnswerStep = Extract<
   Step,
-  | { say: string }
+  | { say: Pieces }
   | { shell: string }
   | { write: object }
   | { edit: object }
@@ -101,7 +115,7 @@ export interface StubProtocol {
    */
   conversation(body: Readonly<Record<string, unknown>>): readonly ConversationEntry[];
   /** Streams the whole answer: the thoughts, then the step. */
-  answer(exchange: Exchange, thoughts: readonly string[], step: AnswerStep): void;
+  answer(exchange: Exchange, thoughts: readonly Pieces[], step: AnswerStep): Promise<void>;
   /** Streams the beginning of an answer, and leaves the response open. */
   begin(exchange: Exchange): void;
   /** The body of an error without one in the script. */

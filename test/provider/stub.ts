@@ -3,7 +3,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { anthropicProtocol } from './anthropic.ts';
 import { openaiProtocol } from './openai.ts';
-import type { AnswerStep, ConversationEntry, SeenRequest, Step, StubProtocol, Tokens } from './script.ts';
+import type {
+  AnswerStep,
+  ConversationEntry,
+  Pieces,
+  SeenRequest,
+  Step,
+  StubProtocol,
+  Tokens,
+} from './script.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -119,7 +127,7 @@ class Stub implements ProviderStub {
   async #answer(protocol: StubProtocol, body: Body, response: ServerResponse): Promise<void> {
     this.#answers += 1;
     const exchange = { body, response, tokens: this.tokens, id: String(this.#answers) };
-    const thoughts: string[] = [];
+    const thoughts: Pieces[] = [];
     for (const step of this.#stepsFor(protocol.conversation(body))) {
       if ('think' in step) {
         thoughts.push(step.think);
@@ -135,11 +143,10 @@ class Stub implements ProviderStub {
         protocol.begin(exchange);
         return;
       } else {
-        protocol.answer(exchange, thoughts, step);
-        return;
+        return protocol.answer(exchange, thoughts, step);
       }
     }
-    protocol.answer(exchange, thoughts, unscripted);
+    return protocol.answer(exchange, thoughts, unscripted);
   }
 
   /** The steps of the script after the answers that the model has given. */

@@ -144,7 +144,17 @@ const answers: Answers = {
 
   'find-held': ({ tables }, runnerId) =>
     mayStillRun(tables, runnerId).flatMap(({ agent, run }) =>
-      run ? [{ tenant: agent.tenant, agent: agent.id, number: run.number, state: run.state }] : [],
+      run
+        ? [
+            {
+              tenant: agent.tenant,
+              agent: agent.id,
+              number: run.number,
+              state: run.state,
+              watched_since: null,
+            },
+          ]
+        : [],
     ),
 
   'find-candidates': ({ tables, clock }, tenant, pool, backends, name, id, lastTenant, limit) => {

@@ -93,6 +93,24 @@ export class FakeRunner {
     return this.report(claim, { end: { outcome, ...more } });
   }
 
+  /** Polls until this agent is watched, by a reader that came after `since`. */
+  async watched({ agentKey }: RunRef, since = 0): Promise<number> {
+    let known: PollReply['watched'] = [];
+    for (let tries = 0; tries < 40; tries += 1) {
+      const { watched } = accepted('poll', await this.poll({ waitMs: 1000, watched: known }));
+      const found = watched.find((agent) => agent.agentKey === agentKey);
+      if (found && found.since > since) return found.since;
+      known = watched;
+    }
+    throw new Error('nobody watches the agent');
+  }
+
+  /** Sends a piece of a text that the run is producing. */
+  say({ agentKey, runId }: RunRef, text: string, more: Record<string, unknown> = {}): Promise<Answer> {
+    const partial = { agentKey, runId, key: 'k', type: 'MESSAGE', offset: 0, text, ...more };
+    return this.#api.post('/v1/runner/partials', { runnerId: this.runnerId, partials: [partial] });
+  }
+
   /** `content` is bytes, or what is sent in place of their base64. */
   savePart(claim: RunRef, checkpointId: string, part: number, content: Buffer | string): Promise<Answer> {
     const text = typeof content === 'string' ? content : content.toString('base64');

@@ -1,21 +1,27 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer, request as requestHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
-import { vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import type {
   AgentTools,
   ContextUse,
   Harness,
   Message,
+  Partial as Piece,
   Work,
 } from '../../packages/service/src/harness/harness.ts';
 import { ValueMask } from '../../packages/service/src/lib/value-mask.ts';
 import type { ProviderStub } from '../provider/stub.ts';
+
+/** What a listener has to take that nobody looks at. */
+export const unwatched = { partial: () => {}, discardPartial: () => {}, isWatched: () => false };
 
 /** Opens a session of a harness, and records what it reports. */
 export async function openSession(
@@ -24,6 +30,7 @@ export async function openSession(
   work: Pick<Work, 'workspaceFolder' | 'homeFolder' | 'endpoint' | 'processes'> & Partial<Work>,
 ) {
   const items: ReportItem[] = [];
+  const partials: Piece[] = [];
   const actions: string[] = [];
   const refs: string[] = [];
   const contexts: ContextUse[] = [];
@@ -50,6 +57,9 @@ export async function openSession(
     },
     {
       item: (item) => items.push(item),
+      partial: (partial) => partials.push(partial),
+      discardPartial: () => {},
+      isWatched: () => true,
       action: (action) => actions.push(action),
       usage: () => {},
       context: (context) => contexts.push(context),
@@ -57,7 +67,7 @@ export async function openSession(
       session: (ref) => refs.push(ref),
     },
   );
-  return { session, items, actions, refs, contexts, ref: refs[0] ?? '' };
+  return { session, items, partials, actions, refs, contexts, ref: refs[0] ?? '' };
 }
 
 type OpenedSession = Awaited<ReturnType<typeof openSession>>;
@@ -81,6 +91,39 @@ export async function interruptSilentTurn({ session }: OpenedSession, stub: Prov
 
 export const ofType = (items: readonly ReportItem[], type: string): ReportItem[] =>
   items.filter((item) => item.type === type);
+
+/** A turn in which the model and a command wait, each in the middle, until what they produced before was reported. */
+export async function expectLiveOutput(opened: OpenedSession, stub: ProviderStub, workspace: string) {
+  const { session, items, partials } = opened;
+  items.length = 0;
+  partials.length = 0;
+  const produced = (type: string): Record<string, string> => {
+    const texts: Record<string, string> = {};
+    for (const { key, text } of partials.filter((partial) => partial.type === type))
+      texts[key] = (texts[key] ?? '') + text;
+    return texts;
+  };
+  const reported = (type: string, text: string) =>
+    vi.waitUntil(() => Object.values(produced(type)).includes(text), { timeout: 20_000 });
+  const isThere = (file: string) => `until [ -e ${join(workspace, file)} ]; do sleep 0.1; done`;
+  const marker = stub.script([
+    { think: ['Let me ', reported('THINKING', 'Let me '), 'see.'] },
+    { shell: `${isThere('begin')}; echo one; ${isThere('go-on')}; echo two` },
+    { say: ['All ', reported('MESSAGE', 'All '), 'done.'] },
+  ]);
+  const turn = session.deliver(message(marker));
+  await vi.waitUntil(() => ofType(items, 'TOOL_CALL').length > 0, { timeout: 20_000 });
+  writeFileSync(join(workspace, 'begin'), '');
+  await reported('TOOL_RESULT', 'one\n');
+  writeFileSync(join(workspace, 'go-on'), '');
+  expect(await turn).toMatchObject({ type: 'done', response: 'All done.' });
+  for (const type of ['THINKING', 'TOOL_RESULT', 'MESSAGE']) {
+    const keys = ofType(items, type).map(({ data }) => data?.key);
+    expect(Object.keys(produced(type))).toEqual(keys);
+  }
+  expect(Object.values(produced('THINKING'))).toEqual(['Let me see.']);
+  expect(Object.values(produced('MESSAGE'))).toEqual(['All done.']);
+}
 
 /** The endpoint of a run with one tool of Muster, in front of the provider at `providerUrl`. */
 export async function startEndpoint(providerUrl: string): Promise<{ url: string; close(): void }> {

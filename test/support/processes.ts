@@ -22,11 +22,11 @@ export class MarkedProcesses implements Processes {
     this.#environment = environment;
   }
 
-  alive(): number[] {
+  alive(mark: string = this.#mark): number[] {
     return readdirSync('/proc')
       .filter((name) => !this.#others.has(name))
       .map(Number)
-      .filter((pid) => pid > 0 && textOf(pid, 'environ').includes(this.#mark));
+      .filter((pid) => pid > 0 && textOf(pid, 'environ').includes(mark));
   }
 
   /** The command lines of the processes that are alive. */
@@ -34,9 +34,9 @@ export class MarkedProcesses implements Processes {
     return this.alive().map((pid) => textOf(pid, 'cmdline').replaceAll('\0', ' '));
   }
 
-  /** Kills the processes that are alive, and returns how many there were. */
-  #killAlive(): number {
-    const pids = this.alive();
+  /** Kills the processes with this mark that are alive, and returns how many there were. */
+  #killAlive(mark: string): number {
+    const pids = this.alive(mark);
     for (const pid of pids) {
       try {
         process.kill(pid, 'SIGKILL');
@@ -50,9 +50,10 @@ export class MarkedProcesses implements Processes {
 
   start([command = '', ...args]: readonly string[], options: StartOptions = {}): AgentProcess {
     const { PATH = '' } = process.env;
+    const own = randomUUID();
     const child = spawn(command, args, {
       cwd: this.#folder,
-      env: { PATH, MARK: this.#mark, ...this.#environment, ...options.environment },
+      env: { PATH, MARK: `${this.#mark} ${own}`, ...this.#environment, ...options.environment },
     });
     const exited = once(child, 'exit').then(([exitCode, signal]) => ({ exitCode, signal }));
     return {
@@ -61,7 +62,7 @@ export class MarkedProcesses implements Processes {
       gatewayReady: Promise.resolve(),
       end: () => child.kill('SIGTERM'),
       kill: async () => {
-        await vi.waitUntil(() => this.#killAlive() === 0, { timeout: 20_000 });
+        await vi.waitUntil(() => this.#killAlive(own) === 0, { timeout: 20_000 });
         await exited;
       },
     };

@@ -110,6 +110,19 @@ const bodies: Record<RunnerRoute, (owner: Owner) => Record<string, unknown>> = {
     leaving: true,
   }),
   runnerReport: (owner) => ({ ...runOf(owner), report: 1000, end: { outcome: 'COMPLETED', finished: true } }),
+  runnerPartials: ({ runner, claim }) => ({
+    runnerId: runner.runnerId,
+    partials: [
+      {
+        agentKey: claim.agentKey,
+        runId: claim.runId,
+        key: 'evil',
+        type: 'MESSAGE',
+        offset: 0,
+        text: 'evil',
+      },
+    ],
+  }),
   runnerSaveCheckpoint: (owner) => ({
     ...runOf(owner),
     checkpointId: randomUUID(),

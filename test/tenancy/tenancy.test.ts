@@ -214,6 +214,7 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   }
   const run = { runnerId: registered.runnerId, agentKey: randomUUID(), runId: 1 };
   if (name === 'runnerReport') return { ...run, report: 1 };
+  if (name === 'runnerPartials') return { runnerId: run.runnerId, partials: [] };
   const checkpoint = { ...run, checkpointId: randomUUID() };
   if (name === 'runnerSaveCheckpoint') return { ...checkpoint, part: 0, content: 'AAAA' };
   if (name === 'runnerCompleteCheckpoint') return { ...checkpoint, parts: 1, final: true };

@@ -26,12 +26,13 @@ export type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 export type { CurrentRun, Run, RunOutcome, RunState, StopMode } from '../contract/run.ts';
 export type { Task, TaskInput, TaskStatus } from '../contract/task.ts';
 export type { ReviewComment, Thread, ThreadAnswer, ThreadComment, ThreadState } from '../contract/thread.ts';
-export type { EntryType, TimelineEntry } from '../contract/timeline.ts';
+export type { EntryType, TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
 export type { CallSettings, ClientOptions, Page } from './caller.ts';
 export * from './catalog.ts';
 export { type SignInSettings, signIn } from './connection.ts';
 export * from './errors.ts';
 export * from './inputs.ts';
+export { type LiveText, LiveTexts } from './live-texts.ts';
 export * from './muster-client.ts';
 export type { Retry, RetryLimits } from './retries.ts';
 export {

@@ -1,7 +1,7 @@
 import type { ListRequest, SpawnRequest } from '../contract/agent.ts';
 import type { QueueRequest } from '../contract/follow-up.ts';
 import type { BodyOf } from '../contract/routes.ts';
-import type { EntryType } from '../contract/timeline.ts';
+import type { EntryType, TimelinePartial } from '../contract/timeline.ts';
 import type { CallSettings } from './caller.ts';
 import type { AgentRef, Int64Input } from './values.ts';
 
@@ -55,6 +55,12 @@ export type WaitManyInput = WaitSettings & Omit<BodyOf<'waitMany'>, 'agentIds' |
 export interface StreamSettings extends WaitSettings {
   /** Called each time the stream is opened: at first and after each reconnection. */
   readonly onOpen?: (() => void) | undefined;
+}
+
+export interface TimelineStreamSettings extends StreamSettings {
+  /** The entry after which the stream begins. */
+  readonly after?: Int64Input | undefined;
+  readonly onPartial?: ((partial: TimelinePartial) => void) | undefined;
 }
 
 export interface ListStreamSettings extends StreamSettings {

@@ -6,7 +6,7 @@ import type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 import type { Run, StopMode } from '../contract/run.ts';
 import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
 import type { ReviewRequest, Thread, ThreadState } from '../contract/thread.ts';
-import type { TimelineEntry } from '../contract/timeline.ts';
+import type { TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
 import { agentStream } from './agent-stream.ts';
 import { Caller, type CallSettings, type ClientOptions, type Page, readPages } from './caller.ts';
 import { CatalogClient } from './catalog.ts';
@@ -20,8 +20,8 @@ import type {
   OutputSchema,
   SpawnInput,
   SpawnSettings,
-  StreamSettings,
   TimelineInput,
+  TimelineStreamSettings,
   WaitInput,
   WaitManyInput,
 } from './inputs.ts';
@@ -269,10 +269,13 @@ export class MusterClient extends CodeHostClient {
     }
   }
 
-  /** Yields all entries, then new ones, each once; reconnects by itself. */
+  /**
+   * Yields all entries, then new ones, each once; reconnects by itself. `onPartial` gets what the agent is producing:
+   * give it to `LiveTexts`.
+   */
   async *timelineStream(
     agent: AgentRef,
-    { after = '0', signal, onOpen }: StreamSettings & { readonly after?: Int64Input | undefined } = {},
+    { after = '0', signal, onOpen, onPartial }: TimelineStreamSettings = {},
   ): AsyncGenerator<TimelineEntry, void, void> {
     let last = String(after);
     const body = { agentId: agentIdOf(agent), afterSequence: last };
@@ -280,6 +283,10 @@ export class MusterClient extends CodeHostClient {
     for await (const event of this.#caller.events('timelineStream', signal, prepare)) {
       if (event === null) {
         onOpen?.();
+        continue;
+      }
+      if (event.type === 'partial') {
+        onPartial?.(JSON.parse(event.data) as TimelinePartial);
         continue;
       }
       const entry = JSON.parse(event.data) as TimelineEntry;

@@ -104,6 +104,7 @@ export const tags: Readonly<
     summaries: {
       runnerPoll: "A runner's heartbeat: returns claims and stops.",
       runnerReport: 'Reports what a run did.',
+      runnerPartials: 'Sends pieces of the texts that runs are producing, for open timeline streams.',
       runnerSaveCheckpoint: 'Saves one part of a checkpoint.',
       runnerCompleteCheckpoint: 'Completes a checkpoint after every part is saved.',
       runnerCheckpoints: "Lists an agent's checkpoints, newest first.",
@@ -254,10 +255,15 @@ export const requestHeaders: Readonly<Partial<Record<RouteName, Readonly<Record<
 
 const wholeEvent = 'An event named `whole` with the data `{}` marks the end of the list; changes follow.';
 
+const partialEvent =
+  'An event named `partial`, without an id, has `runId`, `key`, `type`, `offset` and `text`: a piece of a text that the agent is producing. It is not stored; the entry with the whole text repeats the key in `data.key`.';
+
 /** Events of a stream beside its entries. */
 export const otherEvents: Readonly<Partial<Record<RouteName, string>>> = {
   listStream: wholeEvent,
   listStreamByGet: wholeEvent,
+  timelineStream: partialEvent,
+  timelineStreamByGet: partialEvent,
 };
 
 export const pathExamples: Readonly<Record<string, string>> = { 'ref.kind': 'persona', 'ref.name': 'terse' };

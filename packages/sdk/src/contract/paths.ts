@@ -62,6 +62,7 @@ export const paths = {
 
   runnerPoll: post('/v1/runner/poll'),
   runnerReport: post('/v1/runner/report'),
+  runnerPartials: post('/v1/runner/partials'),
   runnerSaveCheckpoint: post('/v1/runner/checkpoint/save'),
   runnerCompleteCheckpoint: post('/v1/runner/checkpoint/complete'),
   runnerCheckpoints: post('/v1/runner/checkpoints'),

@@ -212,6 +212,7 @@ const operations = {
 
   runnerPoll: { access: 'runner', body: runner.pollRequest, reply: runner.pollReply },
   runnerReport: { access: 'runner', body: runner.reportRequest, reply: runner.reportReply },
+  runnerPartials: { access: 'runner', body: runner.partialsRequest, reply: emptyReply },
   runnerSaveCheckpoint: {
     access: 'runner',
     body: runner.saveCheckpointRequest,

@@ -15,6 +15,7 @@ import {
   timestampOrNull,
 } from './schema.ts';
 import { task } from './task.ts';
+import { partialFields } from './timeline.ts';
 
 /**
  * The protocol between the service and its runners. A runner polls: this is its heartbeat, and the reply has runs to
@@ -28,6 +29,12 @@ export type StopKind = (typeof stopKinds)[number];
 const runRef = {
   agentKey: { type: 'string', format: 'uuid' },
   runId: { type: 'integer', minimum: 1, maximum: 2 ** 31 - 1 },
+} as const;
+
+/** An agent whose timeline someone watches, and when the last of them began: it changes with each new reader. */
+const watchFields = {
+  agentKey: runRef.agentKey,
+  since: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
 } as const;
 
 const slots = { type: 'integer', minimum: 0, maximum: 10_000 } as const;
@@ -77,6 +84,13 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
     description: 'The pool to serve; refused if its key is for another pool.',
   },
   waitMs: { type: 'integer', minimum: 0, maximum: 20_000 },
+  watched: {
+    type: 'array',
+    maxItems: 10_000,
+    items: { type: 'object', properties: watchFields, required: ['agentKey', 'since'] },
+    description:
+      '`watched` of the last reply. The service replies immediately when it differs; without it, it does not.',
+  },
   leaving: {
     type: 'boolean',
     description: 'It shuts down: it gets no claims, and its lease ends with its last run.',
@@ -152,6 +166,11 @@ export const pollReply = reply('RunnerPollReply', {
   stops: {
     type: 'array',
     items: reply('RunnerStop', { ...runRef, kind: { type: 'string', enum: stopKinds } }),
+  },
+  watched: {
+    ...list(reply('WatchedAgent', watchFields)),
+    description:
+      'Agents of its runs whose timelines are watched: it sends partials of these, from the beginning when `since` has changed.',
   },
 });
 export type PollReply = Infer<typeof pollReply>;
@@ -295,6 +314,24 @@ export const reportReply = reply('RunnerReportReply', {
   asked: { type: 'boolean', description: 'The agent asked a question in this run, so it needs no reminder.' },
 });
 export type ReportReply = Infer<typeof reportReply>;
+
+/**
+ * Pieces of texts that runs are producing. They are passed on to open streams and not stored. A piece of a run that is not
+ * a live run of this runner, or of an agent that nobody watches, is dropped.
+ */
+export const partialsRequest = requestWith('RunnerPartialsRequest', ['runnerId', 'partials'], {
+  runnerId: { type: 'string', format: 'uuid' },
+  partials: {
+    type: 'array',
+    maxItems: limits.partialsPerRequest,
+    items: {
+      type: 'object',
+      properties: { ...runRef, ...partialFields },
+      required: ['agentKey', 'runId', 'key', 'type', 'offset', 'text'],
+    },
+  },
+});
+export type SentPartial = Infer<typeof partialsRequest>['partials'][number];
 
 /** A request about a live run of this runner. Every field is required. */
 const aboutHeldRun = <const P extends Record<string, Schema>>(title: string, properties: P) =>

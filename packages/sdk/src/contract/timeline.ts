@@ -1,4 +1,5 @@
 import { agentIdIn } from './identity.ts';
+import { limits } from './limits.ts';
 import { type Infer, int64, int64In, list, more, reply, request, text, timestamp } from './schema.ts';
 
 export const entryTypes = [
@@ -42,6 +43,37 @@ export const timelineEntry = reply('TimelineEntry', {
   data: { type: 'object', additionalProperties: true },
 });
 export type TimelineEntry = Infer<typeof timelineEntry>;
+
+export const partialTypes = ['MESSAGE', 'THINKING', 'TOOL_RESULT'] as const;
+
+/** What a partial has at the runner and in the stream. */
+export const partialFields = {
+  key: {
+    type: 'string',
+    minLength: 1,
+    maxLength: limits.partialKeyLength,
+    description: 'Names the text. The entry that has the whole text repeats it in `data.key`.',
+  },
+  type: { type: 'string', enum: partialTypes, description: 'The type of that entry.' },
+  offset: {
+    type: 'integer',
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'Where the piece begins in the text, in UTF-16 code units.',
+  },
+  text: {
+    type: 'string',
+    maxLength: limits.partialTextLength,
+    description: 'Empty: the text will not be completed, for example because the provider failed.',
+  },
+} as const;
+
+/**
+ * A piece of a text that an agent is producing: the data of an event `partial`. It is not stored. Pieces may be missing,
+ * and what was sent may be sent again when another reader connects; `offset` tells.
+ */
+export const timelinePartial = reply('TimelinePartial', { runId: int64, ...partialFields });
+export type TimelinePartial = Infer<typeof timelinePartial>;
 
 export const timelineRequest = request('TimelineRequest', {
   agentId: agentIdIn,

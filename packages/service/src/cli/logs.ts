@@ -1,9 +1,9 @@
-import type { AgentRef, MusterClient } from '@muster/sdk';
-import { clock, firstLine, type TimelineEntry } from '@muster/sdk/contract';
+import { type AgentRef, type LiveText, LiveTexts, type MusterClient } from '@muster/sdk';
+import { clock, firstLine, type TimelineEntry, type TimelinePartial } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { usageError } from './errors.ts';
-import { Output, printable, type Style } from './output.ts';
+import { Output, printable, type Style, withoutBegunCode } from './output.ts';
 
 const mostLines = 1000;
 
@@ -34,8 +34,10 @@ async function logs(
     }
   }
   if (!flags.follow) return;
-  for await (const entry of client().timelineStream(agent, { after: shown, signal }))
-    showEntry(entry, output);
+  const followed = new FollowedEntries(output);
+  const { onPartial } = followed;
+  for await (const entry of client().timelineStream(agent, { after: shown, signal, onPartial }))
+    followed.show(entry);
 }
 
 export async function newestSequence(
@@ -92,21 +94,34 @@ const formats: Readonly<Partial<Record<TimelineEntry['type'], EntryFormat>>> = {
   ERROR: { mark: '!', style: 'red', text: whole },
 };
 
-export const showEntry = (entry: TimelineEntry, output: Output): void =>
+const showEntry = (entry: TimelineEntry, output: Output): void =>
   output.item(entry, () => {
     for (const line of entryLines(entry, output)) output.line(line);
   });
 
-function entryLines(entry: TimelineEntry, output: Output): string[] {
+/** The lines of an entry without its time and mark. */
+interface ShownEntry {
+  readonly lines: readonly string[];
+  readonly mark: string;
+  readonly style: Style | undefined;
+}
+
+/** Undefined for an entry that is not shown to people. */
+function shownEntry(entry: TimelineEntry): ShownEntry | undefined {
   const format = formats[entry.type];
-  if (!format) return [];
+  if (!format) return undefined;
   const style = entry.type === 'TOOL_RESULT' && entry.data.error ? 'red' : format.style;
-  const lines = format.text(entry).trimEnd().split('\n');
+  const lines = format.text(entry).trimEnd().split('\n').map(printable);
+  return { lines, mark: isCompletedTask(entry) ? '☑' : format.mark, style };
+}
+
+function entryLines(entry: TimelineEntry, output: Output): string[] {
+  const shown = shownEntry(entry);
+  if (!shown) return [];
   const time = clock(entry.at);
-  return lines.map((line, at) => {
+  return shown.lines.map((line, at) => {
     const start = at === 0 ? output.paint('dim', time) : ' '.repeat(time.length);
-    const mark = at > 0 ? ' ' : isCompletedTask(entry) ? '☑' : format.mark;
-    return `${start} ${output.paint(style, `${mark} ${printable(line)}`)}`.trimEnd();
+    return `${start} ${output.paint(shown.style, `${at > 0 ? ' ' : shown.mark} ${line}`)}`.trimEnd();
   });
 }
 
@@ -137,3 +152,75 @@ function pushText({ text, data }: TimelineEntry): string {
   const files = Array.isArray(data.files) ? data.files.length : 0;
   return `pushed ${text}: ${commits} commit${commits === 1 ? '' : 's'}, ${files} file${files === 1 ? '' : 's'}`;
 }
+
+/**
+ * Prints the entries of a transcript as they come. In a terminal a text is also printed while the agent produces it, one
+ * at a time; when its entry comes, only the rest of it is printed. If the entry has another text, it is printed whole.
+ */
+export class FollowedEntries {
+  readonly #output: Output;
+  readonly #texts = new LiveTexts();
+  /** The text that is being printed, and what of it is printed. */
+  #live: { readonly key: string; printed: string } | null = null;
+  /** Undefined where only entries are printed. */
+  readonly onPartial: ((partial: TimelinePartial) => void) | undefined;
+
+  constructor(output: Output) {
+    this.#output = output;
+    const isLive = output.isTerminal && output.format === 'table';
+    this.onPartial = isLive ? (partial) => this.#showPartial(partial) : undefined;
+  }
+
+  show(entry: TimelineEntry): void {
+    this.#texts.settle(entry);
+    const live = this.#live;
+    const shown = live && shownEntry(entry);
+    if (!shown) return showEntry(entry, this.#output);
+    this.#live = null;
+    const text = shown.lines.join('\n');
+    const isRest = entry.data.key === live.key && text.startsWith(live.printed);
+    if (isRest) this.#print(text.slice(live.printed.length), shown.style);
+    this.#output.line();
+    if (!isRest) showEntry(entry, this.#output);
+  }
+
+  #showPartial(partial: TimelinePartial): void {
+    const text = this.#texts.add(partial);
+    if (this.#live && this.#live.key !== partial.key) return;
+    if (!text) return this.#endLine();
+    const entry = entryOf(text);
+    const { lines = [], mark = '', style } = shownEntry(entry) ?? {};
+    const most = text.type === 'MESSAGE' ? lines.length : shownLines - 1;
+    const shown = lines.slice(0, most).join('\n');
+    if (shown === '') return;
+    if (!this.#live) {
+      this.#live = { key: text.key, printed: '' };
+      this.#output.write(`${this.#output.paint('dim', clock(entry.at))} ${this.#output.paint(style, mark)} `);
+    }
+    if (!shown.startsWith(this.#live.printed)) return;
+    this.#print(shown.slice(this.#live.printed.length), style);
+    this.#live.printed = shown;
+  }
+
+  #endLine(): void {
+    if (this.#live) this.#output.line();
+    this.#live = null;
+  }
+
+  #print(text: string, style: Style | undefined): void {
+    const indent = ' '.repeat(clock(new Date().toISOString()).length + 3);
+    const lines = text.split('\n').map((line) => (line === '' ? '' : this.#output.paint(style, line)));
+    this.#output.write(lines.join(`\n${indent}`));
+  }
+}
+
+/** The entry that a text will be, as far as it is known. */
+const entryOf = ({ key, type, runId, text, offset }: LiveText): TimelineEntry => ({
+  sequence: '0',
+  at: new Date().toISOString(),
+  runId,
+  type,
+  followUpId: '',
+  text: `${offset > 0 ? '…' : ''}${withoutBegunCode(text)}`,
+  data: { key },
+});

@@ -41,8 +41,13 @@ export class Output {
   }
 
   line(text = ''): void {
+    this.write(`${text}\n`);
+  }
+
+  /** Text that may end within a line. */
+  write(text: string): void {
     this.progress.clear();
-    process.stdout.write(`${this.isTerminal ? printableWithColours(text) : text}\n`);
+    process.stdout.write(this.isTerminal ? printableWithColours(text) : text);
   }
 
   /** A remark for the user on standard error, so that standard output holds the answer alone. */
@@ -258,6 +263,12 @@ const controlCodes = [
 ].join('|');
 const allCodes = new RegExp(controlCodes, 'g');
 const allCodesWithColours = new RegExp(`(${colourCodes})|${controlCodes}`, 'g');
+
+const begunCodes = ['\\u001b', '(?:\\u001b\\[|\\u009b)[0-9;?]*[ -/]*'].join('|');
+const begunCode = new RegExp(`(?:${begunCodes})$`);
+
+/** Without a control code at the end of the text whose rest has not come. */
+export const withoutBegunCode = (text: string): string => text.replace(begunCode, '');
 
 /** Removes control codes: an agent's text must not move the cursor or change the terminal. */
 export const printable = (text: string): string => text.replace(allCodes, '');

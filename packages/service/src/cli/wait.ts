@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodeOfAgent, exitCodes, usageError } from './errors.ts';
 import { durationMs } from './input.ts';
-import { newestSequence, showEntry } from './logs.ts';
+import { FollowedEntries, newestSequence } from './logs.ts';
 import type { Output, Style } from './output.ts';
 
 type WaitFlags = Flags<'timeout' | 'below' | 'message' | 'run', 'all'>;
@@ -126,8 +126,10 @@ async function follow(
   const isComplete = (): boolean => last !== undefined && compareInt64(shown, last) >= 0;
   const show = async (): Promise<void> => {
     const either = AbortSignal.any([signal, stop.signal]);
-    for await (const entry of client.timelineStream(agent, { after, signal: either })) {
-      showEntry(entry, output);
+    const followed = new FollowedEntries(output);
+    const { onPartial } = followed;
+    for await (const entry of client.timelineStream(agent, { after, signal: either, onPartial })) {
+      followed.show(entry);
       shown = entry.sequence;
       if (isComplete()) return;
     }

@@ -32,6 +32,7 @@ import { Checkpoints } from './checkpoints.ts';
 import { type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
 import { Keys } from './keys.ts';
 import { Lists } from './lists.ts';
+import { LiveOutput } from './live-output.ts';
 import { Maintenance } from './maintenance.ts';
 import { contentDigest, queueCommand, spawnCommand, tasksFrom, updateTaskCommand } from './make-commands.ts';
 import { Notifications } from './notifications.ts';
@@ -90,6 +91,7 @@ export class Control {
   readonly browserSessions: BrowserSessions;
   readonly signInCodes: SignInCodes;
   readonly threads: Threads;
+  readonly live: LiveOutput;
   readonly wakes = new Wakes();
   readonly timers: Timers;
   readonly transact: Transact;
@@ -147,6 +149,7 @@ export class Control {
       sealAgain: () => sealAgain(database, options.secrets),
     });
     this.#notifications = new Notifications(database, options.connection, this.wakes, log);
+    this.live = new LiveOutput({ ...shared, notifications: this.#notifications });
   }
 
   async start(): Promise<void> {
@@ -167,6 +170,7 @@ export class Control {
 
   async close(): Promise<void> {
     this.timers.close();
+    this.live.close();
     await this.#maintenance.close();
     await this.transact.idle();
     await this.#notifications.close();

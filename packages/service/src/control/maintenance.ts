@@ -32,6 +32,7 @@ import {
 import { clearOldItems } from '../store/statements/outbox.ts';
 import { deleteOldRunners } from '../store/statements/runners.ts';
 import { deleteOldSignInCodes } from '../store/statements/sign-in-codes.ts';
+import { deleteOldWatches } from '../store/statements/watches.ts';
 import {
   createPartition,
   dropPartition,
@@ -128,6 +129,7 @@ export class Maintenance {
           deleteOldReplies(this.#options.database, limits.idempotencyHours, most).then(count),
         ),
       runners: () => deleteOldRunners(this.#options.database).then(() => {}),
+      watches: () => deleteOldWatches(this.#options.database).then(() => {}),
       sessions: () => deleteOldSessions(this.#options.database).then(() => {}),
       'sign-in codes': () => deleteOldSignInCodes(this.#options.database).then(() => {}),
       secrets: async () => this.#options.sealAgain?.(),

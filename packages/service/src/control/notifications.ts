@@ -4,6 +4,7 @@ import type { Log } from '../lib/log.ts';
 import { keyColumns } from '../store/agent-store.ts';
 import { type DatabaseConfig, statement } from '../store/connection.ts';
 import { peekAgents } from '../store/statements/find-agents.ts';
+import { liveChannel } from '../store/statements/watches.ts';
 import type { CommittedChanges, Wakes } from './wakes.ts';
 
 const channel = 'muster';
@@ -11,7 +12,7 @@ const coalesceMs = 10;
 /** After a failure to send or to listen. */
 const retryMs = 500;
 /** PostgreSQL refuses a payload of 8,000 bytes. */
-const maxPayloadBytes = 7_500;
+export const payloadBytes = 7_500;
 const agentsPerPayload = 100;
 const maxPayloads = 20;
 /** How often the listener is checked, and how long its server may be silent: a lost machine closes no connection. */
@@ -27,7 +28,7 @@ const notify = statement<[payload: string], never>('notify', `SELECT pg_notify('
  * NOTIFY would serialize every commit. Instead a node sends one notification for all its commits, at most every 10 ms.
  */
 export class Notifications {
-  readonly #node = randomUUID();
+  readonly node: string = randomUUID();
   readonly #database: pg.Pool;
   readonly #connection: DatabaseConfig;
   readonly #wakes: Wakes;
@@ -42,6 +43,8 @@ export class Notifications {
   #listRefresh: NodeJS.Timeout | null = null;
   #hasListened = false;
   #isClosed = false;
+  /** Called with live output that another node passes on. */
+  onLive: (payload: string) => void = () => {};
 
   constructor(database: pg.Pool, connection: DatabaseConfig, wakes: Wakes, log: Log) {
     this.#database = database;
@@ -76,13 +79,14 @@ export class Notifications {
     client.on('error', reconnect);
     client.on('end', reconnect);
     client.on('notification', (message) => {
+      if (message.channel === liveChannel) return this.onLive(message.payload ?? '');
       this.#receive(message.payload ?? '').catch((error) =>
         this.#log.warn({ err: error }, 'notification failed'),
       );
     });
     try {
       await client.connect();
-      await client.query(`LISTEN ${channel}`);
+      for (const name of [channel, liveChannel]) await client.query(`LISTEN ${name}`);
       if (this.#hasListened) this.#wakes.missed();
       this.#hasListened = true;
       const check = (): void => {
@@ -118,12 +122,12 @@ export class Notifications {
     this.#runners = new Set();
     if (this.#isClosed) return;
     const payloads = chunks(agents, agentsPerPayload).map((some, i) =>
-      JSON.stringify({ node: this.#node, agents: some, ...(i === 0 && others) }),
+      JSON.stringify({ node: this.node, agents: some, ...(i === 0 && others) }),
     );
-    const isTooMuch = payloads.some((payload) => Buffer.byteLength(payload) > maxPayloadBytes);
+    const isTooMuch = payloads.some((payload) => Buffer.byteLength(payload) > payloadBytes);
     const isMany = this.#hasUnsent || isTooMuch || payloads.length > maxPayloads;
     this.#hasUnsent = false;
-    const sent = isMany ? [JSON.stringify({ node: this.#node, many: true })] : payloads;
+    const sent = isMany ? [JSON.stringify({ node: this.node, many: true })] : payloads;
     Promise.all(sent.map((payload) => notify(this.#database, payload))).catch(() => {
       // The other nodes look at what they watch every second; lists depend on this notification.
       this.#hasUnsent = true;
@@ -133,7 +137,7 @@ export class Notifications {
 
   async #receive(payload: string): Promise<void> {
     const changes = changesIn(payload);
-    if (changes.node === this.#node) return;
+    if (changes.node === this.node) return;
     for (const { tenant, pool } of changes.pools ?? []) this.#wakes.work(tenant, pool);
     for (const runner of changes.runners ?? []) this.#wakes.stop(runner);
     const watched = this.#wakes.watched();

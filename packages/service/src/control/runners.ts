@@ -127,10 +127,12 @@ export class Runners {
       while (!signal.aborted) {
         const reply = await this.#answer(caller, request);
         const leftMs = deadlineMs - Date.now();
-        if (reply.claims.length > 0 || reply.stops.length > 0 || leftMs <= 0) return reply;
+        const isNew =
+          reply.claims.length > 0 || reply.stops.length > 0 || !isKnown(reply.watched, request.watched);
+        if (isNew || leftMs <= 0) return reply;
         await change.within(leftMs);
       }
-      return { leaseMs, claims: [], stops: [] };
+      return nothingNew(leaseMs, request);
     });
   }
 
@@ -143,7 +145,7 @@ export class Runners {
       return newest?.polls === request.poll ? rows : null;
     });
     const [held, candidates] = await Promise.all([asked, this.#candidates(caller, request)]);
-    if (!held) return { leaseMs, claims: [], stops: [] };
+    if (!held) return nothingNew(leaseMs, request);
     const isListed = (row: HeldRow) => listed.has(`${row.agent}/${row.number}`);
     const unsent = held.filter((row) => row.state === 'STARTING' && !isListed(row));
     // Runs that it had started and no longer lists ended with an earlier process of the runner.
@@ -169,7 +171,14 @@ export class Runners {
         blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
       ),
     );
-    return { leaseMs, claims: claims.filter((claim) => claim !== null && claim !== undefined), stops };
+    return {
+      leaseMs,
+      claims: claims.filter((claim) => claim !== null && claim !== undefined),
+      stops,
+      watched: held.flatMap(({ agent, state, watched_since }) =>
+        state !== 'ENDED' && watched_since !== null ? [{ agentKey: agent, since: watched_since }] : [],
+      ),
+    };
   }
 
   /** Runs that the runner lists and that are not stored: their agents are blocked, and the runner has to end them. */
@@ -390,6 +399,21 @@ export class Runners {
     const rows = await endedAgents(this.#options.database, runnerId, [...agentKeys], forDays, saved);
     return { ended: rows.map((row) => row.id) };
   }
+}
+
+const nothingNew = (leaseMs: number, { watched = [] }: PollRequest): PollReply => ({
+  leaseMs,
+  claims: [],
+  stops: [],
+  watched: [...watched],
+});
+
+type Watched = PollReply['watched'];
+
+/** A runner of an earlier version does not say what it knows, and is not told more often. */
+function isKnown(watched: Watched, known: PollRequest['watched']): boolean {
+  const texts = (list: Watched) => list.map(({ agentKey, since }) => `${agentKey} ${since}`).sort();
+  return known === undefined || texts(watched).join() === texts(known).join();
 }
 
 const maxRepoBytes = 2048;

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type AgentEntry, limits, type TimelineEntry } from '@muster/sdk/contract';
+import { type AgentEntry, limits, type Phase, type TimelineEntry } from '@muster/sdk/contract';
 import { expect, test } from 'vitest';
 import type { FoundRow } from '../store/statements/find-agents.ts';
+import type { LiveOutput } from './live-output.ts';
 import type { ListScope } from './read.ts';
 import { type ListReader, type ListSources, streamList, streamTimeline } from './streams.ts';
 import type { ListWatcher, Wakes } from './wakes.ts';
@@ -134,8 +135,13 @@ test('a list stream that may have missed a change ends', async () => {
 });
 
 /** A stream over a timeline of numbered entries. `duringRead` runs while a page is being read. */
-function startTimelineStream(options: { duringRead?: (read: number, stop: () => void) => void } = {}) {
+function startTimelineStream(
+  options: { duringRead?: (read: number, stop: () => void) => void; room?: Promise<void> } = {},
+) {
   const stored = [1, 2];
+  const partials: string[] = [];
+  let watchers = 0;
+  let show: Parameters<LiveOutput['watch']>[1] = () => {};
   const seen: number[] = [];
   const controller = new AbortController();
   let reads = 0;
@@ -147,11 +153,24 @@ function startTimelineStream(options: { duringRead?: (read: number, stop: () => 
           const after = 'after' in from ? from.after : 0;
           const entries = stored
             .filter((sequence) => sequence > after)
-            .map((sequence) => ({ sequence: String(sequence) }) as TimelineEntry);
+            .map(
+              (sequence) =>
+                ({
+                  sequence: String(sequence),
+                  data: { key: `key ${sequence}` },
+                }) as unknown as TimelineEntry,
+            );
           await nextTurn();
           reads += 1;
           options.duringRead?.(reads, () => controller.abort());
           return { entries, more: false, firstSequence: '1' };
+        },
+      },
+      live: {
+        watch: (_, listener) => {
+          watchers += 1;
+          show = listener;
+          return () => (watchers -= 1);
         },
       },
       wakes: {
@@ -163,13 +182,30 @@ function startTimelineStream(options: { duringRead?: (read: number, stop: () => 
     },
     { sequence: 2 } as FoundRow,
     0,
-    { signal: controller.signal, send: async ({ sequence }) => void seen.push(Number(sequence)) },
+    {
+      signal: controller.signal,
+      send: async ({ sequence }) => void seen.push(Number(sequence)),
+      sendPartial: async ({ text }) => {
+        partials.push(text);
+        await options.room;
+      },
+    },
   );
-  const add = (sequence: number) => {
+  const add = (sequence: number, phase: Phase = 'PHASE_RUNNING') => {
     stored.push(sequence);
-    notify({ phase: 'PHASE_RUNNING', sequence });
+    notify({ phase, sequence });
   };
-  return { seen, done, add, stop: () => controller.abort(), reads: () => reads };
+  const say = (text: string, key = 'key 9') => show({ runId: '1', key, type: 'MESSAGE', offset: 0, text });
+  return {
+    seen,
+    partials,
+    say,
+    watchers: () => watchers,
+    done,
+    add,
+    stop: () => controller.abort(),
+    reads: () => reads,
+  };
 }
 
 test('a timeline stream sends what is stored, then each new entry once', async () => {
@@ -190,6 +226,56 @@ test.each([1, 2])('a timeline stream ends when its reader leaves while page %i i
 test('a timeline stream sends an entry that is added while the last page is read', async () => {
   const stream = startTimelineStream({ duringRead: (read) => read === 2 && stream.add(3) });
   await expect.poll(() => stream.seen).toEqual([1, 2, 3]);
+  stream.stop();
+  await stream.done;
+});
+
+test('a timeline stream watches what an agent produces only while it runs', async () => {
+  const stream = startTimelineStream();
+  await expect.poll(() => stream.reads()).toBe(2);
+  expect(stream.watchers()).toBe(0);
+  stream.add(3);
+  expect(stream.watchers()).toBe(1);
+  stream.say('one');
+  stream.say('two');
+  await expect.poll(() => stream.partials).toEqual(['one', 'two']);
+  const reads = stream.reads();
+  stream.say('three');
+  await expect.poll(() => stream.partials).toHaveLength(3);
+  expect(stream.reads()).toBe(reads);
+  stream.add(4, 'PHASE_WAITING_FOR_INPUT');
+  expect(stream.watchers()).toBe(0);
+  stream.add(5);
+  stream.stop();
+  await stream.done;
+  expect(stream.watchers()).toBe(0);
+});
+
+test('a timeline stream sends no partial after the entry that replaces it', async () => {
+  const stream = startTimelineStream();
+  stream.add(3);
+  await expect.poll(() => stream.seen).toEqual([1, 2, 3]);
+  stream.say('too late', 'key 3');
+  stream.say('in time', 'key 4');
+  await expect.poll(() => stream.partials).toEqual(['in time']);
+  stream.stop();
+  await stream.done;
+});
+
+test('a slow reader of a timeline stream loses partials, and no entry', async () => {
+  let free: () => void = () => {};
+  const room = new Promise<void>((resolve) => {
+    free = resolve;
+  });
+  const stream = startTimelineStream({ room });
+  stream.add(3);
+  await expect.poll(() => stream.seen).toHaveLength(3);
+  for (let i = 0; i < 1000; i += 1) stream.say(`piece ${i}`, 'slow');
+  for (let sequence = 4; sequence < 50; sequence += 1) stream.add(sequence);
+  free();
+  await expect.poll(() => stream.seen).toHaveLength(49);
+  await expect.poll(() => stream.partials.at(-1)).toBe('piece 999');
+  expect(stream.partials.length).toBeLessThan(20);
   stream.stop();
   await stream.done;
 });

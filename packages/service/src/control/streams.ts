@@ -1,8 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type AgentEntry, limits, type TimelineEntry } from '@muster/sdk/contract';
+import {
+  type AgentEntry,
+  limits,
+  type Phase,
+  type TimelineEntry,
+  type TimelinePartial,
+} from '@muster/sdk/contract';
 import { withChange } from '../lib/change.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import type { ListQuery } from './lists.ts';
+import type { LiveOutput } from './live-output.ts';
 import type { ListScope, Reads } from './read.ts';
 import { isRefusal } from './refusal.ts';
 import type { Wakes } from './wakes.ts';
@@ -125,37 +132,103 @@ const pageEntries = 500;
 export interface TimelineReader {
   readonly signal: AbortSignal;
   send(entry: TimelineEntry): Promise<void>;
+  sendPartial(partial: TimelinePartial): Promise<void>;
 }
 
 export interface TimelineSources {
   readonly reads: Pick<Reads, 'timeline'>;
   readonly wakes: Pick<Wakes, 'watchAgent'>;
+  readonly live: Pick<LiveOutput, 'watch'>;
 }
 
-/** Sends every entry of a timeline after the given one, then each new one, until the reader leaves. */
+/**
+ * Sends every entry of a timeline after the given one, then each new one, until the reader leaves; while the agent runs,
+ * also what it is producing.
+ */
 export async function streamTimeline(
-  { reads, wakes }: TimelineSources,
+  { reads, wakes, live }: TimelineSources,
   agent: FoundRow,
   after: number,
-  { signal, send }: TimelineReader,
+  { signal, send, sendPartial }: TimelineReader,
 ): Promise<void> {
   let last = after;
   let newest = agent.sequence;
-  const watch = (wake: () => void) =>
-    wakes.watchAgent(agent, ({ sequence }) => {
+  const partials = new Partials();
+  let unwatchLive: (() => void) | null = null;
+  const watch = (wake: () => void) => {
+    const follow = (phase: Phase) => {
+      if (phase !== 'PHASE_RUNNING') {
+        unwatchLive?.();
+        unwatchLive = null;
+      } else unwatchLive ??= live.watch(agent, (partial) => partials.add(partial) && wake());
+    };
+    follow(agent.phase);
+    return wakes.watchAgent(agent, ({ phase, sequence }) => {
+      follow(phase);
       newest = Math.max(newest, sequence);
       if (newest > last) wake();
     });
-  await withChange(signal, watch, async (change) => {
-    while (!signal.aborted) {
-      const page = await reads.timeline(agent, { after: last }, pageEntries);
-      if (isRefusal(page)) return;
-      for (const entry of page.entries) {
-        if (signal.aborted) return;
-        await send(entry);
-        last = Number(entry.sequence);
+  };
+  try {
+    await withChange(signal, watch, async (change) => {
+      for (let mayHaveMore = true; !signal.aborted; ) {
+        if (mayHaveMore || newest > last) {
+          const page = await reads.timeline(agent, { after: last }, pageEntries);
+          if (isRefusal(page)) return;
+          for (const entry of page.entries) {
+            if (signal.aborted) return;
+            await send(entry);
+            last = Number(entry.sequence);
+            partials.settle(entry);
+          }
+          mayHaveMore = page.entries.length > 0;
+          continue;
+        }
+        const partial = partials.take();
+        if (partial) await sendPartial(partial);
+        else await change.within(Number.POSITIVE_INFINITY);
       }
-      if (page.entries.length === 0 && newest <= last) await change.within(Number.POSITIVE_INFINITY);
+    });
+  } finally {
+    (unwatchLive as (() => void) | null)?.();
+  }
+}
+
+/** What waits for a slow reader at most: the oldest partials are dropped. */
+const maxPartials = 16;
+const maxSettledKeys = 100;
+
+/** The partials that a stream has to send. None comes after the entry that replaces it, or after the end of its run. */
+class Partials {
+  #waiting: TimelinePartial[] = [];
+  readonly #settledKeys = new Set<string>();
+  #endedRun = 0;
+
+  /** Returns whether it has to be sent. */
+  add(partial: TimelinePartial): boolean {
+    if (this.#isSettled(partial)) return false;
+    if (this.#waiting.length >= maxPartials) this.#waiting.shift();
+    this.#waiting.push(partial);
+    return true;
+  }
+
+  take(): TimelinePartial | undefined {
+    return this.#waiting.shift();
+  }
+
+  settle({ type, runId, data }: TimelineEntry): void {
+    const isEnd = type === 'RUN_ENDED';
+    if (isEnd) this.#endedRun = Number(runId);
+    else if (typeof data.key === 'string') this.#settledKeys.add(data.key);
+    else return;
+    for (const key of this.#settledKeys) {
+      if (this.#settledKeys.size <= maxSettledKeys) break;
+      this.#settledKeys.delete(key);
     }
-  });
+    this.#waiting = this.#waiting.filter((partial) => !this.#isSettled(partial));
+  }
+
+  #isSettled({ key, runId }: TimelinePartial): boolean {
+    return this.#settledKeys.has(key) || Number(runId) <= this.#endedRun;
+  }
 }

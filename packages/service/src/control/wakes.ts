@@ -74,6 +74,12 @@ export class Wakes {
     this.#pollers.get(runnerId)?.wake();
   }
 
+  /** The polls of these runners look again for what to answer, on every node. */
+  wakeRunners(runners: readonly string[]): void {
+    for (const runner of runners) this.stop(runner);
+    if (runners.length > 0) this.onChanges({ agents: [], pools: [], runners });
+  }
+
   /** `id` is that of a key or of a session. */
   revoked(id: string): void {
     for (const cut of [...(this.#keys.get(id) ?? []), ...(this.#sessions.get(id) ?? [])]) cut();

@@ -1,5 +1,13 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
-import type { Claim, FaultCode, ReportItem, ReportRequest, Task, WorkspaceTool } from '@muster/sdk/contract';
+import type {
+  Claim,
+  FaultCode,
+  partialTypes,
+  ReportItem,
+  ReportRequest,
+  Task,
+  WorkspaceTool,
+} from '@muster/sdk/contract';
 import type { ValueMask } from '../lib/value-mask.ts';
 
 /**
@@ -131,6 +139,12 @@ export interface AgentTools {
 /** What a harness reports while it works. */
 export interface HarnessListener {
   item(item: ReportItem): void;
+  /** The next piece of a text of which an item will be reported. That item has the key in `data.key`. */
+  partial(partial: Partial): void;
+  /** No item will be reported of this text. */
+  discardPartial(key: string): void;
+  /** Whether someone watches the agent, so that partials have a reader. */
+  isWatched(): boolean;
   action(currentAction: string): void;
   usage(usage: Usage): void;
   /** How full the model's context is. A window of 0 is not known. */
@@ -138,6 +152,14 @@ export interface HarnessListener {
   push(push: Push): void;
   /** The harness's id of the session, for the next run to resume. */
   session(ref: string): void;
+}
+
+export interface Partial {
+  readonly key: string;
+  /** The type of the item. */
+  readonly type: (typeof partialTypes)[number];
+  /** Not masked: a value may be divided between two pieces. */
+  readonly text: string;
 }
 
 export type Usage = Readonly<Record<keyof NonNullable<ReportRequest['usage']>, number>>;

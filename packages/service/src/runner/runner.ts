@@ -18,6 +18,7 @@ import { sweepAgentFolders } from './agent-folders.ts';
 import { Gateway, type GatewayLimits, type GatewayOptions } from './gateway/gateway.ts';
 import type { Abilities } from './harnesses.ts';
 import { Lease } from './lease.ts';
+import { LiveOutput } from './live-output.ts';
 import { backoffMs, faultOf, pauseUnless } from './retry.ts';
 import { reportFailedEnd } from './run/report-stream.ts';
 import { Run, type RunContext, type RunLimits } from './run/run.ts';
@@ -82,6 +83,7 @@ export class Runner {
   readonly #unreported = new Map<string, FailedRun>();
   /** Per agent its newest run until nothing of it is left, also while it is being killed; or the removal of its folders. */
   readonly #busyAgents = new Map<string, Promise<void>>();
+  readonly #live: LiveOutput;
   readonly #lease = new Lease(() => this.#loseLease());
   readonly #ended: Promise<void>;
   #isRegistered = false;
@@ -101,9 +103,14 @@ export class Runner {
     this.#limits = { ...contractLimits, handBackMs: 10_000, ...options.limits };
     const { url, apiKey, name, environment, harnesses, rehearses, stallMs, limitWaitMs } = options;
     const dataFolder = resolve(options.dataFolder);
+    const client = new MusterClient({ url, apiKey, fetch: nodeFetch });
+    this.#live = new LiveOutput((partials) =>
+      client.call('runnerPartials', { runnerId: this.runnerId, partials }, { timeoutMs: replyTimeoutMs }),
+    );
     this.#context = {
       ...options,
-      client: new MusterClient({ url, apiKey, fetch: nodeFetch }),
+      client,
+      live: this.#live,
       harnesses: { rehearsal: rehearsalHarness(options), real: harnesses, rehearses },
       dataFolder,
       gateway: new Gateway({
@@ -243,6 +250,7 @@ export class Runner {
       free: this.#offeredSlots,
       runs: this.#known(),
       waitMs,
+      watched: this.#live.watched,
       leaving: this.#state === 'leaving',
     };
   }
@@ -268,7 +276,7 @@ export class Runner {
 
   /** Returns whether the reply had anything new. */
   #handle(reply: PollReply): boolean {
-    let isNew = false;
+    let isNew = this.#live.update(reply.watched ?? []);
     for (const claim of reply.claims) isNew = this.#claim(claim) || isNew;
     for (const { agentKey, runId, kind } of reply.stops) {
       const run = this.#runs.get(keyOf({ agentKey, runId }));

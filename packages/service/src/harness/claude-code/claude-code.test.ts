@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
 import {
   deliverTo,
+  expectLiveOutput,
   interruptSilentTurn,
   message,
   ofType,
@@ -239,8 +240,9 @@ claude('Claude Code, in one session', () => {
     const marker = stub.script([{ think: 'Well, well.' }, { say: 'Hello, operator.' }]);
     const { result, items } = await deliver(`Say hello ${marker}`);
     expect(result).toEqual({ type: 'done', response: 'Hello, operator.' });
-    expect(ofType(items, 'THINKING')).toEqual([{ type: 'THINKING', text: 'Well, well.' }]);
-    expect(ofType(items, 'MESSAGE')).toEqual([{ type: 'MESSAGE', text: 'Hello, operator.' }]);
+    const data = { key: expect.any(String) };
+    expect(ofType(items, 'THINKING')).toEqual([{ type: 'THINKING', text: 'Well, well.', data }]);
+    expect(ofType(items, 'MESSAGE')).toEqual([{ type: 'MESSAGE', text: 'Hello, operator.', data }]);
     const [request, ...more] = stub.requestsOf(marker);
     expect(more).toEqual([]);
     expect(request?.headers.authorization).toBe('Bearer run-token');
@@ -273,6 +275,11 @@ claude('Claude Code, in one session', () => {
     const models = stub.requestsOf(marker).map(({ body }) => body.model);
     expect(new Set(models)).toEqual(new Set(['claude-opus-5-5']));
     expect(readFileSync(join(folder, 'workspace', 'notes.md'), 'utf8')).toBe('a note\n');
+  });
+
+  it('reports thoughts, texts and the output of commands while they are produced', async () => {
+    await expectLiveOutput(opened, stub, join(folder, 'workspace'));
+    await vi.waitUntil(() => !runs('tail -c'), { timeout: 20_000 });
   });
 
   it('reports the diff of a changed file, however long the replaced texts were', async () => {

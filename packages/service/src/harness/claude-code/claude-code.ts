@@ -5,6 +5,7 @@ import { arch, platform } from 'node:process';
 import type { EffortLevel, McpServerConfig, Options } from '@anthropic-ai/claude-agent-sdk';
 import { isExecutable, resolveFrom } from '../agent-process.ts';
 import { allowsTool, type Harness, type McpServer, modelsOf, readsProject, type Work } from '../harness.ts';
+import { CommandOutput } from './command-output.ts';
 import { ClaudeSession, type OutputAdapter, outputAdapter } from './session.ts';
 import { Timeline } from './timeline.ts';
 
@@ -43,6 +44,7 @@ export function claudeCodeHarness(executable: string, helperModel: string): Harn
       const session = work.resumes ? work.claim.session : randomUUID();
       listener.action('Starting Claude Code');
       listener.session(session);
+      const commands = new CommandOutput(work, listener, session);
       const output = outputAdapter(work.claim.outputSchema);
       const options = {
         ...optionsOf(work, output, helperModel),
@@ -54,7 +56,8 @@ export function claudeCodeHarness(executable: string, helperModel: string): Harn
           query({ prompt, options: { ...options, spawnClaudeCodeProcess } }),
         work,
         executable,
-        timeline: new Timeline(listener, work.workspaceFolder, work.mcpServers.servers),
+        timeline: new Timeline(listener, work.workspaceFolder, commands, work.mcpServers.servers),
+        commands,
         output,
       });
     },
@@ -82,6 +85,7 @@ function optionsOf(work: Work, output: OutputAdapter | undefined, helperModel: s
     cwd: work.workspaceFolder,
     env: environmentOf(work, helperModel),
     model: claudeModel(claim.model),
+    includePartialMessages: true,
     ...(claim.reasoningEffort ? { effort: claim.reasoningEffort as EffortLevel } : {}),
     settings: {
       fastMode: claim.fastMode,
@@ -167,6 +171,8 @@ function environmentOf(
     CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP: '1',
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
     CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: '1',
+    // Pieces of a text are joined for so long: one of each token would keep the runner busy.
+    CLAUDE_CODE_STREAM_EVENT_HOLD_MS: '50',
     // With the default of ten, a wrong key fails only after minutes.
     CLAUDE_CODE_MAX_RETRIES: '4',
     // Only the session moves to another runner with the agent.

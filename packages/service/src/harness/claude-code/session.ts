@@ -17,6 +17,7 @@ import { isObject } from '../../lib/json.ts';
 import { lastErrorOutput, within } from '../agent-process.ts';
 import type { AgentProcess, HarnessSession, Message, TurnResult, Work } from '../harness.ts';
 import { noReasonText, providerFault } from '../harness-text.ts';
+import type { CommandOutput } from './command-output.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface Conversation {
@@ -26,6 +27,7 @@ export interface Conversation {
   /** The native program. */
   readonly executable: string;
   readonly timeline: Timeline;
+  readonly commands: CommandOutput;
   readonly output: OutputAdapter | undefined;
 }
 
@@ -107,12 +109,13 @@ export class ClaudeSession implements HarnessSession {
 
   async kill(): Promise<void> {
     this.#isInterrupted = true;
-    await this.#process?.kill();
+    await Promise.all([this.#process?.kill(), this.#conversation.commands.close()]);
     await this.#reading;
   }
 
   async close(): Promise<void> {
     this.#input.end();
+    await this.#conversation.commands.close();
     if (this.#process === undefined) return;
     await within(closeMs, this.#process.exited);
     await this.#process.kill();
@@ -126,7 +129,11 @@ export class ClaudeSession implements HarnessSession {
 
   async #readMessages(): Promise<void> {
     try {
-      for await (const message of this.#query) this.#handle(this.#conversation.work.mask.value(message));
+      const { work, timeline } = this.#conversation;
+      for await (const message of this.#query) {
+        if (message.type === 'stream_event') timeline.addPiece(message);
+        else this.#handle(work.mask.value(message));
+      }
       this.#ended = 'the process ended';
     } catch (error) {
       this.#ended = messageOf(error);

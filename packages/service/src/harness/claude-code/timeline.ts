@@ -1,4 +1,4 @@
-import type { SDKMessage } from '@anthropic-ai/claude-agent-sdk';
+import type { SDKMessage, SDKPartialAssistantMessage } from '@anthropic-ai/claude-agent-sdk';
 import type { FileEditOutput, FileWriteOutput } from '@anthropic-ai/claude-agent-sdk/sdk-tools';
 import { isObject } from '../../lib/json.ts';
 import type { HarnessListener, McpServer } from '../harness.ts';
@@ -11,14 +11,19 @@ import {
   workspacePath,
 } from '../harness-text.ts';
 import { PlanReporter, reportCompaction, tokensIn } from '../plan.ts';
+import type { CommandOutput } from './command-output.ts';
 
 /** Turns the messages of Claude Code into items of the timeline. */
 export class Timeline {
   readonly #listener: HarnessListener;
   readonly #workspaceFolder: string;
+  readonly #commands: CommandOutput;
   readonly #servers: readonly Pick<McpServer, 'name'>[];
   /** The calls without a result yet, by their id. */
   readonly #calls = new Map<string, { readonly tool: string; readonly path: string }>();
+  /** The message and the block that are being written. */
+  #messageId = '';
+  #block: { readonly type: string; readonly key: string } | undefined;
   readonly #unavailableServers = new Set<string>();
   /** The calls that change the agent's todo list and have no result yet, with the list. */
   readonly #todos = new Map<string, readonly unknown[]>();
@@ -32,12 +37,38 @@ export class Timeline {
   constructor(
     listener: HarnessListener,
     workspaceFolder: string,
+    commands: CommandOutput,
     servers: readonly Pick<McpServer, 'name'>[] = [],
   ) {
     this.#listener = listener;
+    this.#commands = commands;
     this.#workspaceFolder = workspaceFolder;
     this.#servers = servers;
     this.#plan = new PlanReporter(listener);
+  }
+
+  /** A piece of the block that is being written. It is not masked: the listener masks it with the pieces before. */
+  addPiece({ event, parent_tool_use_id }: SDKPartialAssistantMessage): void {
+    if (parent_tool_use_id !== null) return;
+    if (event.type === 'message_start') {
+      this.#messageId = event.message.id;
+      this.#discardBlock();
+    }
+    if (event.type === 'content_block_stop') this.#block = undefined;
+    if (event.type === 'content_block_start')
+      this.#block = { type: event.content_block.type, key: `${this.#messageId}/${event.index}` };
+    if (event.type !== 'content_block_delta' || this.#block === undefined) return;
+    const { key } = this.#block;
+    const { delta } = event;
+    if (delta.type === 'text_delta') this.#listener.partial({ key, type: 'MESSAGE', text: delta.text });
+    if (delta.type === 'thinking_delta')
+      this.#listener.partial({ key, type: 'THINKING', text: delta.thinking });
+  }
+
+  /** A message was begun and not completed: the provider failed, and is asked again. */
+  #discardBlock(): void {
+    if (this.#block) this.#listener.discardPartial(this.#block.key);
+    this.#block = undefined;
   }
 
   add(message: SDKMessage): void {
@@ -51,6 +82,7 @@ export class Timeline {
         if (block.type === 'tool_result') this.#addResult(block, message.tool_use_result);
       }
     } else if (message.type === 'system' && message.subtype === 'api_retry') {
+      this.#discardBlock();
       const { error_status, attempt, max_retries } = message;
       this.#listener.item({
         type: 'WARNING',
@@ -89,12 +121,15 @@ export class Timeline {
   }
 
   #addBlock(block: Block, isOwn: boolean): void {
+    // The whole block comes before the stream says that it has ended.
+    const key = isOwn && this.#block?.type === block.type ? this.#block.key : undefined;
+    const data = key === undefined ? {} : { data: { key } };
     if (block.type === 'text' && block.text !== '') {
       this.lastText = block.text;
-      this.#listener.item({ type: 'MESSAGE', text: block.text });
+      this.#listener.item({ type: 'MESSAGE', text: block.text, ...data });
     } else if (block.type === 'thinking' && block.thinking !== '') {
       this.#listener.action('Thinking');
-      this.#listener.item({ type: 'THINKING', text: block.thinking });
+      this.#listener.item({ type: 'THINKING', text: block.thinking, ...data });
     } else if (block.type === 'tool_use' && block.name === 'TodoWrite' && isOwn) {
       this.#todos.set(block.id, todosIn(block.input));
     } else if (block.type === 'tool_use') {
@@ -110,6 +145,7 @@ export class Timeline {
     const { action, text } = describe(name, fields, path);
     this.#listener.action(oneLine(action));
     this.#listener.item({ type: 'TOOL_CALL', text, data: { tool: name, id, input: bounded(input) } });
+    if (name === 'Bash') this.#commands.started(id);
   }
 
   #addResult(block: ToolResult, result: unknown): void {
@@ -119,11 +155,13 @@ export class Timeline {
     const { tool = todos ? 'TodoWrite' : '', path = '' } = this.#calls.get(block.tool_use_id) ?? {};
     this.#calls.delete(block.tool_use_id);
     const diff = fileDiff(result, path);
+    const hasPartials = this.#commands.ended(block.tool_use_id);
     const data = {
       tool,
       id: block.tool_use_id,
       ...(block.is_error && { error: true }),
       ...(diff !== undefined && { diff }),
+      ...(hasPartials && { key: block.tool_use_id }),
     };
     this.#listener.item({ type: 'TOOL_RESULT', text: contentText(block.content), data });
   }

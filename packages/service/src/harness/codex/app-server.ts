@@ -20,7 +20,7 @@ export class AppServer {
   readonly process: AgentProcess;
   /** Resolves, never rejects, with the reason when the connection has ended. */
   readonly ended: Promise<string>;
-  readonly #onNotification: (notification: Notification) => void;
+  readonly #onNotification: (notification: Notification | Delta) => void;
   readonly #replies = new Map<number, Reply>();
   #end: (reason: string) => void = () => {};
   #reason: string | undefined;
@@ -30,7 +30,7 @@ export class AppServer {
 
   constructor(
     process: AgentProcess,
-    onNotification: (notification: Notification) => void,
+    onNotification: (notification: Notification | Delta) => void,
     maskedErrors: MaskedStream,
   ) {
     this.process = process;
@@ -143,6 +143,22 @@ export type Notification =
       readonly method: 'mcpServer/startupStatus/updated';
       readonly params: { readonly name: string; readonly status: string };
     };
+
+/** The methods of the pieces of an item's text. */
+const deltas = [
+  'item/agentMessage/delta',
+  'item/reasoning/summaryTextDelta',
+  'item/reasoning/textDelta',
+  'item/commandExecution/outputDelta',
+] as const;
+
+export interface Delta {
+  readonly method: (typeof deltas)[number];
+  readonly params: OfThread<{ itemId: string; delta: string; summaryIndex?: number; contentIndex?: number }>;
+}
+
+export const isDelta = (notification: Notification | Delta): notification is Delta =>
+  (deltas as readonly string[]).includes(notification.method);
 
 type OfThread<T> = Readonly<T> & { readonly threadId: string };
 

@@ -9,6 +9,7 @@ import type { SeenRequest, Step } from '../../../../../test/provider/script.ts';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
 import {
   deliverTo,
+  expectLiveOutput,
   interruptSilentTurn,
   message,
   ofType,
@@ -317,12 +318,16 @@ codex.each(models)('Codex, in one session (%s)', (model) => {
 
   const deliver = (text: string) => deliverTo(opened, text);
 
+  it('reports thoughts, texts and the output of commands while they are produced', () =>
+    expectLiveOutput(opened, stub, workspace));
+
   it('answers a message, and thinks before it', async () => {
     const marker = stub.script([{ think: 'Well, well.' }, { say: 'Hello, operator.' }]);
     const { result, items } = await deliver(`Say hello ${marker}`);
     expect(result).toEqual({ type: 'done', response: 'Hello, operator.' });
-    expect(ofType(items, 'THINKING')).toEqual([{ type: 'THINKING', text: 'Well, well.' }]);
-    expect(ofType(items, 'MESSAGE')).toEqual([{ type: 'MESSAGE', text: 'Hello, operator.' }]);
+    const data = { key: expect.any(String) };
+    expect(ofType(items, 'THINKING')).toEqual([{ type: 'THINKING', text: 'Well, well.', data }]);
+    expect(ofType(items, 'MESSAGE')).toEqual([{ type: 'MESSAGE', text: 'Hello, operator.', data }]);
     const [request, ...more] = stub.requestsOf(marker);
     expect(more).toEqual([]);
     expect(request?.headers.authorization).toBe('Bearer run-token');

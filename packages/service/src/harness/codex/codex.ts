@@ -12,7 +12,7 @@ import {
   readsProject,
   type Work,
 } from '../harness.ts';
-import { AppServer, type Notification } from './app-server.ts';
+import { AppServer, type Delta, isDelta, type Notification } from './app-server.ts';
 import { CodexSession, type OutputFormat, outputFormat } from './session.ts';
 import { Timeline } from './timeline.ts';
 
@@ -56,7 +56,8 @@ export function codexHarness(executable: string): Harness {
       let session: CodexSession | undefined;
       listener.action('Starting Codex');
       // Before the session exists there are only warnings.
-      const onNotification = (unmasked: Notification): void => {
+      const onNotification = (unmasked: Notification | Delta): void => {
+        if (isDelta(unmasked)) return session?.handleDelta(unmasked);
         const notification = work.mask.value(unmasked);
         servers.add(notification);
         if (session) session.handle(notification);

@@ -3,7 +3,7 @@ import { isObject } from '../../lib/json.ts';
 import { within } from '../agent-process.ts';
 import type { HarnessSession, Message, TurnResult } from '../harness.ts';
 import { noReasonText, providerFault } from '../harness-text.ts';
-import type { AppServer, Notification, Turn, TurnError } from './app-server.ts';
+import type { AppServer, Delta, Notification, Turn, TurnError } from './app-server.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface Conversation {
@@ -110,6 +110,11 @@ export class CodexSession implements HarnessSession {
     process.child.stdin.end();
     await within(closeMs, process.exited);
     await process.kill();
+  }
+
+  handleDelta(delta: Delta): void {
+    const { threadId, timeline } = this.#conversation;
+    if (delta.params.threadId === threadId) timeline.addPiece(delta);
   }
 
   handle(notification: Notification): void {

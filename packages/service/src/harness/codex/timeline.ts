@@ -1,5 +1,5 @@
 import type { ReportItem } from '@muster/sdk/contract';
-import type { HarnessListener } from '../harness.ts';
+import type { HarnessListener, Partial } from '../harness.ts';
 import {
   bounded,
   contentText,
@@ -11,6 +11,7 @@ import {
 import { PlanReporter, reportCompaction, tokensIn } from '../plan.ts';
 import type {
   CommandExecution,
+  Delta,
   FileChange,
   McpToolCall,
   Notification,
@@ -19,6 +20,8 @@ import type {
 } from './app-server.ts';
 
 const outputLength = 64 * 1024;
+/** More than are open at a time. */
+const maxStreamed = 1000;
 
 /** Turns the notifications of Codex into items of the timeline. */
 export class Timeline {
@@ -30,6 +33,8 @@ export class Timeline {
   #usedTokens = 0;
   /** What was used when the compaction began that is running. */
   #beforeTokens = 0;
+  /** Items whose pieces were reported, with the part of a reasoning that the last piece belonged to. */
+  readonly #streamed = new Map<string, string>();
   /** The last text of the turn: its response. */
   lastText = '';
 
@@ -37,6 +42,30 @@ export class Timeline {
     this.#listener = listener;
     this.#workspaceFolder = workspaceFolder;
     this.#plan = new PlanReporter(listener);
+  }
+
+  /** A piece of an item. It is not masked: the listener masks it with the pieces before. */
+  addPiece({ method, params }: Delta): void {
+    const { itemId: key, delta: text, summaryIndex, contentIndex } = params;
+    if (typeof text !== 'string') return;
+    const type = partialTypes[method];
+    const part = `${method} ${summaryIndex ?? contentIndex ?? 0}`;
+    const before = this.#streamed.get(key);
+    if (this.#streamed.size >= maxStreamed) this.#streamed.clear();
+    this.#streamed.set(key, part);
+    // The parts of a reasoning are paragraphs.
+    const isNewPart = type === 'THINKING' && before !== undefined && before !== part;
+    this.#listener.partial({ key, type, text: isNewPart ? `\n\n${text}` : text });
+  }
+
+  /** For the data of an item whose pieces were reported. */
+  #keyOf(id: string): { readonly key: string } | undefined {
+    return this.#streamed.delete(id) ? { key: id } : undefined;
+  }
+
+  #said(type: 'MESSAGE' | 'THINKING', { id }: ThreadItem, text: string): void {
+    const data = this.#keyOf(id);
+    if (text !== '') this.#listener.item({ type, text, ...(data && { data }) });
   }
 
   add({ method, params }: Notification): void {
@@ -50,7 +79,7 @@ export class Timeline {
       case 'thread/tokenUsage/updated':
         return this.#setContext(params.tokenUsage);
       case 'error':
-        if (params.willRetry) this.warn(retryTextOf(params.error));
+        if (params.willRetry) this.#retry(params.error);
         return;
       case 'warning':
         return this.warn(params.message);
@@ -58,6 +87,16 @@ export class Timeline {
         if (params.status === 'failed') this.warn(toolsUnavailableText(params.name));
         return;
     }
+  }
+
+  /** Messages that were begun are not completed. */
+  #retry(error: TurnError): void {
+    for (const [key, part] of this.#streamed) {
+      if (part.startsWith(commandOutput)) continue;
+      this.#listener.discardPartial(key);
+      this.#streamed.delete(key);
+    }
+    this.warn(retryTextOf(error));
   }
 
   #started(item: ThreadItem): void {
@@ -79,17 +118,15 @@ export class Timeline {
       case 'agentMessage':
         if (item.text === '') return;
         this.lastText = item.text;
-        return this.#listener.item({ type: 'MESSAGE', text: item.text });
-      case 'reasoning': {
-        const text = [...item.summary, ...item.content].join('\n\n');
-        return text === '' ? undefined : this.#listener.item({ type: 'THINKING', text });
-      }
+        return this.#said('MESSAGE', item, item.text);
+      case 'reasoning':
+        return this.#said('THINKING', item, [...item.summary, ...item.content].join('\n\n'));
       case 'commandExecution':
       case 'fileChange':
       case 'mcpToolCall':
         if (!this.#called.has(item.id)) this.#call(item);
         this.#called.delete(item.id);
-        return this.#listener.item(resultOf(item));
+        return this.#listener.item(resultOf(item, this.#keyOf(item.id)));
       case 'contextCompaction':
         return this.#compacted();
       case 'webSearch':
@@ -156,10 +193,19 @@ export class Timeline {
 
 type TokenUsage = Extract<Notification, { method: 'thread/tokenUsage/updated' }>['params']['tokenUsage'];
 
+const commandOutput = 'item/commandExecution/outputDelta';
+
+const partialTypes: Readonly<Record<Delta['method'], Partial['type']>> = {
+  'item/agentMessage/delta': 'MESSAGE',
+  'item/reasoning/summaryTextDelta': 'THINKING',
+  'item/reasoning/textDelta': 'THINKING',
+  [commandOutput]: 'TOOL_RESULT',
+};
+
 type Call = CommandExecution | FileChange | McpToolCall;
 
-function resultOf(item: Call): ReportItem {
-  const call = { tool: toolOf(item), id: item.id };
+function resultOf(item: Call, key: { readonly key: string } | undefined): ReportItem {
+  const call = { tool: toolOf(item), id: item.id, ...key };
   switch (item.type) {
     case 'commandExecution': {
       const data = { ...call, ...(item.exitCode === null ? {} : { exitCode: item.exitCode }) };

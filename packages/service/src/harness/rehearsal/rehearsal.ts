@@ -38,7 +38,7 @@ class RehearsalSession implements HarnessSession {
   #result: Promise<TurnResult> | undefined;
 
   constructor(work: Work, listener: HarnessListener, { turnMs }: RehearsalOptions) {
-    const run: TurnOptions['run'] = (argv, mostBytes) => this.#run(argv, mostBytes);
+    const run: TurnOptions['run'] = (...command) => this.#run(...command);
     this.#work = work;
     this.#turn = new Turn({ work, listener, turnMs, stopped: this.#stop.signal, run });
   }
@@ -70,13 +70,13 @@ class RehearsalSession implements HarnessSession {
     await this.kill();
   }
 
-  async #run(argv: readonly string[], mostBytes: number): Promise<CommandResult> {
+  async #run(...[argv, mostBytes, onOutput]: Parameters<TurnOptions['run']>): Promise<CommandResult> {
     // A push is several commands: after an interrupt none of the later ones starts.
     if (this.#stop.signal.aborted) throw new Error('the turn was stopped');
     const command = this.#work.processes.start(argv);
     this.#running.add(command);
     try {
-      return await resultOf(command, mostBytes, this.#work.mask);
+      return await resultOf(command, mostBytes, this.#work.mask, onOutput);
     } finally {
       this.#running.delete(command);
     }
@@ -84,7 +84,12 @@ class RehearsalSession implements HarnessSession {
 }
 
 /** Waits for the end of a command, whose input is empty. Its `stdout` alone is for the harness and not masked. */
-async function resultOf(command: AgentProcess, mostBytes: number, mask: ValueMask): Promise<CommandResult> {
+async function resultOf(
+  command: AgentProcess,
+  mostBytes: number,
+  mask: ValueMask,
+  onOutput: ((text: string) => void) | undefined,
+): Promise<CommandResult> {
   const { child } = command;
   const output = new BoundedOutput(mostBytes);
   const stdout = new BoundedOutput(mostBytes);
@@ -93,7 +98,9 @@ async function resultOf(command: AgentProcess, mostBytes: number, mask: ValueMas
     const decoder = new StringDecoder('utf8');
     const masked = mask.stream();
     stream.on('data', (chunk: Buffer) => {
-      output.add(Buffer.from(masked.add(decoder.write(chunk))));
+      const text = masked.add(decoder.write(chunk));
+      output.add(Buffer.from(text));
+      onOutput?.(text);
       if (stream === child.stdout) stdout.add(chunk);
     });
     ends.push(() => output.add(Buffer.from(masked.add(decoder.end()) + masked.end())));

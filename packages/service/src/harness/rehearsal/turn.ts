@@ -17,7 +17,12 @@ export interface TurnOptions {
   readonly listener: HarnessListener;
   readonly turnMs: number;
   readonly stopped: AbortSignal;
-  readonly run: (argv: readonly string[], mostBytes: number) => Promise<CommandResult>;
+  /** `onOutput` gets what the command prints as it does. */
+  readonly run: (
+    argv: readonly string[],
+    mostBytes: number,
+    onOutput?: (text: string) => void,
+  ) => Promise<CommandResult>;
 }
 
 const shownOutputBytes = 64 * 1024;
@@ -31,6 +36,7 @@ export class Turn {
   #finished = false;
   #output: unknown;
   #limits = 0;
+  #commands = 0;
   /** Messages that came during the turn; undefined when it does not run. */
   #steers: { readonly text: string; readonly resolve: (isTaken: boolean) => void }[] | undefined;
 
@@ -164,12 +170,16 @@ export class Turn {
   async #run(command: string): Promise<undefined> {
     const { listener, run } = this.#options;
     listener.action(`Running ${command}`);
-    this.#item('TOOL_CALL', command, { tool: 'shell' });
+    this.#commands += 1;
+    const key = `${this.#options.work.claim.runId}/${this.#commands}`;
+    this.#item('TOOL_CALL', command, { tool: 'shell', id: key });
+    const data = { tool: 'shell', id: key, key };
+    const onOutput = (text: string) => listener.partial({ key, type: 'TOOL_RESULT', text });
     try {
-      const { output, exitCode, signal } = await run(['/bin/sh', '-c', command], shownOutputBytes);
-      this.#item('TOOL_RESULT', output, { tool: 'shell', exitCode, signal });
+      const { output, exitCode, signal } = await run(['/bin/sh', '-c', command], shownOutputBytes, onOutput);
+      this.#item('TOOL_RESULT', output, { ...data, exitCode, signal });
     } catch (error) {
-      this.#item('TOOL_RESULT', messageOf(error), { tool: 'shell', error: true });
+      this.#item('TOOL_RESULT', messageOf(error), { ...data, error: true });
     }
   }
 

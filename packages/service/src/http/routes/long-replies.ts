@@ -55,6 +55,7 @@ export function longReplyRoutes(context: RouteContext): void {
       streamTimeline(control, agent, Number(after), {
         signal,
         send: (entry) => send({ id: entry.sequence, type: entry.type, data: entry }),
+        sendPartial: (partial) => send({ type: 'partial', data: partial }),
       }),
     );
   };

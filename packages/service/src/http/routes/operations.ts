@@ -125,6 +125,7 @@ export const operations = {
     control.catalog.history(caller, tenantIn(query), refIn(params), ...pageIn(query)),
 
   runnerReport: registered(({ control, caller, body }) => control.runners.report(caller, body)),
+  runnerPartials: registered(({ control, body }) => control.live.receive(body)),
   runnerSaveCheckpoint: registered(({ control, caller, body }) => control.checkpoints.save(caller, body)),
   runnerCompleteCheckpoint: registered(({ control, caller, body }) =>
     control.checkpoints.complete(caller, body),

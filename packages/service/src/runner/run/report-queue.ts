@@ -1,5 +1,5 @@
 import { limits, type ReportItem, type ReportRequest } from '@muster/sdk/contract';
-import type { ContextUse, Diff, Push, Usage } from '../../harness/harness.ts';
+import type { ContextUse, Diff, Partial, Push, Usage } from '../../harness/harness.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
 
 type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed' | 'context'>;
@@ -35,6 +35,16 @@ export interface QueueOptions {
   readonly onPush: () => void;
   /** Applied to every text before it is cut. */
   readonly mask: ValueMask;
+  readonly output: ProducedTexts;
+}
+
+/** What the run is producing, for those who watch it. */
+export interface ProducedTexts {
+  add(partial: Partial): void;
+  discard(key: string): void;
+  /** The item with the whole text is reported. */
+  settle(key: string): void;
+  isWatched(): boolean;
 }
 
 /**
@@ -70,10 +80,23 @@ export class ReportQueue {
   item(item: ReportItem): void {
     const { type, data } = item;
     this.#addItem(item);
+    if (typeof data?.key === 'string') this.#options.output.settle(data.key);
     if (type === 'TOOL_CALL') this.#runningCalls.add(data?.id);
     if (type === 'TOOL_RESULT') this.#runningCalls.delete(data?.id);
     if (harnessItems.includes(type)) this.flushPushes();
     this.#options.onChange();
+  }
+
+  partial(partial: Partial): void {
+    this.#options.output.add(partial);
+  }
+
+  discardPartial(key: string): void {
+    this.#options.output.discard(key);
+  }
+
+  isWatched(): boolean {
+    return this.#options.output.isWatched();
   }
 
   push(push: Push): void {

@@ -2,6 +2,7 @@ import { type MusterClient, MusterError } from '@muster/sdk';
 import type { ReportItem, ReportRequest } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest';
 import { ValueMask } from '../../lib/value-mask.ts';
+import { LiveOutput } from '../live-output.ts';
 import { bounded, jsonBytes, ReportQueue, storable, storableValue } from './report-queue.ts';
 import { ReportStream } from './report-stream.ts';
 
@@ -9,6 +10,8 @@ const mask = new ValueMask(['hidden-value']);
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
+
+const output = new LiveOutput(async () => {}).open({ agentKey: 'a', runId: 1 }, mask, 'mst_a.secret');
 
 /** A stream, the texts of each report it sent, and the incidents of failed reports. */
 function open(answer: (report: ReportRequest) => void = () => {}) {
@@ -31,6 +34,7 @@ function open(answer: (report: ReportRequest) => void = () => {}) {
     textLength: 1000,
     onPush: () => {},
     mask,
+    output,
     mayAct: () => true,
     onReply: () => {},
     onFenced: () => {},
@@ -126,7 +130,7 @@ describe('a report on which the service fails', () => {
 
 describe('ReportQueue', () => {
   const queueOf = (maxItems: number, textLength: number) =>
-    new ReportQueue({ maxItems, textLength, mask, onChange: () => {}, onPush: () => {} });
+    new ReportQueue({ maxItems, textLength, mask, output, onChange: () => {}, onPush: () => {} });
 
   it('masks the values of secrets in every text, before it is cut', () => {
     const queue = queueOf(10, 16);
@@ -193,7 +197,14 @@ describe('the order of pushes', () => {
       const { items = [], pushes = [] } = queue.take();
       reported.push(...items.map(({ type, data }) => `${type} ${data?.id}`), ...pushes.map(({ ref }) => ref));
     };
-    const queue = new ReportQueue({ maxItems: 10, textLength: 100, mask, onChange, onPush: () => {} });
+    const queue = new ReportQueue({
+      maxItems: 10,
+      textLength: 100,
+      mask,
+      output,
+      onChange,
+      onPush: () => {},
+    });
     const item = (type: ReportItem['type'], id: string) => queue.item({ type, data: { id } });
     const push = (ref: string) => queue.push({ ref, commits: [], files: [] });
     const flush = () => {

@@ -4,6 +4,7 @@ import { messageOf } from '../../lib/errors.ts';
 import { schemaProblem } from '../../lib/output-schema/schema-worker.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
 import { type Harnesses, harnessFor, type Slot, slotOf } from '../harnesses.ts';
+import type { LiveOutput, RunOutput } from '../live-output.ts';
 import { agentTools } from './agent-tools.ts';
 import { type PrepareContext, type PreparedRun, prepareRun } from './prepare-run.ts';
 import { instructionsFor } from './prompts.ts';
@@ -17,6 +18,7 @@ export interface RunContext extends PrepareContext {
   readonly harnesses: Harnesses;
   readonly limits: RunLimits;
   readonly mayAct: () => boolean;
+  readonly live: LiveOutput;
 }
 
 export interface RunLimits {
@@ -41,6 +43,7 @@ export class Run {
   readonly #context: RunContext;
   readonly #before: Promise<void>;
   readonly #turnMinutes: number;
+  readonly #output: RunOutput;
   readonly #stream: ReportStream;
   readonly #turns: Turns;
   /** Hides the values of the run's secrets in everything that is reported. */
@@ -62,6 +65,7 @@ export class Run {
     this.#context = context;
     this.#before = before;
     this.slot = slotOf(claim, context.harnesses.rehearses);
+    this.#output = context.live.open(this.ref, this.#mask, claim.token);
     this.#stream = this.#openStream();
     this.#turns = new Turns({
       claim,
@@ -74,6 +78,7 @@ export class Run {
     this.done = new Promise((resolve) => {
       this.#finish = resolve;
     });
+    void this.done.then(() => this.#output.close());
     this.#turnMinutes = claim.maxTurnMinutes ?? context.limits.turnMinutes;
     if (this.#turnMinutes > 0) this.#dispatchLater({ type: 'turnLimit' }, this.#turnMinutes * 60_000);
     for (const effect of begin.effects) this.#perform(effect);
@@ -298,6 +303,7 @@ export class Run {
       maxItems: limits.reportItems,
       textLength: limits.reportedTextLength,
       mask: this.#mask,
+      output: this.#output,
       onPush: () => this.#turns.changed(),
       onReply: (reply) => {
         this.#turns.activeTaskIds = reply.activeTaskIds;

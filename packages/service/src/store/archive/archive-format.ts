@@ -121,7 +121,7 @@ export interface ArchivedTable {
 
 const rowsPerFetch = 100;
 
-/** All tables in an order in which they can be loaded. Parents of an agent come first: they have fewer ancestors. */
+/** All tables with what lasts, in an order in which they can be loaded. Parents of an agent come first: they have fewer ancestors. */
 export const archivedTables: readonly ArchivedTable[] = [
   { name: 'tenants', order: 'id', rowsPerFetch, where: 'id <> 0', identity: 'id', moves: 'false' },
   // An operator of one installation is not one of another.

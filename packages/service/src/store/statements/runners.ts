@@ -1,6 +1,7 @@
 import type { Backend, RunState } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 import { namesOf, rowsOf } from '../tables.ts';
+import { watchedSince } from './watches.ts';
 
 export interface RunnerRow {
   tenant: number;
@@ -135,6 +136,8 @@ export interface HeldRow {
   agent: string;
   number: number;
   state: RunState;
+  /** Null if nobody watches the agent. */
+  watched_since: number | null;
 }
 
 export const newestPoll = statement<[runnerId: string], { polls: number }>(
@@ -145,10 +148,11 @@ export const newestPoll = statement<[runnerId: string], { polls: number }>(
 /** The runs of a runner whose processes may live. */
 export const findHeld = statement<[runnerId: string], HeldRow>(
   'find-held',
-  'SELECT tenant, agent, number, state FROM runs WHERE runner_id = $1 AND gone_at IS NULL',
+  `SELECT r.tenant, r.agent, r.number, r.state, ${watchedSince('r.tenant', 'r.agent')} AS watched_since
+   FROM runs r WHERE r.runner_id = $1 AND r.gone_at IS NULL`,
 );
 
-export interface UnstoredRow extends Omit<HeldRow, 'state'> {
+export interface UnstoredRow extends Omit<HeldRow, 'state' | 'watched_since'> {
   /** The agent takes it for its newest run. */
   is_newest: boolean;
 }

@@ -54,7 +54,9 @@ export const tick = statement<
    SELECT 'stop', NULL, q.id, NULL, NULL
    FROM unnest($5::text[]) AS q (id)
    WHERE EXISTS (SELECT FROM runs h
-                 WHERE h.runner_id = q.id::uuid AND h.gone_at IS NULL AND h.state IN ('STOPPING', 'ENDED'))
+                 WHERE h.runner_id = q.id::uuid AND h.gone_at IS NULL AND (h.state IN ('STOPPING', 'ENDED')
+                   OR EXISTS (SELECT FROM watches w WHERE w.tenant = h.tenant AND w.agent = h.agent
+                              AND w.opened_at > now() - interval '2 seconds')))
    UNION ALL
    SELECT 'revoked', NULL, q.id, NULL, NULL
    FROM unnest($6::text[]) AS q (id)

@@ -9,7 +9,7 @@ import type { TimelineEntry } from '@muster/sdk/contract';
  */
 interface RowBase {
   readonly key: string;
-  /** Of the first entry. */
+  /** Of the first entry; 0 for a text that the agent is producing. */
   readonly sequence: number;
   readonly at: string;
 }
@@ -25,6 +25,8 @@ export type Row = RowBase &
         readonly results: readonly TimelineEntry[];
         /** No result follows after the end of the run. */
         readonly hasRunEnded: boolean;
+        /** What it has printed so far, while it runs. */
+        readonly liveOutput?: string;
       }
     | { readonly kind: 'setup'; readonly entries: readonly TimelineEntry[] }
     | { readonly kind: 'system'; readonly entries: readonly TimelineEntry[] }
@@ -74,6 +76,8 @@ const systemTypes: ReadonlySet<string> = new Set([
 ]);
 
 export const sequenceOf = (entry: TimelineEntry): number => Number(entry.sequence);
+/** The key of the row of a live text. */
+export const liveRowKey = (key: string): string => `live ${key}`;
 export const stringIn = (data: TimelineEntry['data'], field: string): string =>
   typeof data[field] === 'string' ? data[field] : '';
 
@@ -160,13 +164,16 @@ export class Rows {
 
   #base(entry: TimelineEntry): RowBase {
     const sequence = sequenceOf(entry);
-    return { key: this.#keyFor(sequence), sequence, at: entry.at };
+    return { key: this.#keyFor(sequence, entry), sequence, at: entry.at };
   }
 
-  #keyFor(sequence: number): string {
+  /** The row of a text that was shown while it was produced keeps its key. */
+  #keyFor(sequence: number, { type, data }: TimelineEntry): string {
     const known = this.#keys.get(sequence);
     if (known !== undefined && !this.#usedKeys.has(known)) return known;
-    const first = `e${sequence}`;
+    const live = type === 'TOOL_RESULT' ? '' : stringIn(data, 'key');
+    const isNewLive = live !== '' && !this.#usedKeys.has(liveRowKey(live));
+    const first = isNewLive ? liveRowKey(live) : `e${sequence}`;
     const key = this.#usedKeys.has(first) ? `${first} again` : first;
     this.#newKeys.add(key);
     return key;

@@ -10,7 +10,7 @@ const entry = (sequence: number): TimelineEntry => ({
   type: 'MESSAGE',
   followUpId: '',
   text: `entry ${sequence}`,
-  data: {},
+  data: { key: `key ${sequence}` },
 });
 
 /** A service with one timeline. */
@@ -18,6 +18,7 @@ class FakeService {
   entries: TimelineEntry[] = [];
   readonly requests: string[] = [];
   failures: Error[] = [];
+  say: (key: string, text: string) => void = () => {};
   readonly #streams = new Set<(entry: TimelineEntry | Error) => void>();
 
   constructor(count: number) {
@@ -52,7 +53,10 @@ class FakeService {
       this.#request(`after ${sequence}`);
       return this.entries.filter((each) => Number(each.sequence) > sequence).slice(0, limit);
     },
-    stream: (after, signal) => this.#stream(after, signal),
+    stream: (after, signal, onPartial) => {
+      this.say = (key, text) => onPartial({ runId: '1', key, type: 'MESSAGE', offset: 0, text });
+      return this.#stream(after, signal);
+    },
   };
 
   async *#stream(after: number, signal: AbortSignal): AsyncGenerator<TimelineEntry, void, void> {
@@ -138,6 +142,18 @@ describe('the window of a timeline', () => {
     await settled();
     expect(seen()).toEqual(from(1, 23));
     expect(notifications() - before).toBe(1);
+  });
+
+  it('has what the agent is producing, until the entry with it comes', async () => {
+    const service = new FakeService(3);
+    const { window } = await opened(service);
+    service.say('key 4', 'so far');
+    service.say('other', 'longer');
+    await settled();
+    expect(window.view().liveTexts.map(({ text }) => text)).toEqual(['so far', 'longer']);
+    service.write(4);
+    await settled();
+    expect(window.view().liveTexts.map(({ text }) => text)).toEqual(['longer']);
   });
 
   it('never changes an earlier view', async () => {

@@ -1,4 +1,11 @@
-import { MusterError, OutOfRangeError, type TimelineEntry } from '@muster/sdk';
+import {
+  type LiveText,
+  LiveTexts,
+  MusterError,
+  OutOfRangeError,
+  type TimelineEntry,
+  type TimelinePartial,
+} from '@muster/sdk';
 import { sequenceOf } from './rows.ts';
 
 /** Reads the timeline; pages are oldest first. */
@@ -9,8 +16,12 @@ export interface TimelineSource {
     signal: AbortSignal,
   ) => Promise<readonly TimelineEntry[]>;
   readonly after: (sequence: number, limit: number, signal: AbortSignal) => Promise<readonly TimelineEntry[]>;
-  /** Every entry after one, as it is written, until the signal. */
-  readonly stream: (after: number, signal: AbortSignal) => AsyncIterable<TimelineEntry>;
+  /** Every entry after one, as it is written, until the signal; and what the agent is producing. */
+  readonly stream: (
+    after: number,
+    signal: AbortSignal,
+    onPartial: (partial: TimelinePartial) => void,
+  ) => AsyncIterable<TimelineEntry>;
 }
 
 /**
@@ -26,6 +37,8 @@ export interface TimelineSource {
  */
 export interface TimelineView {
   readonly entries: readonly TimelineEntry[];
+  /** What the agent is producing. */
+  readonly liveTexts: readonly LiveText[];
   /** Counts the moves to another position; a scroll offset is valid within one of them. */
   readonly epoch: number;
   readonly position: Position;
@@ -85,6 +98,8 @@ export class TimelineWindow {
   #stop = new AbortController();
   #entries: readonly TimelineEntry[] = [];
   #newEntries: TimelineEntry[] = [];
+  readonly #live = new LiveTexts();
+  #liveTexts: readonly LiveText[] = [];
   #epoch = 0;
   #position: Position = 'end';
   #isOpen = false;
@@ -224,7 +239,8 @@ export class TimelineWindow {
         await this.#open(around, signal);
         around = undefined;
         this.#error = null;
-        for await (const entry of this.#source.stream(this.#newest, signal)) this.#receive(entry);
+        const onPartial = (partial: TimelinePartial) => this.#receivePartial(partial);
+        for await (const entry of this.#source.stream(this.#newest, signal, onPartial)) this.#receive(entry);
       } catch (error) {
         if (signal.aborted) return;
         if (!needsReload(error)) this.#error = error;
@@ -250,9 +266,19 @@ export class TimelineWindow {
     if (this.#newest > 0 && sequence > this.#newest + 1) throw new GapError();
     this.#newest = Math.max(this.#newest, sequence);
     this.#newEntries.push(entry);
+    if (this.#liveTexts.length > 0) {
+      this.#live.settle(entry);
+      this.#liveTexts = this.#live.all;
+    }
     const isNext = this.#entries.length === 0 || sequence === this.#last + 1;
     const isFull = this.#entries.length >= this.#maxEntries;
     if (isNext && !(isFull && !this.isFollowed)) this.#append(entry);
+    this.#notifySoon();
+  }
+
+  #receivePartial(partial: TimelinePartial): void {
+    this.#live.add(partial);
+    this.#liveTexts = this.#live.all;
     this.#notifySoon();
   }
 
@@ -287,6 +313,7 @@ export class TimelineWindow {
   #snapshot(): TimelineView {
     return {
       entries: this.#entries,
+      liveTexts: this.#liveTexts,
       epoch: this.#epoch,
       position: this.#position,
       isOpen: this.#isOpen,

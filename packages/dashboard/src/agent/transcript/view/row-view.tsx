@@ -1,4 +1,4 @@
-import { agentPage, clock, dollars, firstLine, planStepsIn } from '@muster/sdk/contract';
+import { agentPage, clock, dollars, firstLine, planStepsIn, type TimelineEntry } from '@muster/sdk/contract';
 import { memo, type ReactNode, useEffect } from 'react';
 import { Link } from 'wouter';
 import { durationText, plural } from '../../../parts/model/text.ts';
@@ -48,7 +48,7 @@ function EntryTime({
   const { isLinked } = useTranscript();
   const attributes = { className, title: wholeTime(at) };
   const time = <time dateTime={at}>{clock(at)}</time>;
-  if (!isLinked) return <span {...attributes}>{time}</span>;
+  if (!isLinked || sequence === 0) return <span {...attributes}>{time}</span>;
   return (
     <a {...attributes} href={`#e${sequence}`}>
       <span className="visually-hidden">Entry {sequence}, </span>
@@ -202,13 +202,17 @@ const ThinkingRow = ({ row: { key, entry } }: { readonly row: RowOf<'thinking'> 
     className="thinking-row"
     head={
       <span className="expandable-line">
-        <strong>Thinking</strong> {firstLine(entry.text).replaceAll('**', '')}
+        <strong>Thinking</strong> {thinkingLine(entry).replaceAll('**', '')}
       </span>
     }
   >
     {() => <MarkdownText name={key} text={entry.text} />}
   </Expandable>
 );
+
+/** The last line while the agent thinks, so that it can be followed; then the first. */
+const thinkingLine = ({ sequence, text }: TimelineEntry): string =>
+  sequence === '0' ? (text.trimEnd().split('\n').at(-1) ?? '') : firstLine(text);
 
 function PushRow({ row: { key, entry } }: { readonly row: RowOf<'push'> }) {
   const commits = stringsIn(entry.data.commits);

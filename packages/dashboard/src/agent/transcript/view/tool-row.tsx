@@ -40,6 +40,11 @@ export function ToolRow({ row }: ToolProps) {
         <>
           <span className="tool-name">{toolName(row)}</span>
           <span className="expandable-line tool-summary">{toolSummary(row)}</span>
+          {row.liveOutput !== undefined && (
+            <span className="tool-live" aria-hidden="true">
+              {lastLine(terminalText(row.liveOutput))}
+            </span>
+          )}
           <span className="tool-outcome" data-state={state}>
             <span className={state === 'ok' ? 'visually-hidden' : undefined}>{text}</span>
             <span className="tool-icon" aria-hidden="true">
@@ -53,6 +58,8 @@ export function ToolRow({ row }: ToolProps) {
     </Expandable>
   );
 }
+
+const lastLine = (text: string): string => text.trimEnd().split('\n').at(-1) ?? '';
 
 function ToolDetails({ row }: ToolProps) {
   const result = resultText(row);
@@ -121,6 +128,8 @@ function Result({ row, text }: ToolProps & { readonly text: string }) {
   const { state } = toolOutcome(row);
   if (text.trim() !== '')
     return <LongText name={`${row.key} result`} text={text} isEnd={state === 'failed'} />;
+  const output = terminalText(row.liveOutput ?? '');
+  if (output.trim() !== '') return <LongText name={`${row.key} result`} text={output} isDiff={false} isEnd />;
   if (row.results.length > 0) return <p className="secondary">No output</p>;
   if (state === 'ok') return null;
   return (

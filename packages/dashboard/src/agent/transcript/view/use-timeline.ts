@@ -2,6 +2,7 @@ import type { AgentId, MusterClient, TimelineEntry } from '@muster/sdk';
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react';
 import { connection } from '../../../session/connection.ts';
 import { reportError } from '../../../session/session.ts';
+import { withLiveTexts } from '../model/live-rows.ts';
 import { Rows } from '../model/rows.ts';
 import { type TimelineSource, TimelineWindow } from '../model/timeline-window.ts';
 
@@ -29,7 +30,12 @@ export function useTimeline(
 
   const [foundTexts, setFoundTexts] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: a found text changes the rows of the same entries.
-  const rows = useMemo(() => builder.update(view.entries), [builder, view.entries, foundTexts]);
+  const stored = useMemo(() => builder.update(view.entries), [builder, view.entries, foundTexts]);
+  // Live texts come after the newest entry.
+  const rows = useMemo(
+    () => (view.isAtEnd ? withLiveTexts(stored, view.liveTexts) : stored),
+    [stored, view.isAtEnd, view.liveTexts],
+  );
   const indexOf = useCallback((sequence: number) => builder.indexOf(sequence), [builder]);
 
   const requested = useRef(new Set<string>());
@@ -57,10 +63,10 @@ const timelineSource = (client: MusterClient, agentId: AgentId): TimelineSource 
   before: async (before, limit, signal) =>
     (await client.timeline(agentId, { before, limit, signal })).entries,
   after: async (after, limit, signal) => (await client.timeline(agentId, { after, limit, signal })).entries,
-  stream: async function* (after, signal) {
+  stream: async function* (after, signal, onPartial) {
     const onOpen = () => connection.restored('timelineStream');
     try {
-      yield* client.timelineStream(agentId, { after, signal, onOpen });
+      yield* client.timelineStream(agentId, { after, signal, onOpen, onPartial });
     } finally {
       connection.restored('timelineStream');
     }
