@@ -168,6 +168,7 @@ const explained = {
   reportItems: ["Items in one runner's report", number, invalid],
   diffLength: ["A repository's diff in one report, in characters", number, invalid],
   reportedTextLength: ['Text of one reported item, response or question, in characters', number, invalid],
+  steersPerRun: ['Steering messages that one run has at a time until its harness has taken them', number, 'the next ones wait'],
   remindersPerRun: ['Reminders of unfinished tasks within one run', number, '–'],
   equalReportFailures: [
     'How often in a row the service may fail on one report of a run with the same error',

@@ -154,6 +154,24 @@ describeInBrowser("the commands on an agent's page", () => {
     ]);
   });
 
+  test('adds a message to the running turn, or queues it after the turn', async () => {
+    await working('steered');
+    const send = async (text: string) => {
+      await page.getByLabel('Message to the agent').fill(text);
+      await page.getByRole('button', { name: 'Send', exact: true }).click();
+    };
+    await page.getByText('Added to this turn.').waitFor();
+    await send('!say now');
+    const message = (text: string) => queue().getByRole('listitem').filter({ hasText: text });
+    await message('!say now').getByText('for this turn').waitFor();
+    await page.getByLabel('Delivery').selectOption('After this turn');
+    await page.getByText('Queued until this turn ends.').waitFor();
+    await send('!say later');
+    await message('!say later').waitFor();
+    expect(await message('!say later').getByText('for this turn').count()).toBe(0);
+    expect((await agents.status('steered')).followUps.map(({ steer }) => steer)).toEqual([true, false]);
+  });
+
   test('clears queued messages, and keeps scheduled ones', async () => {
     await working('cleared');
     await agents.queue('cleared', 'one');

@@ -52,6 +52,21 @@ describe('wait', () => {
     expect(await second).toMatchObject({ code: 11, out: `${name} killed\n` });
   });
 
+  test('sends a message into the running turn, and waits for its answer', async () => {
+    const name = await spawned('!sleep 2');
+    await until(
+      'it works',
+      () => ada.agents.phase(name),
+      (phase) => phase === 'RUNNING/WORKING',
+    );
+    const sent = ada.data<{ response: string }>(['send', name, '!say Steered.', '--steer', '--wait']);
+    expect(await sent).toMatchObject({ response: 'Steered.', runCount: '1' });
+    expect(await ada.muster(['send', name, 'x', '--steer', '--preempt'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('steer'),
+    });
+  });
+
   test('waits for the first of several agents; with --all for each, with the first exit code that is not 0', async () => {
     const slow = await busy();
     const quick = await spawned('!say Quick.');

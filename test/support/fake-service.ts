@@ -148,7 +148,7 @@ class FakeService {
       claims = ready();
     }
     const stops = response.destroyed ? [] : this.#stops.splice(0);
-    return { leaseMs: this.leaseMs, claims: claims ?? [], stops };
+    return { leaseMs: this.leaseMs, claims: claims ?? [], stops, steers: [] };
   }
 
   async #change(response: ServerResponse, ms: number): Promise<void> {

@@ -51,6 +51,11 @@ export const queueRequest = request('QueueFollowUpRequest', {
     description: 'Replaces the undelivered message with this `followUpId`, at the end of the queue.',
   },
   deliverAt: timestampIn,
+  steer: {
+    type: 'boolean',
+    description:
+      'Adds the message to the turn that is running. Without one, it is delivered like any other message.',
+  },
 });
 export type QueueRequest = Infer<typeof queueRequest>;
 
@@ -74,6 +79,11 @@ const followUpFields = {
   serviceTier: text,
   fastMode: { type: ['boolean', 'null'] },
   outputSchema: text,
+  steer: {
+    type: 'boolean',
+    description:
+      'It was sent to be added to a running turn. If that turn has ended, it is delivered like any other.',
+  },
 } as const;
 
 /** An undelivered follow-up. */

@@ -81,6 +81,7 @@ export const limits = {
   reportItems: 500,
   reportedTextLength: 256 * 1024,
   diffLength: 384 * 1024,
+  steersPerRun: 20,
   remindersPerRun: 3,
   lostRunsInARow: 3,
   equalReportFailures: 3,

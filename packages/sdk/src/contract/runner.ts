@@ -48,7 +48,8 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
   },
   build: { type: 'string', maxLength: 128 },
   capabilities: {
-    description: '`deferral`: it delivers deferred messages. `sandbox`: its agents run in a sandbox.',
+    description:
+      '`deferral`: it delivers deferred messages. `sandbox`: its agents run in a sandbox. `steer`: it adds messages to running turns.',
     type: 'array',
     items: { type: 'string', maxLength: 64 },
     maxItems: 32,
@@ -69,7 +70,20 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
     description: 'Every run that it knows and whose end was not acknowledged.',
     type: 'array',
     maxItems: 10_000,
-    items: { type: 'object', properties: runRef, required: ['agentKey', 'runId'] },
+    items: {
+      type: 'object',
+      properties: {
+        ...runRef,
+        steers: {
+          description:
+            'The `sequence` of each steering message that the runner has got for this run and not confirmed.',
+          type: 'array',
+          items: { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+          maxItems: limits.steersPerRun,
+        },
+      },
+      required: ['agentKey', 'runId'],
+    },
   },
   pool: {
     type: 'string',
@@ -146,6 +160,19 @@ export const claim = reply('RunnerClaim', {
 });
 export type Claim = Infer<typeof claim>;
 
+/** A message that is to be added to the running turn. It counts as delivered when a report says that the harness took it. */
+export const steer = reply('RunnerSteer', {
+  ...runRef,
+  followUpId: text,
+  sequence: {
+    type: 'integer',
+    description: 'Of the entry that queued it: a message that replaces it has another one.',
+  },
+  text,
+  tasks: { ...list(task), description: 'They join the checklist when the harness has taken the message.' },
+});
+export type Steer = Infer<typeof steer>;
+
 export const pollReply = reply('RunnerPollReply', {
   leaseMs: { type: 'integer' },
   claims: list(claim),
@@ -153,6 +180,7 @@ export const pollReply = reply('RunnerPollReply', {
     type: 'array',
     items: reply('RunnerStop', { ...runRef, kind: { type: 'string', enum: stopKinds } }),
   },
+  steers: { ...list(steer), description: 'Only for a runner with the capability `steer`.' },
 });
 export type PollReply = Infer<typeof pollReply>;
 
@@ -259,6 +287,23 @@ export const reportRequest = requestWith('RunnerReportRequest', ['runnerId', 'ag
       isSaved: { type: 'boolean', description: 'A complete checkpoint has it.' },
     },
     required: ['commits', 'files', 'isSaved'],
+  },
+  steers: {
+    description: 'What became of steering messages that this run was given.',
+    type: 'array',
+    maxItems: limits.steersPerRun,
+    items: {
+      type: 'object',
+      properties: {
+        followUpId: { type: 'string', maxLength: limits.idLength },
+        sequence: { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+        taken: {
+          type: 'boolean',
+          description: 'The model gets it in this turn. Otherwise it stays queued for a later run.',
+        },
+      },
+      required: ['followUpId', 'sequence', 'taken'],
+    },
   },
   end: {
     type: 'object',

@@ -19,6 +19,7 @@ export function addQueueCommands(program: Command): void {
     .option('-f, --file <file>', 'read the text from a file; - is standard input')
     .option('--task <subject>', 'a task that comes with the message; may be repeated', collect)
     .option('--id <id>', 'your own message id: sending it again has no further effect')
+    .option('--steer', 'add the message to the turn that is running')
     .option('--preempt', 'deliver immediately: clears the queue and interrupts the current turn')
     .option('--replace', 'with --id: replace the undelivered message with this id')
     .option('--at <time>', 'deliver at this time, such as "tomorrow 9:00"')
@@ -34,7 +35,7 @@ export function addQueueCommands(program: Command): void {
 }
 
 type SendFlags = SettingsFlags &
-  Flags<'file' | 'id' | 'at' | 'in', 'preempt' | 'replace' | 'wait' | 'follow', 'task'>;
+  Flags<'file' | 'id' | 'at' | 'in', 'steer' | 'preempt' | 'replace' | 'wait' | 'follow', 'task'>;
 
 async function send(invocation: Invocation<SendFlags>, agent: string, text?: string): Promise<void> {
   const { flags, client, output, signal } = invocation;
@@ -54,6 +55,7 @@ async function send(invocation: Invocation<SendFlags>, agent: string, text?: str
       description,
       ...settings,
       followUpId: flags.id,
+      steer: flags.steer,
       preempt: flags.preempt,
       replace: flags.replace,
       deliverAt,
@@ -79,7 +81,10 @@ async function list({ client, output, signal }: Invocation, agent: string): Prom
     followUps,
     [
       { title: 'ID', of: ({ followUpId }) => followUpId },
-      { title: 'WHEN', of: ({ deliverAt }) => (deliverAt ? clock(deliverAt) : 'next') },
+      {
+        title: 'WHEN',
+        of: ({ deliverAt, steer }) => (deliverAt ? clock(deliverAt) : steer ? 'this turn' : 'next'),
+      },
       { title: 'AGE', of: ({ queuedAt }) => ageOf(queuedAt), isRight: true },
       { title: 'MESSAGE', of: ({ description }) => firstLine(description), isFlexible: true },
     ],

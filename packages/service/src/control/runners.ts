@@ -12,6 +12,7 @@ import {
   type ReportRequest,
   reportFailed,
   type Service,
+  type Steer,
   type WorkspaceDocument,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
@@ -39,6 +40,7 @@ import {
   findHeld,
   findUnstored,
   type HeldRow,
+  loadSteers,
   newestPoll,
   readLiveRunners,
   takeSlots,
@@ -67,12 +69,17 @@ export interface RunnersOptions {
   readonly workers: OtherWorkers | null;
 }
 
+const nothing = { claims: [], stops: [], steers: [] };
+
+/** Of the steering messages in one reply; a runner that has got some asks for more immediately. */
+const maxSteerBytes = 1024 * 1024;
+
 /** How many runs one poll may claim; a runner with more free slots polls again immediately. */
 const claimsPerPoll = 32;
 
 /**
- * The service's side of the runner protocol. A poll renews the lease and waits until there is a claim or a stop for the
- * runner. A claim that the runner does not list was lost on the way and is sent again; a run that it had started and no
+ * The service's side of the runner protocol. A poll renews the lease and waits until there is a claim, a stop or a
+ * steering message for the runner. A claim that the runner does not list was lost on the way and is sent again; a run that it had started and no
  * longer lists was lost with an earlier process of the runner.
  */
 export class Runners {
@@ -110,7 +117,7 @@ export class Runners {
     }
   }
 
-  /** Answers when there is a claim or a stop, or after the longest wait. */
+  /** Answers when there is a claim, a stop or a steering message, or after the longest wait. */
   async #waitForWork(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply> {
     const { leaseMs, wakes } = this.#options;
     const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, leaseMs / 2);
@@ -127,10 +134,11 @@ export class Runners {
       while (!signal.aborted) {
         const reply = await this.#answer(caller, request);
         const leftMs = deadlineMs - Date.now();
-        if (reply.claims.length > 0 || reply.stops.length > 0 || leftMs <= 0) return reply;
+        const hasNews = reply.claims.length > 0 || reply.stops.length > 0 || reply.steers.length > 0;
+        if (hasNews || leftMs <= 0) return reply;
         await change.within(leftMs);
       }
-      return { leaseMs, claims: [], stops: [] };
+      return { leaseMs, ...nothing };
     });
   }
 
@@ -143,7 +151,7 @@ export class Runners {
       return newest?.polls === request.poll ? rows : null;
     });
     const [held, candidates] = await Promise.all([asked, this.#candidates(caller, request)]);
-    if (!held) return { leaseMs, claims: [], stops: [] };
+    if (!held) return { leaseMs, ...nothing };
     const isListed = (row: HeldRow) => listed.has(`${row.agent}/${row.number}`);
     const unsent = held.filter((row) => row.state === 'STARTING' && !isListed(row));
     // Runs that it had started and no longer lists ended with an earlier process of the runner.
@@ -169,7 +177,37 @@ export class Runners {
         blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
       ),
     );
-    return { leaseMs, claims: claims.filter((claim) => claim !== null && claim !== undefined), stops };
+    const steers = held.some((row) => row.has_steers) ? await this.#steers(request) : [];
+    return {
+      leaseMs,
+      claims: claims.filter((claim) => claim !== null && claim !== undefined),
+      stops,
+      steers,
+    };
+  }
+
+  /** The messages for running turns that the runner does not have yet. */
+  async #steers({ runnerId, capabilities = [], runs }: PollRequest): Promise<Steer[]> {
+    if (!capabilities.includes('steer')) return [];
+    const known = runs.flatMap(({ agentKey, steers = [] }) =>
+      steers.map((sequence) => ({ agentKey, sequence })),
+    );
+    const rows = await loadSteers(
+      this.#options.database,
+      runnerId,
+      known.map(({ agentKey }) => agentKey),
+      known.map(({ sequence }) => sequence),
+      limits.steersPerRun,
+      maxSteerBytes,
+    );
+    return rows.map((row) => ({
+      agentKey: row.agent,
+      runId: row.run,
+      followUpId: row.id,
+      sequence: row.position,
+      text: row.description,
+      tasks: tasksOf(row.tasks),
+    }));
   }
 
   /** Runs that the runner lists and that are not stored: their agents are blocked, and the runner has to end them. */

@@ -212,6 +212,7 @@ const followUpOf = (row: ShownFollowUpRow) => ({
   serviceTier: row.tier ?? '',
   fastMode: row.fast_mode,
   outputSchema: row.output_schema ?? '',
+  steer: row.steer,
 });
 
 function shownFollowUpOf(row: ShownFollowUpRow & { schema_left_out: boolean }): PendingFollowUp {

@@ -230,6 +230,8 @@ export interface FollowUp {
   readonly queuedAt: Instant;
   /** The batch it was delivered in. */
   readonly batch: number | null;
+  /** The batch whose turn it is to be added to; null for an ordinary message. It is ordinary too once that batch has ended. */
+  readonly steerBatch: number | null;
   /** Of its content, to tell a retry from another message under the same id. */
   readonly digest: string;
 }

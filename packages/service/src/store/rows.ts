@@ -313,6 +313,7 @@ export const followUpOf = (row: FollowUpRow): FollowUp => ({
   deliverAt: row.deliver_at,
   queuedAt: row.queued_at,
   batch: row.batch,
+  steerBatch: row.steer_batch,
   digest: row.digest,
 });
 

@@ -338,7 +338,7 @@ const newFollowUps = (f: CombinedChange) =>
   [...f.admitted.values()].flatMap(({ id, description, sequence }) => {
     const followUp = f.after.followUps.get(id);
     if (!followUp) return [];
-    const { state, position, change, tasks, deliverAt, queuedAt, batch, digest } = followUp;
+    const { state, position, change, tasks, deliverAt, queuedAt, batch, steerBatch, digest } = followUp;
     return [
       {
         tenant: f.after.agent.tenant,
@@ -353,6 +353,7 @@ const newFollowUps = (f: CombinedChange) =>
         deliver_at: deliverAt,
         queued_at: queuedAt,
         batch,
+        steer_batch: steerBatch,
         digest,
       },
     ];
@@ -367,7 +368,14 @@ const movedFollowUps = (f: CombinedChange) =>
       const was = f.before?.followUps.get(followUp.id);
       return was && was !== followUp && !f.admitted.has(followUp.id);
     })
-    .map(({ id, state, position, batch }) => ({ ...keyOf(f), id, state, position, batch }));
+    .map(({ id, state, position, batch, steerBatch }) => ({
+      ...keyOf(f),
+      id,
+      state,
+      position,
+      batch,
+      steer_batch: steerBatch,
+    }));
 
 const checklistRow = (f: CombinedChange) =>
   f.after.checklist !== f.before?.checklist && (f.before || f.after.checklist.length > 0)

@@ -7,7 +7,9 @@ import { usePerson } from '../../session/session.ts';
 import {
   type Draft,
   deliveryText,
+  isRunning,
   isSendable,
+  maySteer,
   messageDrafts,
   messageProblems,
   optionTexts,
@@ -66,6 +68,16 @@ export function Composer({
           </div>
         )}
         <ComposerBar {...{ status, message, isOpen }} noteId={ids.note}>
+          {isRunning(status) && maySteer(draft) && (
+            <select
+              aria-label="Delivery"
+              value={draft.isAfterTurn ? 'after' : 'steer'}
+              onChange={(event) => update({ isAfterTurn: event.target.value === 'after' })}
+            >
+              <option value="steer">Add to this turn</option>
+              <option value="after">After this turn</option>
+            </select>
+          )}
           <Button
             look="quiet"
             aria-expanded={isOpen}

@@ -1,6 +1,6 @@
 import { type FollowUpState, isTerminal, limits, type Task } from '@muster/sdk/contract';
 import { type AgentState, isLive, isUndelivered, type SettingsChange } from '../agent.ts';
-import { abandonBatch } from '../batch.ts';
+import { abandonBatch, runningBatch } from '../batch.ts';
 import { refuseSize, refuseTasks } from '../checklist.ts';
 import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -30,6 +30,8 @@ export interface QueueFollowUp {
   readonly preempt: boolean;
   readonly replace: boolean;
   readonly deliverAt: string | null;
+  /** It is to be added to the turn that is running. */
+  readonly steer?: true;
   readonly digest: string;
   /** Comments on the agent's changes: the message quotes them, and has a task for each thread. */
   readonly review?: Review;
@@ -81,6 +83,7 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
 
   if (command.preempt) preempt(draft, followUpId);
   const admittedAs = command.deliverAt ? 'DEFERRED' : 'QUEUED';
+  const steerBatch = command.steer ? runningBatch(draft.state) : null;
   draft.admit(
     {
       id: followUpId,
@@ -91,11 +94,12 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
       deliverAt: command.deliverAt,
       queuedAt: loaded.now,
       batch: null,
+      steerBatch,
       digest: command.digest,
     },
     message.description,
     admittedAs,
-    command.byAgent && { byAgent: true },
+    { ...(command.byAgent && { byAgent: true }), ...(steerBatch !== null && { steer: true }) },
   );
   if (replaced) resettle(draft, loaded.children(draft.agent.id));
   else if (command.deliverAt) defer(draft, command.deliverAt);
@@ -148,7 +152,7 @@ export const changeOf = ({ change }: QueueFollowUp): SettingsChange => (isRefusa
 
 /** What is wrong with a message, whatever the state of its agent is. */
 export function refuseMessage(command: QueueFollowUp): Refusal | null {
-  const { description, tasks, change, deliverAt, preempt } = command;
+  const { description, tasks, change, deliverAt, preempt, steer } = command;
   const tooLong = refuseDescription(description, 'description');
   if (tooLong) return tooLong;
   if (isRefusal(change)) return change;
@@ -157,7 +161,10 @@ export function refuseMessage(command: QueueFollowUp): Refusal | null {
       'description',
       'expected a description, a task or a setting; the message has none of them',
     );
-  return deliverAt && preempt ? invalid('deliverAt', 'may not be combined with preempt') : null;
+  if (deliverAt && preempt) return invalid('deliverAt', 'may not be combined with preempt');
+  if (!steer) return null;
+  const other = preempt ? 'preempt' : deliverAt ? 'deliverAt' : overrides(change) ? 'a setting' : null;
+  return other && invalid('steer', `may not be combined with ${other}`);
 }
 
 function refuse(

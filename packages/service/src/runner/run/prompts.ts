@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Claim, isThreadTask, type Task, taskMarks } from '@muster/sdk/contract';
+import { type Claim, isThreadTask, type Steer, type Task, taskMarks } from '@muster/sdk/contract';
 
 /** What the runner tells an agent: its instructions, its messages, and reminders. */
 
@@ -68,6 +68,10 @@ export function batchText(claim: Claim, notes: readonly string[]): string {
   const preface = claim.preface.replace(/^!/gm, ' !');
   return join(retryText(claim), notesText(notes), preface, ...texts);
 }
+
+/** A message that comes during a turn. Its tasks join the checklist when it has been taken. */
+export const steerText = ({ text, tasks }: Pick<Steer, 'text' | 'tasks'>): string =>
+  join(text, tasks.length > 0 ? `New tasks on your checklist:\n${tasks.map(taskLine).join('\n')}` : '');
 
 /** For a session that already has the messages, after the provider interrupted it. */
 export const continueText = (notes: readonly string[]): string =>

@@ -141,7 +141,7 @@ const finishMs = 3000;
 const firstLimitMs = 500;
 const maxLimitMs = 5 * 60_000;
 
-type Deliver = (text: string, images?: Message['images']) => Promise<TurnResult>;
+export type Deliver = (text: string, images?: Message['images']) => Promise<TurnResult>;
 
 /**
  * Delivers to a session whose provider requests are monitored at the gateway. A limit or a refusal of the provider ends

@@ -1,6 +1,7 @@
-import type { Backend, RunState } from '@muster/sdk/contract';
+import type { Backend, RunState, Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 import { namesOf, rowsOf } from '../tables.ts';
+import { hasSteers, isSteerOf } from './shared-sql.ts';
 
 export interface RunnerRow {
   tenant: number;
@@ -135,6 +136,7 @@ export interface HeldRow {
   agent: string;
   number: number;
   state: RunState;
+  has_steers: boolean;
 }
 
 export const newestPoll = statement<[runnerId: string], { polls: number }>(
@@ -145,10 +147,46 @@ export const newestPoll = statement<[runnerId: string], { polls: number }>(
 /** The runs of a runner whose processes may live. */
 export const findHeld = statement<[runnerId: string], HeldRow>(
   'find-held',
-  'SELECT tenant, agent, number, state FROM runs WHERE runner_id = $1 AND gone_at IS NULL',
+  `SELECT r.tenant, r.agent, r.number, r.state, ${hasSteers('r')} AS has_steers
+   FROM runs r WHERE r.runner_id = $1 AND r.gone_at IS NULL`,
 );
 
-export interface UnstoredRow extends Omit<HeldRow, 'state'> {
+export interface SteerRow {
+  agent: string;
+  run: number;
+  id: string;
+  position: number;
+  description: string;
+  tasks: Task[];
+}
+
+/**
+ * Messages for the running turns of a runner, in the order of their admission: at most so many per run, those that the
+ * runner has already included, and as many as fit into the given bytes, at least one.
+ */
+export const loadSteers = statement<
+  [runnerId: string, agents: string[], positions: number[], mostPerRun: number, mostBytes: number],
+  SteerRow
+>(
+  'load-steers',
+  `WITH steers AS (
+     SELECT f.agent, r.number AS run, f.id, f.position, f.description, f.tasks,
+       row_number() OVER (PARTITION BY f.tenant, f.agent ORDER BY f.position) AS place
+     FROM runs r JOIN follow_ups f ON ${isSteerOf('f', 'r')}
+     WHERE r.runner_id = $1 AND r.gone_at IS NULL
+   ), unsent AS (
+     SELECT s.agent, s.run, s.id, s.position, s.description, s.tasks,
+       sum(octet_length(s.description) + octet_length(s.tasks::text)) OVER (ORDER BY s.position, s.agent) AS bytes,
+       row_number() OVER (ORDER BY s.position, s.agent) AS n
+     FROM steers s
+     WHERE s.place <= $4
+       AND NOT EXISTS (SELECT FROM unnest($2::uuid[], $3::bigint[]) AS q (agent, position)
+                       WHERE q.agent = s.agent AND q.position = s.position)
+   )
+   SELECT agent, run, id, position, description, tasks FROM unsent WHERE n = 1 OR bytes <= $5 ORDER BY n`,
+);
+
+export interface UnstoredRow extends Omit<HeldRow, 'state' | 'has_steers'> {
   /** The agent takes it for its newest run. */
   is_newest: boolean;
 }

@@ -126,6 +126,7 @@ function UserRow({ row: { key, entry, text } }: { readonly row: RowOf<'user'> })
     <>
       {isTask ? 'Task' : 'Message'}
       {isTask && model !== '' && <span> for {model}</span>}
+      {entry.data.steer === true && <span> during the turn</span>}
     </>
   );
   return (
