@@ -7,7 +7,7 @@ const number = (count) => count.toLocaleString('en-US');
 const invalid = 'INVALID_ARGUMENT';
 const exhausted = 'RESOURCE_EXHAUSTED';
 const explained = {
-  bodyBytes: ['The body of a request, except a part of a checkpoint and a sign-in (4 KiB)', kib, invalid],
+  bodyBytes: ['The body of a request, except an image, a part of a checkpoint and a sign-in (4 KiB)', kib, invalid],
   bodyDepth: ['Levels of nesting in the body of a request', number, invalid],
   bodyObjects: ['Objects and lists in the body of a request', number, invalid],
   descriptionBytes: ['`description` and `expectedOutput`, in bytes of UTF-8', kib, invalid],
@@ -200,6 +200,11 @@ const explained = {
     number,
     exhausted,
   ],
+  attachmentBytes: ['An image that is attached to a message', kib, invalid],
+  attachmentsPerMessage: ['Images of one message', number, invalid],
+  undeliveredAttachmentBytes: ['Images of one agent that no run has got yet', kib, exhausted],
+  attachmentBytesPerTenant: ['Images of one tenant', gib, exhausted],
+  attachmentBytesInFlight: ['Images that arrive at one node at the same time', kib, 'UNAVAILABLE'],
   deliveryBytes: ['A delivery of a code host', kib, invalid],
   deliveryBytesInFlight: ['Deliveries that arrive at one node at the same time', kib, 'UNAVAILABLE'],
   deliveryIdLength: ["The host's id of a delivery, in characters", number, 'the rest is cut off'],

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.ts';
+import { expectOk } from '../support/expect-reply.ts';
+import { png, uploadTo } from '../support/images.ts';
 import { TestRunners } from './test-runners.ts';
 import {
   backends,
@@ -26,13 +28,24 @@ async function steer(
   agents: TestAgents,
   path: string,
   text: string,
-  tasks: readonly object[] = [],
+  more: { readonly tasks?: readonly object[]; readonly attachmentIds?: readonly string[] } = {},
 ): Promise<string> {
   const before = await polls();
-  const followUpId = await agents.queue(path, { description: text, tasks, steer: true });
+  const followUpId = await agents.queue(path, { description: text, ...more, steer: true });
   await until('another poll', polls, (count) => count > before, patienceMs);
+  const delivered = 'SELECT id FROM attachments WHERE id = ANY ($1) AND delivered_at IS NOT NULL';
+  const { attachmentIds = [] } = more;
+  await until(
+    'its runner has the images',
+    () => service().query(delivered, [attachmentIds]),
+    ({ length }) => length === attachmentIds.length,
+    patienceMs,
+  );
   return followUpId;
 }
+
+const uploaded = async (agents: TestAgents, path: string, image: Buffer): Promise<string> =>
+  expectOk(await uploadTo(agents.api, agents.id(path), image)).attachmentId;
 
 /** How the agent got messages, without the description of its spawn. */
 const deliveries = async (agents: TestAgents, path: string) =>
@@ -43,7 +56,7 @@ const deliveries = async (agents: TestAgents, path: string) =>
   }));
 
 describe.concurrent.each(backends)('$title', ({ model }) => {
-  it('gets a steering message in the turn that is running, and its tasks', async () => {
+  it('gets a steering message in the turn that is running, with its tasks and images, and images of other messages', async () => {
     const agents = await service().emptyWorkspace();
     const begin = gate();
     const marker = service().script(
@@ -54,12 +67,20 @@ describe.concurrent.each(backends)('$title', ({ model }) => {
       { say: 'I turned left.' },
       { say: 'I turned left.' },
     );
+    const parking = service().script({ say: 'I parked.' });
     await agents.spawn('a', { model, description: `Drive. ${marker}` });
     await service().asked(marker);
-    await agents.queue('a', { followUpId: 'later', description: 'Park.', model });
-    const followUpId = await steer(agents, 'a', 'Turn left at the mill.', [
-      { id: 'left', subject: 'Turn left' },
-    ]);
+    const [now, later] = [png(), png('later')];
+    await agents.queue('a', {
+      followUpId: 'later',
+      description: `Park. ${parking}`,
+      model,
+      attachmentIds: [await uploaded(agents, 'a', later)],
+    });
+    const followUpId = await steer(agents, 'a', 'Turn left at the mill.', {
+      tasks: [{ id: 'left', subject: 'Turn left' }],
+      attachmentIds: [await uploaded(agents, 'a', now)],
+    });
     begin.open();
     const rested = await agents.runEnded('a', 2);
     expect(await deliveries(agents, 'a')).toEqual([
@@ -78,6 +99,8 @@ describe.concurrent.each(backends)('$title', ({ model }) => {
     const told = requests.findIndex((text) => text.includes('Turn left at the mill.'));
     expect(told).toBeGreaterThan(0);
     expect(requests[told]).toContain('left: Turn left');
+    expect(requests[told]).toContain(now.toString('base64'));
+    expect(contentOf(service().firstRequest(parking))).toContain(later.toString('base64'));
     // In the same turn: the model had not got the next message yet.
     expect(requests[told]).not.toContain('Park.');
     expect(timesIn(requests.at(-1) ?? '', 'Turn left at the mill.')).toBe(1);

@@ -179,6 +179,7 @@ const answers: Answers = {
           position,
           description: id,
           tasks: [...tasks],
+          attachment_ids: null,
         })),
     ),
 
@@ -230,7 +231,7 @@ const answers: Answers = {
     [...(tables.agents.get(id)?.followUps.values() ?? [])]
       .filter((f) => f.batch === batch)
       .sort((a, b) => a.position - b.position)
-      .map((f) => ({ id: f.id, description: f.id })),
+      .map((f) => ({ id: f.id, description: f.id, attachment_ids: null })),
 
   'load-checklists': ({ tables }, _tenants, ids) =>
     ids.map((id) => ({ agent: id, tasks: [...(tables.agents.get(id)?.checklist ?? [])] })),

@@ -52,7 +52,7 @@ class FakeService {
       attempt: 1,
       token: 'mst_agent.secret',
       preface: '',
-      messages: [{ followUpId: '', text }],
+      messages: [{ followUpId: '', text, attachmentIds: [] }],
       models: [],
       model: 'rehearsal-a',
       backend: 'BACKEND_A',

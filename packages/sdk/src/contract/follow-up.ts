@@ -1,3 +1,4 @@
+import { attachmentIdsIn } from './attachment.ts';
 import { agentIdIn } from './identity.ts';
 import { limits } from './limits.ts';
 import { run } from './run.ts';
@@ -42,6 +43,7 @@ export const followUpId = {
 export const queueRequest = request('QueueFollowUpRequest', {
   agentId: agentIdIn,
   description: text,
+  attachmentIds: attachmentIdsIn,
   tasks: tasksIn,
   ...settingsIn,
   followUpId,
@@ -79,6 +81,7 @@ const followUpFields = {
   serviceTier: text,
   fastMode: { type: ['boolean', 'null'] },
   outputSchema: text,
+  attachmentIds: list(text),
   steer: {
     type: 'boolean',
     description:

@@ -98,6 +98,8 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
 });
 export type PollRequest = Infer<typeof pollRequest>;
 
+const attachmentIds = { ...list(text), description: 'Images, to be read by `runnerAttachment`.' } as const;
+
 export const claim = reply('RunnerClaim', {
   ...runRef,
   agentId,
@@ -111,7 +113,7 @@ export const claim = reply('RunnerClaim', {
   preface: { type: 'string', description: 'What changed about the children since the last run.' },
   messages: {
     type: 'array',
-    items: reply('RunnerMessage', { followUpId: text, text }),
+    items: reply('RunnerMessage', { followUpId: text, text, attachmentIds }),
   },
   expectedOutput: text,
   persona: reply('RunnerPersona', { name: text, instructions: text }),
@@ -169,6 +171,7 @@ export const steer = reply('RunnerSteer', {
     description: 'Of the entry that queued it: a message that replaces it has another one.',
   },
   text,
+  attachmentIds,
   tasks: { ...list(task), description: 'They join the checklist when the harness has taken the message.' },
 });
 export type Steer = Infer<typeof steer>;
@@ -386,6 +389,10 @@ export const loadCheckpointRequest = aboutHeldRun('LoadCheckpointRequest', { che
 
 export const loadCheckpointReply = reply('LoadCheckpointReply', {
   content: { type: 'string', description: 'Base64.' },
+});
+
+export const runnerAttachmentRequest = aboutHeldRun('RunnerAttachmentRequest', {
+  attachmentId: { type: 'string', maxLength: limits.idLength },
 });
 
 /**

@@ -4,6 +4,7 @@ import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Log } from '../lib/log.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
+import { deleteOldAttachments } from '../store/statements/attachments.ts';
 import { deleteOldSessions } from '../store/statements/browser-sessions.ts';
 import { deleteManyDeliveries, deleteOldDeliveries } from '../store/statements/deliveries.ts';
 import {
@@ -44,6 +45,7 @@ import {
 const leaseMs = 60_000;
 const passMs = 10 * 60 * 1_000;
 const agentsPerLook = 50;
+const attachmentsPerBatch = 10;
 /** What a batch should take: much shorter than what a caller would notice. */
 const batchMs = { short: 50, long: 200 };
 const rows = { first: 500, least: 10, most: 5_000 };
@@ -139,6 +141,7 @@ export class Maintenance {
       },
       outbox: () =>
         this.#inBatches((most) => clearOldItems(this.#options.database, limits.outboxDays, most).then(count)),
+      attachments: () => this.#oldAttachments(),
       history: () => this.#histories(),
       timelines: () => this.#longTimelines(),
       'run results': () => this.#manyRuns(),
@@ -206,6 +209,15 @@ export class Maintenance {
     await this.#inBatches((most) => clearRunResults(database, ...keys, most).then(count));
     await this.#inBatches(async () => (count(await deleteCheckpoint(database, ...keys)) > 0 ? rows.most : 0));
     if (!this.#isClosed) await finishAgents(database, ...keys);
+  }
+
+  /** A few at a time: they may be large. */
+  async #oldAttachments(): Promise<void> {
+    const { database, timelineDays } = this.#options;
+    const before = await this.#timeAgo(timelineDays);
+    await this.#inBatches(async () =>
+      count(await deleteOldAttachments(database, before, attachmentsPerBatch)) > 0 ? rows.most : 0,
+    );
   }
 
   async #longTimelines(): Promise<void> {

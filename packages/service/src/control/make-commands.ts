@@ -239,6 +239,7 @@ export function contentDigest(
     labels: request.labels,
     preempt: request.preempt || '',
     steer: request.steer || '',
+    attachmentIds: request.attachmentIds && [...new Set(request.attachmentIds)],
     deliverAt: deliverAt && new Date(deliverAt).toISOString(),
   };
   return digestOf(content);

@@ -206,6 +206,7 @@ export class Runners {
       followUpId: row.id,
       sequence: row.position,
       text: row.description,
+      attachmentIds: row.attachment_ids ?? [],
       tasks: tasksOf(row.tasks),
     }));
   }
@@ -333,8 +334,12 @@ export class Runners {
       attempt: batch.tries,
       preface: batch.preface,
       messages: [
-        ...(batch.spawn ? [{ followUpId: '', text: brief?.description ?? '' }] : []),
-        ...messages.map((m) => ({ followUpId: m.id, text: m.description })),
+        ...(batch.spawn ? [{ followUpId: '', text: brief?.description ?? '', attachmentIds: [] }] : []),
+        ...messages.map((m) => ({
+          followUpId: m.id,
+          text: m.description,
+          attachmentIds: m.attachment_ids ?? [],
+        })),
       ],
       expectedOutput: brief?.expected_output ?? '',
       persona: { name: settings.persona, instructions: settings.instructions },

@@ -213,6 +213,7 @@ const followUpOf = (row: ShownFollowUpRow) => ({
   fastMode: row.fast_mode,
   outputSchema: row.output_schema ?? '',
   steer: row.steer,
+  attachmentIds: row.attachment_ids ?? [],
 });
 
 function shownFollowUpOf(row: ShownFollowUpRow & { schema_left_out: boolean }): PendingFollowUp {

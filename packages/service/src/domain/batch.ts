@@ -105,7 +105,11 @@ function deliver(
   draft.moveFollowUp(message, 'DELIVERED', {
     runId: number,
     batch,
-    data: { runId: String(number), ...more },
+    data: {
+      runId: String(number),
+      ...(message.attachmentIds.length > 0 && { attachmentIds: message.attachmentIds }),
+      ...more,
+    },
   });
   const before = draft.agent.settings;
   if (switchesPersona(before, message.change)) {

@@ -64,7 +64,10 @@ export interface RunResultRow {
   error: Result['error'];
 }
 
-export type FollowUpRow = RowOf<FollowUp, never>;
+export interface FollowUpRow extends RowOf<FollowUp, 'attachmentIds'> {
+  /** Null: it has none. */
+  attachment_ids: string[] | null;
+}
 
 /** The stored field `news` is `unseenChildren` in the domain; rows of every version have it under that name. */
 type StoredMemory = Omit<Memory, 'unseenChildren'> & { readonly news: readonly string[] };
@@ -314,6 +317,7 @@ export const followUpOf = (row: FollowUpRow): FollowUp => ({
   queuedAt: row.queued_at,
   batch: row.batch,
   steerBatch: row.steer_batch,
+  attachmentIds: listOf(row.attachment_ids),
   digest: row.digest,
 });
 

@@ -338,7 +338,7 @@ const newFollowUps = (f: CombinedChange) =>
   [...f.admitted.values()].flatMap(({ id, description, sequence }) => {
     const followUp = f.after.followUps.get(id);
     if (!followUp) return [];
-    const { state, position, change, tasks, deliverAt, queuedAt, batch, steerBatch, digest } = followUp;
+    const { state, position, change, tasks, deliverAt, queuedAt, batch, digest } = followUp;
     return [
       {
         tenant: f.after.agent.tenant,
@@ -353,7 +353,8 @@ const newFollowUps = (f: CombinedChange) =>
         deliver_at: deliverAt,
         queued_at: queuedAt,
         batch,
-        steer_batch: steerBatch,
+        steer_batch: followUp.steerBatch,
+        attachment_ids: followUp.attachmentIds.length > 0 ? followUp.attachmentIds : null,
         digest,
       },
     ];

@@ -180,6 +180,7 @@ export const followUpColumns = {
   tasks: 'json',
   deliver_at: 'timestamptz',
   queued_at: 'timestamptz',
+  attachment_ids: 'json',
   digest: 'text',
 } as const;
 

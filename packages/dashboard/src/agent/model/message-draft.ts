@@ -1,5 +1,5 @@
 import { type AgentStatus, type FollowUpInput, InvalidArgumentError } from '@muster/sdk';
-import { clock } from '@muster/sdk/contract';
+import { clock, imageTypes, limits } from '@muster/sdk/contract';
 import { plural } from '../../parts/model/text.ts';
 import { SentIds } from './sent-ids.ts';
 
@@ -16,8 +16,17 @@ export interface Draft {
   readonly isPreempting: boolean;
   /** It waits for the end of a turn that is running. */
   readonly isAfterTurn: boolean;
+  readonly images: readonly DraftImage[];
   /** Local time, in the format of `<input type="datetime-local">`. */
   readonly deliverAt: string;
+}
+
+/** An image that is uploaded when the message is sent. */
+export interface DraftImage {
+  readonly name: string;
+  readonly file: Blob;
+  /** Of the preview. */
+  readonly url: string;
 }
 
 export const emptyDraft: Draft = {
@@ -31,6 +40,7 @@ export const emptyDraft: Draft = {
   tasks: '',
   isPreempting: false,
   isAfterTurn: false,
+  images: [],
   deliverAt: '',
 };
 
@@ -62,7 +72,7 @@ export function messageOf(draft: Draft): FollowUpInput {
 /** A message needs a text, a task or a setting; delivery options alone are not enough. */
 export function isSendable(draft: Draft): boolean {
   const { description, preempt: _, steer: __, deliverAt: ___, ...rest } = messageOf(draft);
-  return description !== '' || Object.keys(rest).length > 0;
+  return description !== '' || draft.images.length > 0 || Object.keys(rest).length > 0;
 }
 
 /** Names the options that are set, for the collapsed form. */
@@ -105,6 +115,22 @@ export function sentText(status: AgentStatus, draft: Draft): string {
   return status.phase === 'PHASE_RUNNING' ? 'Queued.' : 'Sent.';
 }
 
+/** Images that can be added to a draft, and why the others can't. */
+export function addedImages(draft: Draft, files: readonly File[]): { images: File[]; problem: string } {
+  const isImage = ({ type }: File) => (imageTypes as readonly string[]).includes(type);
+  const fits = files.filter((file) => isImage(file) && file.size <= limits.attachmentBytes);
+  const images = fits.slice(0, limits.attachmentsPerMessage - draft.images.length);
+  if (images.length === files.length) return { images, problem: '' };
+  if (!files.every(isImage)) return { images, problem: 'Only PNG, JPEG, WebP and GIF images can be added.' };
+  return {
+    images,
+    problem:
+      fits.length < files.length
+        ? `An image can have at most ${limits.attachmentBytes / 1024 ** 2} MiB.`
+        : `A message can have at most ${limits.attachmentsPerMessage} images.`,
+  };
+}
+
 const two = (value: number): string => String(value).padStart(2, '0');
 
 /** Formats a time for `<input type="datetime-local">`, rounded up so that it is never earlier. */
@@ -137,7 +163,7 @@ export interface MessageProblems {
 }
 
 const formField = (field: string): string | undefined =>
-  /^(description|agent|model|reasoningEffort|serviceTier|fastMode|outputSchema|preempt|steer|deliverAt|tasks)\b/.exec(
+  /^(description|agent|model|reasoningEffort|serviceTier|fastMode|outputSchema|preempt|steer|deliverAt|tasks|attachmentIds)\b/.exec(
     field,
   )?.[1];
 
@@ -178,8 +204,9 @@ class MessageDrafts {
     else this.#drafts.set(key, draft);
   }
 
-  toRequest(key: string): FollowUpInput {
-    const message = messageOf(this.get(key));
+  toRequest(key: string, attachmentIds: readonly string[] = []): FollowUpInput {
+    const images = attachmentIds.length > 0 && { attachmentIds: [...attachmentIds] };
+    const message = { ...messageOf(this.get(key)), ...images };
     return { ...message, followUpId: this.#sent.idFor(key, message) };
   }
 

@@ -25,6 +25,8 @@ export interface QueueFollowUp {
   readonly followUpId: string;
   readonly description: string;
   readonly tasks: readonly Task[];
+  /** Images that exist; or what is wrong with one. */
+  readonly attachmentIds?: readonly string[] | Refusal;
   /** What the message sets; or why that could not be read from the catalog. */
   readonly change: SettingsChange | Refusal;
   readonly preempt: boolean;
@@ -78,6 +80,7 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
   if (message === null) return unchanged({ followUpId, state: known?.state ?? 'REMOVED' });
   if (isRefusal(message)) return message;
   const change = changeOf(command);
+  const attachmentIds = attachmentIdsOf(command);
   const refused = refuseMessage(message) ?? refuse(message, change, draft.state, loaded.now);
   if (refused) return refused;
 
@@ -95,11 +98,16 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
       queuedAt: loaded.now,
       batch: null,
       steerBatch,
+      attachmentIds,
       digest: command.digest,
     },
     message.description,
     admittedAs,
-    { ...(command.byAgent && { byAgent: true }), ...(steerBatch !== null && { steer: true }) },
+    {
+      ...(command.byAgent && { byAgent: true }),
+      ...(steerBatch !== null && { steer: true }),
+      ...(attachmentIds.length > 0 && { attachmentIds }),
+    },
   );
   if (replaced) resettle(draft, loaded.children(draft.agent.id));
   else if (command.deliverAt) defer(draft, command.deliverAt);
@@ -150,16 +158,20 @@ function preempt(draft: Draft, by: string): void {
 /** Empty where the settings could not be read, which refuses the message. */
 export const changeOf = ({ change }: QueueFollowUp): SettingsChange => (isRefusal(change) ? {} : change);
 
+const attachmentIdsOf = ({ attachmentIds = [] }: QueueFollowUp): readonly string[] =>
+  isRefusal(attachmentIds) ? [] : attachmentIds;
+
 /** What is wrong with a message, whatever the state of its agent is. */
 export function refuseMessage(command: QueueFollowUp): Refusal | null {
-  const { description, tasks, change, deliverAt, preempt, steer } = command;
+  const { description, tasks, change, attachmentIds, deliverAt, preempt, steer } = command;
   const tooLong = refuseDescription(description, 'description');
   if (tooLong) return tooLong;
   if (isRefusal(change)) return change;
-  if (description === '' && tasks.length === 0 && !overrides(change))
+  if (isRefusal(attachmentIds)) return attachmentIds;
+  if (description === '' && tasks.length === 0 && !attachmentIds?.length && !overrides(change))
     return invalid(
       'description',
-      'expected a description, a task or a setting; the message has none of them',
+      'expected a description, a task, an image or a setting; the message has none of them',
     );
   if (deliverAt && preempt) return invalid('deliverAt', 'may not be combined with preempt');
   if (!steer) return null;

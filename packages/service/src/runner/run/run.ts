@@ -5,6 +5,7 @@ import { schemaProblem } from '../../lib/output-schema/schema-worker.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
 import { type Harnesses, harnessFor, type Slot, slotOf } from '../harnesses.ts';
 import { agentTools } from './agent-tools.ts';
+import { MessageImages } from './message-images.ts';
 import { type PrepareContext, type PreparedRun, prepareRun } from './prepare-run.ts';
 import { instructionsFor } from './prompts.ts';
 import { ReportStream, ReportsClosed, type RunEnd, reportFailedEnd } from './report-stream.ts';
@@ -65,15 +66,23 @@ export class Run {
     this.#before = before;
     this.slot = slotOf(claim, context.harnesses.rehearses);
     this.#stream = this.#openStream();
+    const images = new MessageImages({
+      ...this.ref,
+      client: context.client,
+      runnerId: context.runnerId,
+      signal: this.#acting.signal,
+      warn: (text) => this.#warn(text),
+    });
     this.#turns = new Turns({
       claim,
+      images,
       isRehearsed: this.slot === 'rehearsed',
       maxReminders: context.limits.remindersPerRun,
       isStopped: () => this.#isStopped(),
       warn: (text) => this.#warn(text),
       report: (extra) => this.#stream.send(extra),
     });
-    this.#steers = new Steers((steered) => this.#stream.send({ steers: [steered] }));
+    this.#steers = new Steers(images, (steered) => this.#stream.send({ steers: [steered] }));
     this.done = new Promise((resolve) => {
       this.#finish = resolve;
     });

@@ -1,5 +1,6 @@
 import type { ReportReply, ReportRequest, Steer } from '@muster/sdk/contract';
 import type { HarnessSession } from '../../harness/harness.ts';
+import type { MessageImages } from './message-images.ts';
 import { steerText } from './prompts.ts';
 import type { Deliver } from './turns.ts';
 
@@ -11,6 +12,7 @@ type Steered = NonNullable<ReportRequest['steers']>[number];
  * runner, and after the run it is delivered like any other message.
  */
 export class Steers {
+  readonly #images: MessageImages;
   readonly #confirm: (steered: Steered) => Promise<ReportReply>;
   /** By their `sequence`, until the service knows what became of them. */
   readonly #unconfirmed = new Map<number, Promise<void>>();
@@ -20,7 +22,8 @@ export class Steers {
   #session: HarnessSession | undefined;
   #hasEnded = false;
 
-  constructor(confirm: (steered: Steered) => Promise<ReportReply>) {
+  constructor(images: MessageImages, confirm: (steered: Steered) => Promise<ReportReply>) {
+    this.#images = images;
     this.#confirm = confirm;
   }
 
@@ -63,12 +66,14 @@ export class Steers {
 
   async #settle(message: Steer): Promise<void> {
     const { followUpId, sequence } = message;
-    const session =
-      this.#session ??
-      (await new Promise<HarnessSession | null>((give) => {
-        this.#waiting.push(give);
-      }));
-    const taken = session !== null && (await session.steer({ text: steerText(message), images: [] }));
+    const images = await this.#images.of(message);
+    const session = this.#hasEnded ? null : (this.#session ?? (await this.#nextTurn()));
+    const taken = session !== null && (await session.steer({ text: steerText(message), images }));
     await this.#confirm({ followUpId, sequence, taken });
+  }
+  #nextTurn(): Promise<HarnessSession | null> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+    });
   }
 }

@@ -72,7 +72,7 @@ export const findLongTimelines = statement<[keptEntries: number], AgentKey & { l
  * The rest stays, so that a known id is still known.
  */
 const clearTexts = (entries: string): string =>
-  `UPDATE follow_ups f SET description = '', tasks = '[]',
+  `UPDATE follow_ups f SET description = '', tasks = '[]', attachment_ids = NULL,
      change = ((f.change::jsonb - 'outputSchema') #- '{persona,instructions}' #- '{persona,tasks}')::json
    FROM ${entries} e
    WHERE e.text IS NULL AND f.tenant = e.tenant AND f.agent = e.agent AND f.id = e.follow_up_id

@@ -158,6 +158,7 @@ export interface SteerRow {
   position: number;
   description: string;
   tasks: Task[];
+  attachment_ids: string[] | null;
 }
 
 /**
@@ -170,12 +171,12 @@ export const loadSteers = statement<
 >(
   'load-steers',
   `WITH steers AS (
-     SELECT f.agent, r.number AS run, f.id, f.position, f.description, f.tasks,
+     SELECT f.agent, r.number AS run, f.id, f.position, f.description, f.tasks, f.attachment_ids,
        row_number() OVER (PARTITION BY f.tenant, f.agent ORDER BY f.position) AS place
      FROM runs r JOIN follow_ups f ON ${isSteerOf('f', 'r')}
      WHERE r.runner_id = $1 AND r.gone_at IS NULL
    ), unsent AS (
-     SELECT s.agent, s.run, s.id, s.position, s.description, s.tasks,
+     SELECT s.agent, s.run, s.id, s.position, s.description, s.tasks, s.attachment_ids,
        sum(octet_length(s.description) + octet_length(s.tasks::text)) OVER (ORDER BY s.position, s.agent) AS bytes,
        row_number() OVER (ORDER BY s.position, s.agent) AS n
      FROM steers s
@@ -183,7 +184,7 @@ export const loadSteers = statement<
        AND NOT EXISTS (SELECT FROM unnest($2::uuid[], $3::bigint[]) AS q (agent, position)
                        WHERE q.agent = s.agent AND q.position = s.position)
    )
-   SELECT agent, run, id, position, description, tasks FROM unsent WHERE n = 1 OR bytes <= $5 ORDER BY n`,
+   SELECT agent, run, id, position, description, tasks, attachment_ids FROM unsent WHERE n = 1 OR bytes <= $5 ORDER BY n`,
 );
 
 export interface UnstoredRow extends Omit<HeldRow, 'state' | 'has_steers'> {
