@@ -185,7 +185,7 @@ describe('every runner route', () => {
       const own = new FakeRunner(admin.as(serviceKey), uniqueName('service'));
       expectOk(await own.poll({ free: { real: 0, rehearsed: 0 } }));
       const claim = { agentKey: randomUUID(), runId: 1 } as Claim;
-      const owner = { runner: own, claim, checkpointId: randomUUID() } as Owner;
+      const owner = { runner: own, claim, checkpointId: randomUUID(), attachmentId: 'x' } as Owner;
       for (const pool of ['default', uniqueName('pool')]) {
         const reply = await (await runnerKey(admin, pool)).post(path, bodies[name as RunnerRoute](owner));
         expectError(reply, 'PERMISSION_DENIED');

@@ -57,7 +57,7 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   runnerCompleteCheckpoint: 'ABORTED',
   runnerCheckpoints: 'ABORTED',
   runnerLoadCheckpoint: 'ABORTED',
-  runnerAttachment: 'NOT_FOUND', // no such agent
+  runnerAttachment: 'ABORTED',
   runnerGitCredential: 'ABORTED',
 };
 

@@ -11,6 +11,7 @@ import {
   clearOldRunResults,
   clearRunResults,
   clearTextsIn,
+  deleteAttachments,
   deleteCheckpoint,
   deleteEntries,
   deleteFromDefault,
@@ -208,6 +209,9 @@ export class Maintenance {
     await this.#inBatches((most) => deleteHistories(database, ...keys, most).then(count));
     await this.#inBatches((most) => clearRunResults(database, ...keys, most).then(count));
     await this.#inBatches(async () => (count(await deleteCheckpoint(database, ...keys)) > 0 ? rows.most : 0));
+    await this.#inBatches(async () =>
+      count(await deleteAttachments(database, ...keys, attachmentsPerBatch)) > 0 ? rows.most : 0,
+    );
     if (!this.#isClosed) await finishAgents(database, ...keys);
   }
 

@@ -168,6 +168,18 @@ export const deleteCheckpoint = statement<Ended, { deleted: number }>(
    SELECT count(*)::int AS deleted FROM deleted`,
 );
 
+/** Deletes some attachments of these agents. */
+export const deleteAttachments = statement<[...Ended, most: number], { deleted: number }>(
+  'delete-attachments',
+  `WITH ${ended}, some AS (
+     SELECT t.tenant, t.agent, t.id FROM ended e JOIN attachments t ON t.tenant = e.tenant AND t.agent = e.id LIMIT $4
+   ), deleted AS (
+     DELETE FROM attachments t USING some WHERE t.tenant = some.tenant AND t.agent = some.agent AND t.id = some.id
+     RETURNING t.id
+   )
+   SELECT count(*)::int AS deleted FROM deleted`,
+);
+
 /** The end of deleting these agents' histories, unless they were reopened meanwhile. */
 export const finishAgents = statement<Ended, never>(
   'finish-agents',
