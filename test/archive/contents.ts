@@ -50,7 +50,8 @@ export async function populate(api: Api): Promise<TenantKeys> {
   await s.spawn('waits/child');
   await s.spawn('waits/child/grandchild');
   const { attachmentId } = expectOk(await uploadTo(api, s.id('waits'), png()));
-  await s.queue('waits', { description: 'next', followUpId: 'follow-1', attachmentIds: [attachmentId] });
+  await s.queue('waits', { description: 'next', followUpId: 'follow-1' });
+  await s.queue('waits', { description: 'look', attachmentIds: [attachmentId] });
   const comments = ['why? 🙂', 'and\nthis?'].map((body) => ({ path: 'a.ts', line: 3, body }));
   expectOk(await s.send('agent/threads/create', 'waits', { comments }));
   await api.post('/v1/agent/spawn', { agentId: s.id('once'), description: 'x' }, { 'idempotency-key': 'k1' });

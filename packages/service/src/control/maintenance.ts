@@ -206,12 +206,12 @@ export class Maintenance {
   async #deleteHistories(agents: readonly AgentKey[], endedBefore: string): Promise<void> {
     const { database } = this.#options;
     const keys = [...keyColumns(agents), endedBefore] as const;
-    await this.#inBatches((most) => deleteHistories(database, ...keys, most).then(count));
-    await this.#inBatches((most) => clearRunResults(database, ...keys, most).then(count));
-    await this.#inBatches(async () => (count(await deleteCheckpoint(database, ...keys)) > 0 ? rows.most : 0));
     await this.#inBatches(async () =>
       count(await deleteAttachments(database, ...keys, attachmentsPerBatch)) > 0 ? rows.most : 0,
     );
+    await this.#inBatches((most) => deleteHistories(database, ...keys, most).then(count));
+    await this.#inBatches((most) => clearRunResults(database, ...keys, most).then(count));
+    await this.#inBatches(async () => (count(await deleteCheckpoint(database, ...keys)) > 0 ? rows.most : 0));
     if (!this.#isClosed) await finishAgents(database, ...keys);
   }
 
