@@ -130,6 +130,22 @@ for (const { followUpId, description } of followUps) console.log(followUpId, des
     ts: `const { state, answer } = await muster.followUp('fix-login', 'a-follow-up');
 console.log(state, answer);`,
   },
+  uploadAttachment: {
+    query: '?agent=fix-login',
+    upload: 'screenshot.png',
+    cli: 'muster send fix-login "It looks like this." --image screenshot.png',
+    ts: `const { readFile } = await import('node:fs/promises');
+const { attachmentId } = await muster.attachments.upload('fix-login', await readFile('screenshot.png'));
+await muster.queue('fix-login', { description: 'It looks like this.', attachmentIds: [attachmentId] });`,
+  },
+  attachment: {
+    body: { agentId, attachmentId: '$ATTACHMENT' },
+    cli: null,
+    ts: `for await (const { data } of muster.timelineAll('fix-login', { types: ['FOLLOW_UP_DELIVERED'] })) {
+  for (const id of (data.attachmentIds ?? []) as string[])
+    console.log((await muster.attachments.read('fix-login', id)).mediaType);
+}`,
+  },
   clearFollowUps: {
     cli: 'muster queue clear fix-login',
     ts: `const { cleared } = await muster.clearFollowUps('fix-login');
@@ -312,6 +328,7 @@ console.log(state);`,
   runnerCompleteCheckpoint: { body: { ...held, checkpointId, parts: 1, final: false } },
   runnerCheckpoints: { body: held },
   runnerLoadCheckpoint: { body: { ...held, checkpointId, part: 0 } },
+  runnerAttachment: { body: { ...held, attachmentId: '$ATTACHMENT' } },
   runnerGitCredential: { body: { ...held, repo: 'https://github.com/acme/app.git' } },
   runnerEndedAgents: { body: { runnerId, agentKeys: ['$AGENT_KEY'] } },
 };

@@ -22,7 +22,7 @@ const written = (body) =>
 const quoted = (text) =>
   `'${text.replaceAll("'", "'\\''").replace(/\$[A-Z_]+/g, (variable) => `'"${variable}"'`)}'`;
 
-function curl({ method, path, stream, access }, body, { query = '', isCookie = false }) {
+function curl({ method, path, stream, access }, body, { query = '', upload, isCookie = false }) {
   const place = path.replace(/\{([^}]+)\}/g, (_, parameter) => pathExamples[parameter]);
   const flags = [stream ? '-sN' : '-s', ...(method === 'DELETE' ? ['-X DELETE'] : [])].join(' ');
   const page = method === 'GET' ? ['Cookie: $COOKIE'] : ['Cookie: $COOKIE', 'Origin: $MUSTER_URL'];
@@ -31,6 +31,7 @@ function curl({ method, path, stream, access }, body, { query = '', isCookie = f
     : [access === 'own-page' ? 'Origin: $MUSTER_URL' : 'Authorization: Bearer $MUSTER_API_KEY'];
   const headers = callers.map((header) => ` -H "${header}"`).join('');
   const call = `curl ${flags} "$MUSTER_URL${place}${query}"${headers}`;
+  if (upload) return `${call} \\\n  -H 'Content-Type: image/png' --data-binary @${upload}`;
   return body === undefined
     ? call
     : `${call} -H 'Content-Type: application/json' \\\n  -d ${quoted(written(body))}`;

@@ -7,7 +7,11 @@ const number = (count) => count.toLocaleString('en-US');
 const invalid = 'INVALID_ARGUMENT';
 const exhausted = 'RESOURCE_EXHAUSTED';
 const explained = {
-  bodyBytes: ['The body of a request, except a part of a checkpoint and a sign-in (4 KiB)', kib, invalid],
+  bodyBytes: [
+    'The body of a request, except an image, a part of a checkpoint and a sign-in (4 KiB)',
+    kib,
+    invalid,
+  ],
   bodyDepth: ['Levels of nesting in the body of a request', number, invalid],
   bodyObjects: ['Objects and lists in the body of a request', number, invalid],
   descriptionBytes: ['`description` and `expectedOutput`, in bytes of UTF-8', kib, invalid],
@@ -186,6 +190,11 @@ const explained = {
     number,
     'the beginning is left out',
   ],
+  steersPerRun: [
+    'Steering messages that one run has at a time until its harness has taken them',
+    number,
+    'the next ones wait',
+  ],
   remindersPerRun: ['Reminders of unfinished tasks within one run', number, '–'],
   equalReportFailures: [
     'How often in a row the service may fail on one report of a run with the same error',
@@ -217,6 +226,11 @@ const explained = {
     number,
     exhausted,
   ],
+  attachmentBytes: ['An image that is attached to a message', kib, invalid],
+  attachmentsPerMessage: ['Images of one message', number, invalid],
+  undeliveredAttachmentBytes: ['Images of one agent that no run has got yet', kib, exhausted],
+  attachmentBytesPerTenant: ['Images of one tenant', gib, exhausted],
+  attachmentBytesInFlight: ['Images that arrive at one node at the same time', kib, 'UNAVAILABLE'],
   deliveryBytes: ['A delivery of a code host', kib, invalid],
   deliveryBytesInFlight: ['Deliveries that arrive at one node at the same time', kib, 'UNAVAILABLE'],
   deliveryIdLength: ["The host's id of a delivery, in characters", number, 'the rest is cut off'],

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import type { ReplyOf } from '@muster/sdk/contract';
 import { Agents, inAnHour } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
 import { createKey, createShareLink, postResource, readResource } from '../support/catalog.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
+import { png, uploadTo } from '../support/images.ts';
 
 /** The checkpoint of the agent `worked`. */
 export const archive = randomBytes(1_300_000);
@@ -47,7 +49,9 @@ export async function populate(api: Api): Promise<TenantKeys> {
   await s.spawn('waits');
   await s.spawn('waits/child');
   await s.spawn('waits/child/grandchild');
+  const { attachmentId } = expectOk(await uploadTo(api, s.id('waits'), png()));
   await s.queue('waits', { description: 'next', followUpId: 'follow-1' });
+  await s.queue('waits', { description: 'look', attachmentIds: [attachmentId] });
   const comments = ['why? 🙂', 'and\nthis?'].map((body) => ({ path: 'a.ts', line: 3, body }));
   expectOk(await s.send('agent/threads/create', 'waits', { comments }));
   await api.post('/v1/agent/spawn', { agentId: s.id('once'), description: 'x' }, { 'idempotency-key': 'k1' });
@@ -70,9 +74,12 @@ export async function seen(api: Api): Promise<unknown> {
     api.get('/v1/catalog/persona/careful/history'),
     api.get('/v1/catalog/persona/gone/history'),
   ]);
+  const queue = expectOk(await s.send<ReplyOf<'listFollowUps'>>('agent/queue/list', 'waits'));
+  const [attachmentId] = queue.followUps.flatMap(({ attachmentIds }) => attachmentIds);
   return {
     agents,
-    queue: (await s.send('agent/queue/list', 'waits')).body,
+    queue,
+    image: expectOk(await s.send('agent/attachment', 'waits', { attachmentId })),
     threads: (await s.send('agent/threads', 'waits')).body,
     catalog: catalog.map((c) => c.body),
   };

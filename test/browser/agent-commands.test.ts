@@ -5,6 +5,7 @@ import { Agents, inMs } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import type { Visitor } from '../support/browser.ts';
 import { apiWithNewKey } from '../support/catalog.ts';
+import { png } from '../support/images.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 import { addressOf } from './agent-page.ts';
@@ -152,6 +153,55 @@ describeInBrowser("the commands on an agent's page", () => {
     expect((await agents.status('queue')).followUps.map(({ description }) => description)).toEqual([
       'with settings',
     ]);
+  });
+
+  test('adds a message to the running turn, or queues it after the turn', async () => {
+    await working('steered');
+    const send = async (text: string) => {
+      await page.getByLabel('Message to the agent').fill(text);
+      await page.getByRole('button', { name: 'Send', exact: true }).click();
+    };
+    await page.getByText('Added to this turn.').waitFor();
+    await send('!say now');
+    const message = (text: string) => queue().getByRole('listitem').filter({ hasText: text });
+    await message('!say now').getByText('for this turn').waitFor();
+    await page.getByLabel('Delivery').selectOption('After this turn');
+    await page.getByText('Queued until this turn ends.').waitFor();
+    await send('!say later');
+    await message('!say later').waitFor();
+    expect(await message('!say later').getByText('for this turn').count()).toBe(0);
+    expect((await agents.status('steered')).followUps.map(({ steer }) => steer)).toEqual([true, false]);
+  });
+
+  test('sends images that were chosen or pasted, after a preview; the transcript shows them', async () => {
+    await agents.spawn('pictured', { description: '!say Ready.' });
+    await agents.wait('pictured');
+    await open('pictured');
+    const drafts = page.getByRole('list', { name: 'Images of the message' });
+    const file = (name: string, mimeType: string, buffer: Buffer) => ({ name, mimeType, buffer });
+    const choose = page.getByLabel('Images', { exact: true }).first();
+    await choose.setInputFiles([file('one.png', 'image/png', png()), file('two.png', 'image/png', png('2'))]);
+    await drafts.getByRole('img', { name: 'two.png' }).waitFor();
+    await drafts.getByRole('button', { name: 'Remove image: two.png' }).click();
+    await choose.setInputFiles(file('note.txt', 'text/plain', Buffer.from('x')));
+    await page.getByText('Only PNG, JPEG, WebP and GIF images can be added.').waitFor();
+    await page.getByLabel('Message to the agent').evaluate(
+      (field, bytes) => {
+        const clipboardData = new DataTransfer();
+        clipboardData.items.add(new File([new Uint8Array(bytes)], 'pasted.png', { type: 'image/png' }));
+        field.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+      },
+      [...png('pasted')],
+    );
+    await drafts.getByRole('img', { name: 'pasted.png' }).waitFor();
+    expect(await drafts.getByRole('img').count()).toBe(2);
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await drafts.waitFor({ state: 'detached' });
+    const shown = page.getByRole('list', { name: 'Images', exact: true }).getByRole('img');
+    await shown.nth(1).waitFor();
+    const isDrawn = (image: HTMLImageElement) => image.decode().then(() => image.naturalWidth);
+    expect(await shown.nth(0).evaluate(isDrawn)).toBe(1);
+    expect(await shown.nth(1).evaluate(isDrawn)).toBe(1);
   });
 
   test('clears queued messages, and keeps scheduled ones', async () => {

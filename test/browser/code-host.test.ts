@@ -53,7 +53,9 @@ describeInBrowser('a code host', () => {
 
     await scenario.host.addIssue('maintainer', 'A question', 'How does it work?');
     const deliveries = page.getByRole('list', { name: 'Deliveries' });
-    await deliveries.getByText('the issue was opened; only a label, a mention or an assignment starts an agent').waitFor();
+    await deliveries
+      .getByText('the issue was opened; only a label, a mention or an assignment starts an agent')
+      .waitFor();
     await webhook.filter({ hasText: /^ok/ }).waitFor();
     const redeliver = deliveries.getByRole('button', { name: /^Redeliver issues\.opened/ });
     await redeliver.click();

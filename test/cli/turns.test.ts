@@ -1,7 +1,11 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { faults } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { inAnHour } from '../support/agents.ts';
 import { until } from '../support/async.ts';
+import { png } from '../support/images.ts';
 import { startServer } from '../support/server.ts';
 import { resultOf, TestUser, userOfSharedServer } from './cli.ts';
 
@@ -50,6 +54,34 @@ describe('wait', () => {
     const second = ada.runProcess(['wait', name]);
     expect(await ada.prints(['kill', name, '--yes'])).toBe(`ended ${name}\n`);
     expect(await second).toMatchObject({ code: 11, out: `${name} killed\n` });
+  });
+
+  test('sends a message into the running turn and waits for its answer, and messages with images', async () => {
+    const name = await spawned('!sleep 2');
+    await until(
+      'it works',
+      () => ada.agents.phase(name),
+      (phase) => phase === 'RUNNING/WORKING',
+    );
+    const sent = ada.data<{ response: string }>(['send', name, '!say Steered.', '--steer', '--wait']);
+    expect(await sent).toMatchObject({ response: 'Steered.', runCount: '1' });
+    const folder = mkdtempSync(join(tmpdir(), 'muster-images-'));
+    const [image, text] = [join(folder, 'shot.png'), join(folder, 'text.png')];
+    writeFileSync(image, png());
+    writeFileSync(text, 'not an image');
+    const withImage = await ada.data<{ response: string }>(['send', name, '--image', image, '--wait']);
+    expect(withImage.response).toContain('Rehearsed.');
+    const [delivered] = (await ada.agents.timeline(name, 'FOLLOW_UP_DELIVERED')).slice(-1);
+    expect(delivered?.data.attachmentIds).toHaveLength(1);
+    expect(await ada.muster(['send', name, 'x', '--image', text])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('expected a PNG, JPEG, WebP or GIF image'),
+    });
+    rmSync(folder, { recursive: true });
+    expect(await ada.muster(['send', name, 'x', '--steer', '--preempt'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('steer'),
+    });
   });
 
   test('waits for the first of several agents; with --all for each, with the first exit code that is not 0', async () => {

@@ -14,7 +14,7 @@ const database = await useDatabase(store.url);
 const key = bootstrapKey();
 const options = { runner: false, databaseUrl: store.url, env: { MUSTER_BOOTSTRAP_KEY: key } };
 
-test("timeline, checkpoint, diff and review threads are deleted 30 days after the agent's end; resuming before it is OUT_OF_RANGE", async () => {
+test("timeline, checkpoint, diff, images and review threads are deleted 30 days after the agent's end; resuming before it is OUT_OF_RANGE", async () => {
   const first = await startServer(options);
   const before = apiOf({ url: first.url, key });
   for (const name of ['old', 'recent']) {
@@ -38,6 +38,15 @@ test("timeline, checkpoint, diff and review threads are deleted 30 days after th
   await execute(
     "INSERT INTO diffs SELECT tenant, id, 'repo', false, 'diff of ' || path FROM agents WHERE tenant = $1",
   );
+  // One that its message still names, and an upload that no message has named for a day.
+  for (const [id, delivered] of [
+    ['delivered', 'now()'],
+    ['unused', 'NULL'],
+  ])
+    await execute(
+      `INSERT INTO attachments (tenant, agent, id, media_type, bytes, content, used_at, delivered_at)
+       SELECT tenant, id, '${id}', 'image/png', 1, 'x', now() - interval '25 hours', ${delivered} FROM agents WHERE tenant = $1`,
+    );
   for (const [path, days] of Object.entries({ old: 31, recent: 29 }))
     await execute(
       `UPDATE agents SET ended_at = now() - interval '${days} days' WHERE tenant = $1 AND path = '${path}'`,
@@ -64,7 +73,13 @@ test("timeline, checkpoint, diff and review threads are deleted 30 days after th
   expect((await read('recent')).body.entries?.length).toBeGreaterThan(0);
   const diffOf = async (name: string) =>
     (await after.post('/v1/agent/diff', { agentId: agent(name) })).body.diff;
-  expect([await diffOf('old'), await diffOf('recent')]).toEqual(['', 'diff of recent']);
+  // Deleted last.
+  await until(
+    'the old diff gone',
+    () => diffOf('old'),
+    (diff) => diff === '',
+  );
+  expect(await diffOf('recent')).toBe('diff of recent');
   const threadsOf = async (name: string) =>
     expectOk(await after.post<ReplyOf<'threads'>>('/v1/agent/threads', { agentId: agent(name) })).threads;
   expect([await threadsOf('old'), (await threadsOf('recent')).length]).toEqual([[], 1]);
@@ -80,6 +95,10 @@ test("timeline, checkpoint, diff and review threads are deleted 30 days after th
      WHERE p.tenant = $1`,
   );
   expect(rows).toEqual([{ path: 'recent' }]);
+  const images = await execute(
+    'SELECT a.path, t.id FROM attachments t JOIN agents a ON a.tenant = t.tenant AND a.id = t.agent WHERE t.tenant = $1',
+  );
+  expect(images.rows).toEqual([{ path: 'recent', id: 'delivered' }]);
   await second.close();
 });
 

@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import type { Answer } from '../support/api.ts';
 import { encode, postResource, readDocument, uniqueName } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
+import { gif, gifText, uploadTo } from '../support/images.ts';
 import { browserOf, codeOf, signInWithCode } from '../support/sign-in.ts';
 import type { TestTenant } from '../support/test-tenant.ts';
 import type { Sent } from './retrying-client.ts';
@@ -167,6 +168,25 @@ export const lostReplies: LostReplies = {
     },
   ],
 
+  uploadAttachment: [
+    async (tenant) => {
+      await atWork(tenant);
+      const query = new URLSearchParams({ workspace: tenant.workspace, agent: 'agent' });
+      return {
+        sent: {
+          path: `/v1/agent/attachments?${query}`,
+          text: gifText,
+          headers: { 'content-type': 'image/gif' },
+        },
+        async check(retried) {
+          const { attachmentId } = expectOk(retried) as { attachmentId: string };
+          const again = await uploadTo(tenant.api, tenant.id('agent'), gif, 'image/gif');
+          expect(again.body.attachmentId).toBe(attachmentId);
+          await tenant.queue('agent', { description: 'x', attachmentIds: [attachmentId] });
+        },
+      };
+    },
+  ],
   removeFollowUp: [
     async (tenant) => {
       await atWork(tenant);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { PollReply } from '@muster/sdk/contract';
 import { expect } from 'vitest';
 import { expectError, expectOk } from '../support/expect-reply.ts';
+import { png, uploadTo } from '../support/images.ts';
 import { atWork, heldRun, type LostReplies } from './lost-reply-cases.ts';
 import { runnerKey } from './runner-process.ts';
 
@@ -129,6 +130,20 @@ export const lostRunnerReplies: LostReplies = {
         sent: { path: '/v1/runner/checkpoint/load', body: { ...run, checkpointId, part: 0 } },
         async check(retried) {
           expect(expectOk(retried)).toEqual({ content: 'b25jZQ==' });
+        },
+      };
+    },
+  ],
+
+  runnerAttachment: [
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
+      const { attachmentId } = expectOk(await uploadTo(tenant.api, claim.agentId, png()));
+      return {
+        key: tenant.runner.key,
+        sent: { path: '/v1/runner/attachment', body: { ...run, attachmentId } },
+        async check(retried) {
+          expect(expectOk(retried)).toMatchObject({ attachmentId, content: png().toString('base64') });
         },
       };
     },

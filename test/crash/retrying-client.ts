@@ -5,6 +5,8 @@ export interface Sent {
   readonly method?: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly body?: unknown;
+  /** Instead of a body. */
+  readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -25,7 +27,7 @@ export async function attempt(target: Target, sent: Sent, timeoutMs = 20_000): P
         ...(sent.body !== undefined && { 'content-type': 'application/json' }),
         ...sent.headers,
       },
-      body: sent.body === undefined ? undefined : JSON.stringify(sent.body),
+      body: sent.text ?? (sent.body === undefined ? undefined : JSON.stringify(sent.body)),
       signal: timeout,
     });
     return await answerOf(response);

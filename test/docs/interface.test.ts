@@ -11,6 +11,7 @@ import { createKey, writeResource } from '../support/catalog.ts';
 import { errorSchemaProblem, replySchemaProblem, routeEntries } from '../support/contract-schemas.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
+import { png, uploadTo } from '../support/images.ts';
 import { useSharedServer } from '../support/shared-server.ts';
 import { browserOf, codeOf } from '../support/sign-in.ts';
 import { newTenant } from '../support/tenants.ts';
@@ -167,6 +168,19 @@ const signedIn: SetUp = async (admin) => {
   return { COOKIE: cookie, SESSION: session.id };
 };
 
+const imageOf = async (admin: Api): Promise<string> =>
+  expectOk(await uploadTo(admin, { agent: ['fix-login'] }, png())).attachmentId;
+
+const withImage: SetUp = async (admin, runnerId) => ({
+  ...(await idleAfterWork(admin, runnerId)),
+  ATTACHMENT: await imageOf(admin),
+});
+
+const heldWithImage: SetUp = async (admin, runnerId) => {
+  const held = await heldByRunner(admin, runnerId);
+  return { ...held, ATTACHMENT: await imageOf(admin) };
+};
+
 const deliveryIdInPage = /"deliveryId": "([^"]+)"/.exec(examples.map(({ code }) => code).join())?.[1] ?? '';
 
 const checkpointIdInPage =
@@ -202,6 +216,8 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   listFollowUps: working,
   followUp: working,
   clearFollowUps: working,
+  uploadAttachment: idleAfterWork,
+  attachment: withImage,
   stopTurn: working,
   runs: idleAfterWork,
   timeline: idleAfterWork,
@@ -234,6 +250,7 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   runnerCompleteCheckpoint: withPart,
   runnerCheckpoints: withCheckpoint,
   runnerLoadCheckpoint: withCheckpoint,
+  runnerAttachment: heldWithImage,
   runnerGitCredential: heldByRunner,
   runnerEndedAgents: heldByRunner,
 };
@@ -314,6 +331,7 @@ describe.each(examples.map((block) => [block.exampleOf as RouteName, kindOf(bloc
     test('runs as written', async () => {
       const { key, runnerId, variables } = await preparedFor(name);
       const pageShell = new PageShell();
+      writeFileSync(join(pageShell.folder, 'screenshot.png'), png());
       try {
         if (kind === 'TypeScript') {
           const env = { MUSTER_URL: server.url, MUSTER_API_KEY: key, ...variables };

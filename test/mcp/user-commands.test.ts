@@ -148,6 +148,9 @@ describe('commands', () => {
     expect(await tools.use('clear_queue', { agent })).toBe('Messages removed: 0.');
     await tools.use('send_message', { agent, text: 'and this' });
     expect(await tools.use('clear_queue', { agent })).toBe('Messages removed: 1.');
+    await tools.use('send_message', { agent, text: 'during the turn', steer: true });
+    expect(await t.status(agent)).toMatchObject({ followUps: [{ steer: true }, {}, {}] });
+    expect(await tools.use('clear_queue', { agent })).toBe('Messages removed: 1.');
     for (const { followUpId } of queue.slice(1)) await tools.use('remove_message', { agent, id: followUpId });
     expect(await tools.use('list_queue', { agent })).toBe('No messages are queued.');
     await tools.use('send_message', {
@@ -162,6 +165,7 @@ describe('commands', () => {
     });
     for (const [more, blamed] of [
       [{ deliverAt: at, preempt: true }, 'deliverAt'],
+      [{ deliverAt: at, steer: true }, 'steer'],
       [{ deliverAt: 'tomorrow' }, 'deliverAt'],
       [{ deliverAt: at, delaySeconds: 1 }, 'delaySeconds'],
     ] as const)

@@ -3,6 +3,7 @@ import { MusterClient, NotFoundError, signIn, UnauthenticatedError } from '@must
 import { routes } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { uniqueName } from '../support/catalog.ts';
+import { png } from '../support/images.ts';
 import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant } from '../support/test-tenant.ts';
 
@@ -114,6 +115,21 @@ describe('agents', () => {
     const first = await client.spawn(spawn, { idempotencyKey });
     expect(await client.spawn(spawn, { idempotencyKey })).toEqual(first);
     expect((await client.spawn(spawn)).agentId).not.toEqual(first.agentId);
+  });
+
+  test('attachments.upload and attachments.read', async () => {
+    const { agentId } = await client.spawn({ path: name('pictured'), model: 'rehearsal-a' });
+    const { attachmentId } = await client.attachments.upload(agentId, png());
+    expect(
+      await client.attachments.upload(name('pictured'), new Blob([new Uint8Array(png())])),
+    ).toMatchObject({
+      attachmentId,
+    });
+    await client.queue(agentId, { description: 'look', attachmentIds: [attachmentId] });
+    expect(await client.attachments.read(agentId, attachmentId)).toMatchObject({
+      mediaType: 'image/png',
+      content: png().toString('base64'),
+    });
   });
 
   test('queue, listFollowUps, followUp, removeFollowUp, clearFollowUps', async () => {

@@ -13,6 +13,7 @@ const deepStates: readonly (readonly string[])[] = [
   ['spawn the child', 'claim a', 'finished a', 'claim a/c', 'defer a', 'queue a/c'],
   ['claim a', 'started a', 'stop-kill a', 'queue a', 'queue with a setting a'],
   ['spawn the child', 'queue with a task a', 'claim a', 'queue with a setting a', 'queue a', 'failed a'],
+  ['claim a', 'started a', 'queue a', 'steer a', 'steer a'],
   ['queue with a task a', 'claim a', 'failed for now a', 'queue with a setting a', 'defer a'],
 ];
 

@@ -1,6 +1,6 @@
 import { isRehearsalModel } from '@muster/sdk/contract';
 import type pg from 'pg';
-import type { Agent } from '../../packages/service/src/domain/agent.ts';
+import type { Agent, FollowUp } from '../../packages/service/src/domain/agent.ts';
 import { type ReportRun, reportRun } from '../../packages/service/src/domain/commands/report-run.ts';
 import { LoadedAgents } from '../../packages/service/src/domain/loaded-agents.ts';
 import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
@@ -20,6 +20,7 @@ import type {
   endLease,
   findHeld,
   findUnstored,
+  loadSteers,
   newestPoll,
   RunnerRow,
   readRegistration,
@@ -57,6 +58,7 @@ interface Answers {
   readonly 'take-slots': Answer<typeof takeSlots>;
   readonly 'find-unstored': Answer<typeof findUnstored>;
   readonly 'find-held': Answer<typeof findHeld>;
+  readonly 'load-steers': Answer<typeof loadSteers>;
   readonly 'find-candidates': Answer<typeof findCandidates>;
   readonly 'load-agents': Answer<typeof loadAgents>;
   readonly 'read-brief': Answer<typeof readBrief>;
@@ -90,6 +92,14 @@ export function memoryDatabase(context: Context, faults: ConnectionFaults): pg.P
 
 const mayStillRun = (tables: MemoryTables, runnerId: string): AgentRows[] =>
   [...tables.agents.values()].filter(({ run }) => run?.runnerId === runnerId && run.goneAt === null);
+
+/** The messages that are to be added to the turn of its run. */
+const steersOf = ({ run, followUps }: AgentRows): FollowUp[] =>
+  run?.state === 'RUNNING'
+    ? [...followUps.values()]
+        .filter((f) => f.state === 'QUEUED' && f.steerBatch === run.batch)
+        .sort((a, b) => a.position - b.position)
+    : [];
 
 const answers: Answers = {
   'replace-runners': ({ tables, clock }, _tenant, _token, name, id) => {
@@ -143,18 +153,35 @@ const answers: Answers = {
   'find-unstored': () => [],
 
   'find-held': ({ tables }, runnerId) =>
-    mayStillRun(tables, runnerId).flatMap(({ agent, run }) =>
-      run
+    mayStillRun(tables, runnerId).flatMap((rows) =>
+      rows.run
         ? [
             {
-              tenant: agent.tenant,
-              agent: agent.id,
-              number: run.number,
-              state: run.state,
+              tenant: rows.agent.tenant,
+              agent: rows.agent.id,
+              number: rows.run.number,
+              state: rows.run.state,
+              has_steers: steersOf(rows).length > 0,
               watched_since: null,
             },
           ]
         : [],
+    ),
+
+  'load-steers': ({ tables }, runnerId, agents, positions, mostPerRun) =>
+    mayStillRun(tables, runnerId).flatMap((rows) =>
+      steersOf(rows)
+        .slice(0, mostPerRun)
+        .filter(({ position }) => !agents.some((id, i) => id === rows.agent.id && positions[i] === position))
+        .map(({ id, position, tasks }) => ({
+          agent: rows.agent.id,
+          run: rows.run?.number ?? 0,
+          id,
+          position,
+          description: id,
+          tasks: [...tasks],
+          attachment_ids: null,
+        })),
     ),
 
   'find-candidates': ({ tables, clock }, tenant, pool, backends, name, id, lastTenant, limit) => {
@@ -205,7 +232,7 @@ const answers: Answers = {
     [...(tables.agents.get(id)?.followUps.values() ?? [])]
       .filter((f) => f.batch === batch)
       .sort((a, b) => a.position - b.position)
-      .map((f) => ({ id: f.id, description: f.id })),
+      .map((f) => ({ id: f.id, description: f.id, attachment_ids: null })),
 
   'load-checklists': ({ tables }, _tenants, ids) =>
     ids.map((id) => ({ agent: id, tasks: [...(tables.agents.get(id)?.checklist ?? [])] })),
@@ -256,7 +283,7 @@ const answers: Answers = {
     ...timeRows(tables, clock),
     ...agents.flatMap((id) => watchedRow(tables, id)),
     ...pools.flatMap((pool, i) => workRow(tables, clock, poolTenants[i] ?? 0, pool)),
-    ...runners.flatMap((id) => stopRow(tables, id)),
+    ...runners.flatMap((id) => runnerRow(tables, id)),
   ],
 };
 
@@ -319,9 +346,9 @@ function workRow(tables: MemoryTables, clock: VirtualClock, tenant: number, pool
   return isWork ? [row('work', { tenant, text: pool })] : [];
 }
 
-function stopRow(tables: MemoryTables, id: string): TickRow[] {
-  const hasStop = mayStillRun(tables, id).some(
-    ({ run }) => run?.state === 'STOPPING' || run?.state === 'ENDED',
+function runnerRow(tables: MemoryTables, id: string): TickRow[] {
+  const hasNews = mayStillRun(tables, id).some(
+    (rows) => rows.run?.state === 'STOPPING' || rows.run?.state === 'ENDED' || steersOf(rows).length > 0,
   );
-  return hasStop ? [row('stop', { id })] : [];
+  return hasNews ? [row('runner', { id })] : [];
 }

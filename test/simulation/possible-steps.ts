@@ -37,12 +37,24 @@ export function stepsFor(history: AgentHistory, nowMs: number): PossibleStep[] {
   const unpushed = { commits: runId, files: next, isSaved: next % 2 === 0 };
   const reportOf = (fields: Parameters<typeof report>[3]) =>
     report(run?.runnerId ?? runner, runId, next, { unpushed, ...fields });
+  const steers = undelivered
+    .filter((f) => f.steerBatch !== null)
+    .map((f) => ({ followUpId: f.id, sequence: f.position, taken: true }));
+  const [steered = null] = steers;
+  const lastSteered = steers.at(-1) ?? null;
   const commands: [string, AgentCommand | null][] = [
     ['queue', followUp(`plain-${fresh}`)],
     ['preempt', followUp(`preempt-${fresh}`, { preempt: true })],
     ['defer', followUp(`later-${fresh}`, { deliverAt: later })],
     ['queue with a setting', followUp(settingId(fresh))],
     ['queue with a task', followUp(`task-${fresh}`, { tasks: [task(`t-${fresh}`, { ephemeral: true })] })],
+    ['steer', followUp(`steer-${fresh}`, { steer: true, tasks: [task(`t-${fresh}`, { ephemeral: true })] })],
+    ['steer taken', steered && reportOf({ steers: [{ ...steered, taken: true }] })],
+    ['steer refused', steered && reportOf({ steers: [{ ...steered, taken: false }] })],
+    [
+      'last steer taken at the end',
+      lastSteered && reportOf({ steers: [lastSteered], end: ended('COMPLETED') }),
+    ],
     ['queue again', repeatNewest(history)],
     ['queue other content under a known id', repeatNewest(history, 'other')],
     ['replace the first', replace(undelivered[0], { digest: fresh })],
@@ -109,7 +121,8 @@ function repeatNewest(history: AgentHistory, digest?: string): AgentCommand | nu
   const newest = [...history.followUps.values()].at(-1);
   if (!newest) return null;
   const same = followUp(newest.id, { deliverAt: newest.deliverAt, digest: digest ?? newest.digest });
-  return { ...same, tasks: newest.tasks, preempt: newest.id.startsWith('preempt-') };
+  const { steerBatch, tasks, id } = newest;
+  return { ...same, tasks, preempt: id.startsWith('preempt-'), ...(steerBatch !== null && { steer: true }) };
 }
 
 const replace = (known: FollowUp | undefined, fields: Partial<QueueFollowUp>): AgentCommand | null =>

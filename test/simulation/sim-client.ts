@@ -168,12 +168,13 @@ export class SimClient {
     const preempt = random.chance(0.15);
     const isDeferred = !preempt && random.chance(0.25);
     const deliverAt = isDeferred ? new Date(clock.nowMs + random.between(1, 15_000)).toISOString() : null;
+    const isSteer = !isSetting && !preempt && !isDeferred && random.chance(0.3);
     const tasks = random.chance(0.15) ? [task(`${followUpId}-task`, { ephemeral: random.chance(0.5) })] : [];
     const wanted = this.#wanted(target);
     const path = target.agent.path.join('/');
     if (preempt) requested.add(`preempt ${path}`);
     await this.#ask(async (node) => {
-      const command = followUp(followUpId, { preempt, deliverAt, tasks });
+      const command = followUp(followUpId, { preempt, deliverAt, tasks, ...(isSteer && { steer: true }) });
       const reply = await node.transact.command<{ followUpId: string }>(wanted, command);
       if (isRefusal(reply)) return reply;
       const isThere = [...tables.agents.values()].some(

@@ -129,7 +129,7 @@ export class SimNode {
       clock.after(random.between(1, 50), () => {
         if (!other.isAlive) return;
         for (const { tenant, pool } of changes.pools) other.wakes.work(tenant, pool);
-        for (const runner of changes.runners) other.wakes.stop(runner);
+        for (const runner of changes.runners) other.wakes.runner(runner);
         for (const key of changes.agents) {
           const agent = tables.agents.get(key.id)?.agent;
           if (agent && other.wakes.isWatching(key.id)) other.wakes.changed(key, agent);

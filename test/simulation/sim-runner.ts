@@ -1,4 +1,10 @@
-import { type Claim, isRehearsalModel, type PollReply, type ReportRequest } from '@muster/sdk/contract';
+import {
+  type Claim,
+  isRehearsalModel,
+  type PollReply,
+  type ReportRequest,
+  type Steer,
+} from '@muster/sdk/contract';
 import type { Principal } from '../../packages/service/src/control/principal.ts';
 import { isRefusal, type Refusal } from '../../packages/service/src/domain/refusal.ts';
 import type { AgentKey } from '../../packages/service/src/store/agent-store.ts';
@@ -36,6 +42,8 @@ interface Process {
   stop: '' | 'INTERRUPT' | 'KILL';
   /** False after the end of the run was sent. */
   isActing: boolean;
+  /** Messages for its turn, by their sequence, until the service knows what became of them. */
+  readonly steers: Map<number, Steer>;
 }
 
 /** A runner that follows the protocol: it acts only under its lease, repeats what was not acknowledged, and crashes. */
@@ -94,6 +102,8 @@ export class SimRunner {
         if (process && kind !== '') process.stop = kind;
       }
       for (const claim of reply.claims) this.#startRun(claim);
+      for (const steer of reply.steers)
+        this.#processes.get(`${steer.agentKey}/${steer.runId}`)?.steers.set(steer.sequence, steer);
       // A real runner polls again immediately; a short pause limits the number of steps.
       await clock.delay(random.between(1, 20));
     }
@@ -124,11 +134,11 @@ export class SimRunner {
       runnerId: this.id,
       name: this.name,
       poll: this.#polls,
-      capabilities: ['deferral', 'sandbox'],
+      capabilities: ['deferral', 'sandbox', 'steer'],
       backends: ['BACKEND_A' as const],
       rehearses,
       free: { real: free('real'), rehearsed: free('rehearsed') },
-      runs: running.map(({ agentKey, runId }) => ({ agentKey, runId })),
+      runs: running.map(({ agentKey, runId, steers }) => ({ agentKey, runId, steers: [...steers.keys()] })),
       waitMs: leaseMs / 2,
     };
     // Sometimes it times out before the node does: then an older poll is still open while a newer one is answered.
@@ -145,7 +155,8 @@ export class SimRunner {
     if (this.#processes.has(key)) return;
     const isRehearsed = slotsOf[this.name].rehearses || isRehearsalModel(model);
     const slot = isRehearsed ? 'rehearsed' : 'real';
-    const process: Process = { agentKey, runId, slot, reports: 0, stop: '', isActing: true };
+    const steers: Process['steers'] = new Map();
+    const process: Process = { agentKey, runId, slot, reports: 0, stop: '', isActing: true, steers };
     this.#processes.set(key, process);
     this.#simulation.start(this.#work(key, process));
   }
@@ -164,6 +175,8 @@ export class SimRunner {
       await this.#waitWhilePaused();
       if (!this.#isCurrent(key, process)) return;
       if (random.chance(0.5)) await this.#report(key, process, { items: [{ type: 'MESSAGE', text }] });
+      await this.#confirmSteers(key, process);
+      if (!this.#isCurrent(key, process)) return;
       this.#acknowledgeChild(process);
       this.#declare(process);
     }
@@ -175,6 +188,20 @@ export class SimRunner {
     // The end was refused because the run was killed meanwhile: then only the exit is reported.
     if (this.#isCurrent(key, process)) await this.#report(key, process, { gone: true });
     if (this.#isCurrent(key, process)) this.#processes.delete(key);
+  }
+
+  /** The harness has taken some of the messages for the turn. */
+  async #confirmSteers(key: string, process: Process): Promise<void> {
+    const { random } = this.#simulation;
+    const settled = [...process.steers.values()].filter(() => random.chance(0.7));
+    if (settled.length === 0) return;
+    const steers = settled.map(({ followUpId, sequence }) => ({
+      followUpId,
+      sequence,
+      taken: random.chance(0.7),
+    }));
+    await this.#report(key, process, { steers });
+    for (const { sequence } of steers) process.steers.delete(sequence);
   }
 
   /** Repeats a report until it is acknowledged. False: the run no longer belongs to this runner. */

@@ -236,7 +236,8 @@ export class TimelineAudit {
     if (this.#abandonedFor === followUpId) this.#abandonedFor = null;
   }
 
-  #deliver({ followUpId, runId }: Entry): void {
+  #deliver({ followUpId, runId, data }: Entry): void {
+    if (data.steer === true) return this.#steer(followUpId, runId);
     const known = this.undelivered.get(followUpId);
     holds(!this.settled.has(followUpId), 'DeliveredAtMostOnce', () => `${followUpId} came again`);
     holds(known?.state === 'QUEUED', 'NotBefore', () => `${followUpId} was ${known?.state}`);
@@ -252,6 +253,24 @@ export class TimelineAudit {
     this.undelivered.delete(followUpId);
     this.settled.set(followUpId, 'DELIVERED');
     this.#delivering.push(followUpId);
+    this.delivered += 1;
+  }
+
+  /** A message that the running turn took: it may overtake, and it joins the batch of the run. */
+  #steer(followUpId: string, runId: number): void {
+    const known = this.undelivered.get(followUpId);
+    holds(!this.settled.has(followUpId), 'DeliveredAtMostOnce', () => `${followUpId} came again`);
+    holds(known?.state === 'QUEUED', 'NotBefore', () => `${followUpId} was ${known?.state}`);
+    holds(
+      this.live && runId === this.run,
+      'FencedWrites',
+      () => `${followUpId} to run ${runId}, not ${this.run}`,
+    );
+    holds(!this.#overrides(followUpId), 'WholeBatch', () => `${followUpId} sets, and was steered`);
+    this.queue.splice(this.queue.indexOf(followUpId), 1);
+    this.undelivered.delete(followUpId);
+    this.settled.set(followUpId, 'DELIVERED');
+    if (this.#batch) this.#batch = { ...this.#batch, followUpIds: [...this.#batch.followUpIds, followUpId] };
     this.delivered += 1;
   }
 

@@ -16,7 +16,7 @@ export class FakeRunner {
   readonly #description: Record<string, unknown>;
   readonly #reports = new Map<string, number>();
   #poll = 0;
-  runs: { agentKey: string; runId: number }[] = [];
+  runs: { agentKey: string; runId: number; steers?: number[] }[] = [];
 
   /** `description`: fields of each poll that differ from the defaults. */
   constructor(
@@ -43,7 +43,7 @@ export class FakeRunner {
       name: this.name,
       poll: this.#poll,
       build: 'fake',
-      capabilities: ['deferral', 'sandbox'],
+      capabilities: ['deferral', 'sandbox', 'steer'],
       backends: ['BACKEND_A', 'BACKEND_B'],
       rehearses: true,
       free: { real: 8, rehearsed: 256 },

@@ -52,7 +52,7 @@ class FakeService {
       attempt: 1,
       token: 'mst_agent.secret',
       preface: '',
-      messages: [{ followUpId: '', text }],
+      messages: [{ followUpId: '', text, attachmentIds: [] }],
       models: [],
       model: 'rehearsal-a',
       backend: 'BACKEND_A',
@@ -148,7 +148,7 @@ class FakeService {
       claims = ready();
     }
     const stops = response.destroyed ? [] : this.#stops.splice(0);
-    return { leaseMs: this.leaseMs, claims: claims ?? [], stops, watched: [] };
+    return { leaseMs: this.leaseMs, claims: claims ?? [], stops, steers: [], watched: [] };
   }
 
   async #change(response: ServerResponse, ms: number): Promise<void> {

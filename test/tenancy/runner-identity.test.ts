@@ -8,6 +8,7 @@ import { createKey, decode, postResource, uniqueName } from '../support/catalog.
 import { routeEntries } from '../support/contract-schemas.ts';
 import { type ErrorCode, expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
+import { png, uploadTo } from '../support/images.ts';
 import { serviceSecret, startServer } from '../support/server.ts';
 import { sharedServer, shortLease } from '../support/shared-server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
@@ -33,6 +34,7 @@ interface Owner {
   readonly token: string;
   readonly claim: Claim;
   readonly checkpointId: string;
+  readonly attachmentId: string;
 }
 
 /** A token with its own pool, and a runner that has a live run and a checkpoint. */
@@ -44,7 +46,8 @@ async function newOwner(): Promise<Owner> {
   await tenant.spawn('a');
   const claim = await tenant.start('a');
   const checkpointId = await runner.saveCheckpoint(claim, Buffer.from('own'));
-  return { tenant, runner, token: name, claim, checkpointId };
+  const { attachmentId } = expectOk(await uploadTo(admin, tenant.id('a'), png('own')));
+  return { tenant, runner, token: name, claim, checkpointId, attachmentId };
 }
 
 const runnerKey = async (maker: Api, pool: string): Promise<Api> =>
@@ -132,6 +135,7 @@ const bodies: Record<RunnerRoute, (owner: Owner) => Record<string, unknown>> = {
   runnerCompleteCheckpoint: (owner) => ({ ...checkpointOf(owner), parts: 1, final: true }),
   runnerCheckpoints: (owner) => runOf(owner),
   runnerLoadCheckpoint: (owner) => ({ ...checkpointOf(owner), part: 0 }),
+  runnerAttachment: (owner) => ({ ...runOf(owner), attachmentId: owner.attachmentId }),
   runnerGitCredential: (owner) => ({ ...runOf(owner), repo: 'https://github.com/team/project.git' }),
   runnerEndedAgents: ({ runner, claim }) => ({ runnerId: runner.runnerId, agentKeys: [claim.agentKey] }),
 };
@@ -194,7 +198,7 @@ describe('every runner route', () => {
       const own = new FakeRunner(admin.as(serviceKey), uniqueName('service'));
       expectOk(await own.poll({ free: { real: 0, rehearsed: 0 } }));
       const claim = { agentKey: randomUUID(), runId: 1 } as Claim;
-      const owner = { runner: own, claim, checkpointId: randomUUID() } as Owner;
+      const owner = { runner: own, claim, checkpointId: randomUUID(), attachmentId: 'x' } as Owner;
       for (const pool of ['default', uniqueName('pool')]) {
         const reply = await (await runnerKey(admin, pool)).post(path, bodies[name as RunnerRoute](owner));
         expectError(reply, 'PERMISSION_DENIED');

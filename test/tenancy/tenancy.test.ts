@@ -7,6 +7,7 @@ import { createKey, createShareLink, encode, postResource, uniqueName } from '..
 import { routeEntries } from '../support/contract-schemas.ts';
 import { type ErrorCode, expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
+import { gifText } from '../support/images.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { type OpenRequest, openRequest } from '../support/streams.ts';
 import { newTenant, tenantOf } from '../support/tenants.ts';
@@ -51,10 +52,12 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   testIntegration: 'NOT_FOUND',
   runnerReport: 'NOT_FOUND', // no such agent
   checkpoint: 'NOT_FOUND', // nothing was saved
+  attachment: 'NOT_FOUND', // no such attachment
   runnerSaveCheckpoint: 'ABORTED', // no such run
   runnerCompleteCheckpoint: 'ABORTED',
   runnerCheckpoints: 'ABORTED',
   runnerLoadCheckpoint: 'ABORTED',
+  runnerAttachment: 'ABORTED',
   runnerGitCredential: 'ABORTED',
 };
 
@@ -220,6 +223,7 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   if (name === 'runnerCompleteCheckpoint') return { ...checkpoint, parts: 1, final: true };
   if (name === 'runnerCheckpoints') return run;
   if (name === 'runnerLoadCheckpoint') return { ...checkpoint, part: 0 };
+  if (name === 'runnerAttachment') return { ...run, attachmentId: 'x' };
   if (name === 'runnerGitCredential') return { ...run, repo: 'https://git.example/team/project.git' };
   if (name === 'runnerEndedAgents') return { runnerId: run.runnerId, agentKeys: [run.agentKey] };
   if (name === 'waitMany') return { agentIds: [aim.id] };
@@ -238,15 +242,16 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
 
 async function use(caller: Api, name: RouteName, route: Route, aim: Aim): Promise<Answer<unknown>> {
   const { provider, org } = aim.id.tenant;
-  if (route.stream && route.method === 'GET') {
+  if (route.upload || (route.stream && route.method === 'GET')) {
     const { agent: path, workspace, ownerProvider, account } = aim.id;
-    const id = name === 'timelineStreamByGet' ? 'agentId' : 'parentId';
+    const id = name === 'listStreamByGet' ? 'parentId' : 'agentId';
     const fields = Object.entries({ workspace, ownerProvider, account, agent: path.join('/') });
     const query = new URLSearchParams([
       ...[...fields, ['tenant.provider', provider], ['tenant.org', org]].map(
         ([field = '', value = '']) => [`${id}.${field}`, value] as [string, string],
       ),
     ]);
+    if (route.upload) return caller.post(`${route.path}?${query}`, gifText, { 'content-type': 'image/gif' });
     return opened(openRequest(caller, `${route.path}?${query}`, undefined));
   }
   const query = route.query

@@ -32,7 +32,7 @@ export interface CallSettings {
   readonly timeoutMs?: number | undefined;
 }
 
-interface CallOptions<N extends Operation> extends Pick<Request, 'headers' | 'params' | 'query'> {
+interface CallOptions<N extends Operation> extends Pick<Request, 'headers' | 'params' | 'query' | 'upload'> {
   /** Overrides the operation's retry policy. */
   readonly isSafe?: boolean;
   /** Called when a repeated request is refused. If an earlier try caused the refusal, returns the reply of that try. */

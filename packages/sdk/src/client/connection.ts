@@ -23,6 +23,8 @@ export interface ConnectionOptions {
 
 export interface Request {
   readonly body?: unknown;
+  /** Sent as it is, instead of a JSON body. */
+  readonly upload?: Uint8Array | Blob | undefined;
   readonly params?: Readonly<Record<string, string>> | undefined;
   readonly query?: Readonly<Record<string, string>> | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -109,6 +111,7 @@ export class Connection {
 
   async #send(name: RouteName, request: Request, signal: AbortSignal): Promise<Response> {
     const { method, path } = paths[name];
+    const { upload } = request;
     const filled = path.replace(/\{([^}]+)\}/g, (_, parameter: string) =>
       encodeURIComponent(request.params?.[parameter] ?? ''),
     );
@@ -118,10 +121,10 @@ export class Connection {
       headers: {
         ...(this.#apiKey !== undefined && { authorization: `Bearer ${this.#apiKey}` }),
         ...(this.#session !== undefined && { 'muster-session': this.#session }),
-        ...(method === 'POST' && { 'content-type': 'application/json' }),
+        ...(method === 'POST' && !upload && { 'content-type': 'application/json' }),
         ...request.headers,
       },
-      ...(method === 'POST' && { body: JSON.stringify(request.body ?? {}) }),
+      ...(method === 'POST' && { body: (upload as BodyInit) ?? JSON.stringify(request.body ?? {}) }),
       signal,
     };
     const response = await this.#read(request, () => this.#fetch(`${this.#url}${filled}${query}`, init));

@@ -7,6 +7,7 @@ export type {
   SpawnReply,
   SpawnRequest,
 } from '../contract/agent.ts';
+export type { Attachment, AttachmentContent, ImageType } from '../contract/attachment.ts';
 export type { ChangeRequest, Delivery } from '../contract/code-host.ts';
 export type { ErrorDetail, ErrorEnvelope, StatusName } from '../contract/errors.ts';
 export type { FollowUpState, PendingFollowUp } from '../contract/follow-up.ts';
@@ -27,6 +28,7 @@ export type { CurrentRun, Run, RunOutcome, RunState, StopMode } from '../contrac
 export type { Task, TaskInput, TaskStatus } from '../contract/task.ts';
 export type { ReviewComment, Thread, ThreadAnswer, ThreadComment, ThreadState } from '../contract/thread.ts';
 export type { EntryType, TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
+export * from './attachments.ts';
 export type { CallSettings, ClientOptions, Page } from './caller.ts';
 export * from './catalog.ts';
 export { type SignInSettings, signIn } from './connection.ts';

@@ -8,6 +8,7 @@ import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
 import type { ReviewRequest, Thread, ThreadState } from '../contract/thread.ts';
 import type { TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
 import { agentStream } from './agent-stream.ts';
+import { AttachmentClient } from './attachments.ts';
 import { Caller, type CallSettings, type ClientOptions, type Page, readPages } from './caller.ts';
 import { CatalogClient } from './catalog.ts';
 import { CodeHostClient } from './code-hosts.ts';
@@ -34,6 +35,7 @@ const endOfTimeline = '9223372036854775807';
 /** All operations of the service as methods. */
 export class MusterClient extends CodeHostClient {
   readonly catalog: CatalogClient;
+  readonly attachments: AttachmentClient;
   readonly #caller: Caller;
 
   constructor(options: ClientOptions) {
@@ -41,6 +43,7 @@ export class MusterClient extends CodeHostClient {
     super(caller);
     this.#caller = caller;
     this.catalog = new CatalogClient(caller);
+    this.attachments = new AttachmentClient(caller);
   }
 
   /** Calls any route of the contract once: no retry, no default timeout, and the body as it is. */

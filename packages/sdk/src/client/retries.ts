@@ -35,6 +35,7 @@ export const retryPolicies = {
   threads: 'safe',
   listFollowUps: 'safe',
   followUp: 'safe',
+  attachment: 'safe',
   readResource: 'safe',
   listResources: 'safe',
   resourceHistory: 'safe',
@@ -48,6 +49,8 @@ export const retryPolicies = {
   spawn: 'safe',
   /** One `followUpId` for all tries: it stays one message, preempts once and replaces once. */
   queue: 'safe',
+  /** The same image has the same id. */
+  uploadAttachment: 'safe',
   createReview: 'safe',
   replyToThread: 'safe',
   resolveThread: 'safe',

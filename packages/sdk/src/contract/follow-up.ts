@@ -1,3 +1,4 @@
+import { attachmentIdsIn } from './attachment.ts';
 import { agentIdIn } from './identity.ts';
 import { limits } from './limits.ts';
 import { run } from './run.ts';
@@ -42,6 +43,7 @@ export const followUpId = {
 export const queueRequest = request('QueueFollowUpRequest', {
   agentId: agentIdIn,
   description: text,
+  attachmentIds: attachmentIdsIn,
   tasks: tasksIn,
   ...settingsIn,
   followUpId,
@@ -51,6 +53,11 @@ export const queueRequest = request('QueueFollowUpRequest', {
     description: 'Replaces the undelivered message with this `followUpId`, at the end of the queue.',
   },
   deliverAt: timestampIn,
+  steer: {
+    type: 'boolean',
+    description:
+      'Adds the message to the turn that is running. Without one, it is delivered like any other message.',
+  },
 });
 export type QueueRequest = Infer<typeof queueRequest>;
 
@@ -74,6 +81,12 @@ const followUpFields = {
   serviceTier: text,
   fastMode: { type: ['boolean', 'null'] },
   outputSchema: text,
+  attachmentIds: list(text),
+  steer: {
+    type: 'boolean',
+    description:
+      'It was sent to be added to a running turn. If that turn has ended, it is delivered like any other.',
+  },
 } as const;
 
 /** An undelivered follow-up. */

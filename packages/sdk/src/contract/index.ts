@@ -1,4 +1,5 @@
 export * from './agent.ts';
+export * from './attachment.ts';
 export * from './backend.ts';
 export * from './code-host.ts';
 export * from './display-text.ts';

@@ -33,6 +33,8 @@ export const tags: Readonly<
       listFollowUps: 'Lists undelivered follow-ups with their whole texts.',
       followUp: 'Returns one follow-up: its state, its run and the answer.',
       clearFollowUps: 'Discards all queued follow-ups.',
+      uploadAttachment: 'Uploads an image for messages to an agent.',
+      attachment: 'Returns an image of a message.',
     },
   },
   runs: {
@@ -109,6 +111,7 @@ export const tags: Readonly<
       runnerCompleteCheckpoint: 'Completes a checkpoint after every part is saved.',
       runnerCheckpoints: "Lists an agent's checkpoints, newest first.",
       runnerLoadCheckpoint: 'Returns one part of a checkpoint.',
+      runnerAttachment: 'Returns an image of a message of a run.',
       runnerGitCredential: "Returns an integration's credential for a repository of a run.",
       runnerEndedAgents: 'Lists which agents have ended.',
     },
@@ -222,6 +225,14 @@ function operation(name: RouteName, route: Route, publish: (s: Schema) => Record
         content: { 'application/json': { schema: publish(route.body), ...(example && { example }) } },
       },
     }),
+    ...(route.upload && {
+      requestBody: {
+        required: true,
+        content: Object.fromEntries(
+          route.upload.map((type) => [type, { schema: { type: 'string', format: 'binary' } }]),
+        ),
+      },
+    }),
     responses: {
       200: {
         description: route.stream ? streamed(name) : 'Done.',
@@ -296,6 +307,7 @@ export const bodyExamples: { readonly [N in RouteName]?: BodyOf<N> } = {
   listFollowUps: { agentId, pageSize: 100 },
   followUp: { agentId, followUpId: 'a-follow-up' },
   clearFollowUps: { agentId },
+  attachment: { agentId, attachmentId: '0a1b2c3d4e5f60718293a4b5c6d7e8f9' },
   stopTurn: { agentId, runId: '1', mode: 'STOP_TURN_MODE_INTERRUPT' },
   runs: { agentId, limit: 10 },
   timeline: { agentId, afterSequence: '0', limit: 100 },

@@ -21,6 +21,8 @@ export const paths = {
   listFollowUps: post('/v1/agent/queue/list'),
   followUp: post('/v1/agent/queue/get'),
   clearFollowUps: post('/v1/agent/clear-follow-ups'),
+  uploadAttachment: post('/v1/agent/attachments'),
+  attachment: post('/v1/agent/attachment'),
   stopTurn: post('/v1/agent/stop-turn'),
   kill: post('/v1/agent/kill'),
   retry: post('/v1/agent/retry'),
@@ -67,6 +69,7 @@ export const paths = {
   runnerCompleteCheckpoint: post('/v1/runner/checkpoint/complete'),
   runnerCheckpoints: post('/v1/runner/checkpoints'),
   runnerLoadCheckpoint: post('/v1/runner/checkpoint/load'),
+  runnerAttachment: post('/v1/runner/attachment'),
   runnerGitCredential: post('/v1/runner/git-credential'),
   runnerEndedAgents: post('/v1/runner/agents/ended'),
 } as const;

@@ -1,4 +1,5 @@
 import * as agents from './agent.ts';
+import * as attachments from './attachment.ts';
 import { serviceReply } from './backend.ts';
 import * as codeHosts from './code-host.ts';
 import * as followUps from './follow-up.ts';
@@ -47,6 +48,8 @@ export interface Route {
   readonly reply: Schema;
   /** The reply is a stream of Server-Sent Events; the data of each has the reply schema. */
   readonly stream?: true;
+  /** The body is not JSON: it has one of these media types. */
+  readonly upload?: readonly string[];
   /** The limit of the body, if it is not the usual one. */
   readonly bodyBytes?: number;
 }
@@ -74,7 +77,7 @@ const tenantQuery = {
   'tenant.org': accountIn,
 };
 
-const timelineStreamQuery = request('TimelineStreamQuery', {
+const agentQuery = {
   agent: path,
   workspace: nameIn,
   ownerProvider: identity.providerIn,
@@ -86,6 +89,10 @@ const timelineStreamQuery = request('TimelineStreamQuery', {
   'agentId.account': accountIn,
   'agentId.tenant.provider': identity.providerIn,
   'agentId.tenant.org': accountIn,
+};
+
+const timelineStreamQuery = request('TimelineStreamQuery', {
+  ...agentQuery,
   afterSequence: { ...int64, expected: int64In.expected },
 });
 
@@ -143,6 +150,18 @@ const operations = {
   },
   followUp: { access: 'read', body: followUps.getFollowUpRequest, reply: followUps.followUpReply },
   clearFollowUps: { access: 'command', body: followUps.clearRequest, reply: followUps.clearReply },
+  uploadAttachment: {
+    access: 'command',
+    query: request('UploadAttachmentQuery', agentQuery),
+    upload: attachments.imageTypes,
+    reply: attachments.attachment,
+    bodyBytes: limits.attachmentBytes,
+  },
+  attachment: {
+    access: 'read',
+    body: attachments.attachmentRequest,
+    reply: attachments.attachmentContent,
+  },
   stopTurn: { access: 'command', body: runs.stopTurnRequest, reply: emptyReply },
   kill: { access: 'command', body: agentRequest, reply: emptyReply },
   retry: { access: 'command', body: agentRequest, reply: emptyReply },
@@ -225,6 +244,11 @@ const operations = {
     access: 'runner',
     body: runner.loadCheckpointRequest,
     reply: runner.loadCheckpointReply,
+  },
+  runnerAttachment: {
+    access: 'runner',
+    body: runner.runnerAttachmentRequest,
+    reply: attachments.attachmentContent,
   },
   runnerGitCredential: {
     access: 'runner',

@@ -55,7 +55,8 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
   },
   build: { type: 'string', maxLength: 128 },
   capabilities: {
-    description: '`deferral`: it delivers deferred messages. `sandbox`: its agents run in a sandbox.',
+    description:
+      '`deferral`: it delivers deferred messages. `sandbox`: its agents run in a sandbox. `steer`: it adds messages to running turns.',
     type: 'array',
     items: { type: 'string', maxLength: 64 },
     maxItems: 32,
@@ -76,7 +77,20 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
     description: 'Every run that it knows and whose end was not acknowledged.',
     type: 'array',
     maxItems: 10_000,
-    items: { type: 'object', properties: runRef, required: ['agentKey', 'runId'] },
+    items: {
+      type: 'object',
+      properties: {
+        ...runRef,
+        steers: {
+          description:
+            'The `sequence` of each steering message that the runner has got for this run and not confirmed.',
+          type: 'array',
+          items: { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+          maxItems: limits.steersPerRun,
+        },
+      },
+      required: ['agentKey', 'runId'],
+    },
   },
   pool: {
     type: 'string',
@@ -98,6 +112,8 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
 });
 export type PollRequest = Infer<typeof pollRequest>;
 
+const attachmentIds = { ...list(text), description: 'Images, to be read by `runnerAttachment`.' } as const;
+
 export const claim = reply('RunnerClaim', {
   ...runRef,
   agentId,
@@ -111,7 +127,7 @@ export const claim = reply('RunnerClaim', {
   preface: { type: 'string', description: 'What changed about the children since the last run.' },
   messages: {
     type: 'array',
-    items: reply('RunnerMessage', { followUpId: text, text }),
+    items: reply('RunnerMessage', { followUpId: text, text, attachmentIds }),
   },
   expectedOutput: text,
   persona: reply('RunnerPersona', { name: text, instructions: text }),
@@ -160,6 +176,20 @@ export const claim = reply('RunnerClaim', {
 });
 export type Claim = Infer<typeof claim>;
 
+/** A message that is to be added to the running turn. It counts as delivered when a report says that the harness took it. */
+export const steer = reply('RunnerSteer', {
+  ...runRef,
+  followUpId: text,
+  sequence: {
+    type: 'integer',
+    description: 'Of the entry that queued it: a message that replaces it has another one.',
+  },
+  text,
+  attachmentIds,
+  tasks: { ...list(task), description: 'They join the checklist when the harness has taken the message.' },
+});
+export type Steer = Infer<typeof steer>;
+
 export const pollReply = reply('RunnerPollReply', {
   leaseMs: { type: 'integer' },
   claims: list(claim),
@@ -172,6 +202,7 @@ export const pollReply = reply('RunnerPollReply', {
     description:
       'Agents of its runs whose timelines are watched: it sends partials of these, from the beginning when `since` has changed.',
   },
+  steers: { ...list(steer), description: 'Only for a runner with the capability `steer`.' },
 });
 export type PollReply = Infer<typeof pollReply>;
 
@@ -279,6 +310,23 @@ export const reportRequest = requestWith('RunnerReportRequest', ['runnerId', 'ag
     },
     required: ['commits', 'files', 'isSaved'],
   },
+  steers: {
+    description: 'What became of steering messages that this run was given.',
+    type: 'array',
+    maxItems: limits.steersPerRun,
+    items: {
+      type: 'object',
+      properties: {
+        followUpId: { type: 'string', maxLength: limits.idLength },
+        sequence: { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+        taken: {
+          type: 'boolean',
+          description: 'The model gets it in this turn. Otherwise it stays queued for a later run.',
+        },
+      },
+      required: ['followUpId', 'sequence', 'taken'],
+    },
+  },
   end: {
     type: 'object',
     properties: {
@@ -378,6 +426,10 @@ export const loadCheckpointRequest = aboutHeldRun('LoadCheckpointRequest', { che
 
 export const loadCheckpointReply = reply('LoadCheckpointReply', {
   content: { type: 'string', description: 'Base64.' },
+});
+
+export const runnerAttachmentRequest = aboutHeldRun('RunnerAttachmentRequest', {
+  attachmentId: { type: 'string', maxLength: limits.idLength },
 });
 
 /**

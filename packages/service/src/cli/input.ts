@@ -68,9 +68,11 @@ export function pipedText(signal: AbortSignal): Promise<string> {
   return textFrom(addAbortSignal(signal, process.stdin));
 }
 
-export function fileText(file: string): string {
+export const fileText = (file: string): string => fileBytes(file).toString();
+
+export function fileBytes(file: string): Buffer {
   try {
-    return readFileSync(file, 'utf8');
+    return readFileSync(file);
   } catch (error) {
     throw usageError(`can't read ${file}: ${(error as Error).message}`);
   }

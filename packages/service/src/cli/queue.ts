@@ -1,4 +1,4 @@
-import { ageOf, clock, firstLine, type PendingFollowUp } from '@muster/sdk/contract';
+import { ageOf, clock, firstLine, imageTypeOf, type PendingFollowUp } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
@@ -6,6 +6,7 @@ import {
   addSettingsOptions,
   collect,
   deliveryTime,
+  fileBytes,
   messageText,
   type SettingsFlags,
   settingsOf,
@@ -18,7 +19,13 @@ export function addQueueCommands(program: Command): void {
   addSettingsOptions(addCommand(program, 'send <agent> [text]', 'send an agent a message', send))
     .option('-f, --file <file>', 'read the text from a file; - is standard input')
     .option('--task <subject>', 'a task that comes with the message; may be repeated', collect)
+    .option(
+      '--image <file>',
+      'an image that comes with the message (PNG, JPEG, WebP or GIF); may be repeated',
+      collect,
+    )
     .option('--id <id>', 'your own message id: sending it again has no further effect')
+    .option('--steer', 'add the message to the turn that is running')
     .option('--preempt', 'deliver immediately: clears the queue and interrupts the current turn')
     .option('--replace', 'with --id: replace the undelivered message with this id')
     .option('--at <time>', 'deliver at this time, such as "tomorrow 9:00"')
@@ -34,7 +41,7 @@ export function addQueueCommands(program: Command): void {
 }
 
 type SendFlags = SettingsFlags &
-  Flags<'file' | 'id' | 'at' | 'in', 'preempt' | 'replace' | 'wait' | 'follow', 'task'>;
+  Flags<'file' | 'id' | 'at' | 'in', 'steer' | 'preempt' | 'replace' | 'wait' | 'follow', 'task' | 'image'>;
 
 async function send(invocation: Invocation<SendFlags>, agent: string, text?: string): Promise<void> {
   const { flags, client, output, signal } = invocation;
@@ -42,18 +49,26 @@ async function send(invocation: Invocation<SendFlags>, agent: string, text?: str
     throw usageError('--replace needs --id: the id of the message to replace');
   const deliverAt = await deliveryTime(flags);
   const settings = { ...tasksOf(flags.task), ...settingsOf(flags) };
-  const hasSettings = Object.keys(settings).length > 0;
+  const images = (flags.image ?? []).map((file) => ({ file, bytes: fileBytes(file) }));
+  const hasSettings = Object.keys(settings).length > 0 || images.length > 0;
   const connected = client();
   const description = await messageText(text, flags.file, !hasSettings, signal);
   if (description === '' && !hasSettings)
     throw usageError(`the message is empty: use muster send ${agent} "…", --file, or standard input`);
   const followAfter = flags.follow ? await newestSequence(connected, agent, signal) : undefined;
+  const attachmentIds: string[] = [];
+  for (const { file, bytes } of images) {
+    if (!imageTypeOf(bytes)) throw usageError(`${file}: expected a PNG, JPEG, WebP or GIF image`);
+    attachmentIds.push((await connected.attachments.upload(agent, bytes, { signal })).attachmentId);
+  }
   const reply = await connected.queue(
     agent,
     {
       description,
+      ...(images.length > 0 && { attachmentIds }),
       ...settings,
       followUpId: flags.id,
+      steer: flags.steer,
       preempt: flags.preempt,
       replace: flags.replace,
       deliverAt,
@@ -79,7 +94,10 @@ async function list({ client, output, signal }: Invocation, agent: string): Prom
     followUps,
     [
       { title: 'ID', of: ({ followUpId }) => followUpId },
-      { title: 'WHEN', of: ({ deliverAt }) => (deliverAt ? clock(deliverAt) : 'next') },
+      {
+        title: 'WHEN',
+        of: ({ deliverAt, steer }) => (deliverAt ? clock(deliverAt) : steer ? 'this turn' : 'next'),
+      },
       { title: 'AGE', of: ({ queuedAt }) => ageOf(queuedAt), isRight: true },
       { title: 'MESSAGE', of: ({ description }) => firstLine(description), isFlexible: true },
     ],

@@ -12,7 +12,7 @@ import {
 } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { AgentState, Identity, Labels } from '../domain/agent.ts';
-import type { Queued } from '../domain/commands/queue-follow-up.ts';
+import type { Queued, QueueFollowUp } from '../domain/commands/queue-follow-up.ts';
 import type { AgentCommand, ReplyTo } from '../domain/decide.ts';
 import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { mintName } from '../lib/ids.ts';
@@ -24,6 +24,7 @@ import type { DatabaseConfig } from '../store/connection.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import { ping } from '../store/statements/tick.ts';
+import { Attachments } from './attachments.ts';
 import { blockOnStateError } from './block-on-state-error.ts';
 import { BrowserSessions } from './browser-sessions.ts';
 import { Catalog } from './catalog/catalog.ts';
@@ -88,6 +89,7 @@ export class Control {
   readonly ownRuns: OwnRuns;
   readonly waits: Waits;
   readonly checkpoints: Checkpoints;
+  readonly attachments: Attachments;
   readonly browserSessions: BrowserSessions;
   readonly signInCodes: SignInCodes;
   readonly threads: Threads;
@@ -132,6 +134,7 @@ export class Control {
     this.waits = new Waits(this.reads, this.wakes, this.ownRuns);
     this.runners = new Runners({ ...shared, catalog: this.catalog });
     this.checkpoints = new Checkpoints(database, this.tenants);
+    this.attachments = new Attachments(database, this.tenants);
     this.browserSessions = new BrowserSessions(shared);
     this.signInCodes = new SignInCodes(database);
     this.threads = new Threads({
@@ -245,8 +248,19 @@ export class Control {
     const identity = await this.#target(caller, request.agentId);
     if (isRefusal(identity)) return identity;
     const command = await queueCommand(this.catalog, request, identity.tenant);
+    const attachmentIds = await this.#attachmentIds(identity, request.attachmentIds ?? []);
     const byAgent = caller.role === 'agent' && ({ byAgent: true } as const);
-    return this.transact.command({ identity }, { ...command, ...byAgent });
+    return this.transact.command({ identity }, { ...command, ...attachmentIds, ...byAgent });
+  }
+
+  /** What is wrong with one is said after what is wrong with the agent. */
+  async #attachmentIds(
+    identity: Identity,
+    ids: readonly string[],
+  ): Promise<Pick<QueueFollowUp, 'attachmentIds'>> {
+    const agent = ids.length > 0 && (await this.reads.find({ identity }));
+    if (!agent || isRefusal(agent)) return {};
+    return { attachmentIds: await this.attachments.named(agent, ids) };
   }
 
   async listFollowUps(

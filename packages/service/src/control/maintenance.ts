@@ -4,12 +4,14 @@ import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Log } from '../lib/log.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
+import { deleteOldAttachments } from '../store/statements/attachments.ts';
 import { deleteOldSessions } from '../store/statements/browser-sessions.ts';
 import { deleteManyDeliveries, deleteOldDeliveries } from '../store/statements/deliveries.ts';
 import {
   clearOldRunResults,
   clearRunResults,
   clearTextsIn,
+  deleteAttachments,
   deleteCheckpoint,
   deleteEntries,
   deleteFromDefault,
@@ -45,6 +47,7 @@ import {
 const leaseMs = 60_000;
 const passMs = 10 * 60 * 1_000;
 const agentsPerLook = 50;
+const attachmentsPerBatch = 10;
 /** What a batch should take: much shorter than what a caller would notice. */
 const batchMs = { short: 50, long: 200 };
 const rows = { first: 500, least: 10, most: 5_000 };
@@ -141,6 +144,7 @@ export class Maintenance {
       },
       outbox: () =>
         this.#inBatches((most) => clearOldItems(this.#options.database, limits.outboxDays, most).then(count)),
+      attachments: () => this.#oldAttachments(),
       history: () => this.#histories(),
       timelines: () => this.#longTimelines(),
       'run results': () => this.#manyRuns(),
@@ -204,10 +208,22 @@ export class Maintenance {
   async #deleteHistories(agents: readonly AgentKey[], endedBefore: string): Promise<void> {
     const { database } = this.#options;
     const keys = [...keyColumns(agents), endedBefore] as const;
+    await this.#inBatches(async () =>
+      count(await deleteAttachments(database, ...keys, attachmentsPerBatch)) > 0 ? rows.most : 0,
+    );
     await this.#inBatches((most) => deleteHistories(database, ...keys, most).then(count));
     await this.#inBatches((most) => clearRunResults(database, ...keys, most).then(count));
     await this.#inBatches(async () => (count(await deleteCheckpoint(database, ...keys)) > 0 ? rows.most : 0));
     if (!this.#isClosed) await finishAgents(database, ...keys);
+  }
+
+  /** A few at a time: they may be large. */
+  async #oldAttachments(): Promise<void> {
+    const { database, timelineDays } = this.#options;
+    const before = await this.#timeAgo(timelineDays);
+    await this.#inBatches(async () =>
+      count(await deleteOldAttachments(database, before, attachmentsPerBatch)) > 0 ? rows.most : 0,
+    );
   }
 
   async #longTimelines(): Promise<void> {

@@ -98,7 +98,7 @@ export async function queueCommand(
   request: QueueRequest,
   tenant: number,
 ): Promise<QueueFollowUp> {
-  const { followUpId, description = '', deliverAt, preempt = false, replace = false } = request;
+  const { followUpId, description = '', deliverAt, preempt = false, replace = false, steer } = request;
   return {
     type: 'queue',
     followUpId: followUpId || crypto.randomUUID(),
@@ -109,6 +109,7 @@ export async function queueCommand(
     preempt,
     replace,
     deliverAt: deliverAt ? new Date(deliverAt).toISOString() : null,
+    ...(steer && { steer }),
     digest: contentDigest(request),
   };
 }
@@ -237,6 +238,8 @@ export function contentDigest(
     outputSchema: outputSchema && comparableSchema(outputSchema),
     labels: request.labels,
     preempt: request.preempt || '',
+    steer: request.steer || '',
+    attachmentIds: request.attachmentIds && [...new Set(request.attachmentIds)],
     deliverAt: deliverAt && new Date(deliverAt).toISOString(),
   };
   return digestOf(content);

@@ -139,7 +139,7 @@ export class Notifications {
     const changes = changesIn(payload);
     if (changes.node === this.node) return;
     for (const { tenant, pool } of changes.pools ?? []) this.#wakes.work(tenant, pool);
-    for (const runner of changes.runners ?? []) this.#wakes.stop(runner);
+    for (const runner of changes.runners ?? []) this.#wakes.runner(runner);
     const watched = this.#wakes.watched();
     const keys = changes.many
       ? watched.agents

@@ -47,6 +47,7 @@ import type { BlockOnStateError } from './block-on-state-error.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Keys } from './keys.ts';
 import { OutputReports } from './output-reports.ts';
+import { isNews, nothingNew, steersFor } from './poll-replies.ts';
 import type { Principal } from './principal.ts';
 import { ClaimTurns, CutPolls, type RunnerPolls } from './runner-capacity.ts';
 import { RunnerRegistry } from './runner-registry.ts';
@@ -71,9 +72,9 @@ export interface RunnersOptions {
 const claimsPerPoll = 32;
 
 /**
- * The service's side of the runner protocol. A poll renews the lease and waits until there is a claim or a stop for the
- * runner. A claim that the runner does not list was lost on the way and is sent again; a run that it had started and no
- * longer lists was lost with an earlier process of the runner.
+ * The service's side of the runner protocol. A poll renews the lease and waits until there is news for the runner. A
+ * claim that the runner does not list was lost on the way and is sent again; a run that it had started and no longer
+ * lists was lost with an earlier process of the runner.
  */
 export class Runners {
   readonly registry: RunnerRegistry;
@@ -110,7 +111,7 @@ export class Runners {
     }
   }
 
-  /** Answers when there is a claim or a stop, or after the longest wait. */
+  /** Answers when there is news, or after the longest wait. */
   async #waitForWork(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply> {
     const { leaseMs, wakes } = this.#options;
     const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, leaseMs / 2);
@@ -127,9 +128,7 @@ export class Runners {
       while (!signal.aborted) {
         const reply = await this.#answer(caller, request);
         const leftMs = deadlineMs - Date.now();
-        const isNew =
-          reply.claims.length > 0 || reply.stops.length > 0 || !isKnown(reply.watched, request.watched);
-        if (isNew || leftMs <= 0) return reply;
+        if (isNews(reply, request) || leftMs <= 0) return reply;
         await change.within(leftMs);
       }
       return nothingNew(leaseMs, request);
@@ -171,10 +170,12 @@ export class Runners {
         blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
       ),
     );
+    const steers = held.some((row) => row.has_steers) ? await steersFor(this.#options.database, request) : [];
     return {
       leaseMs,
       claims: claims.filter((claim) => claim !== null && claim !== undefined),
       stops,
+      steers,
       watched: held.flatMap(({ agent, state, watched_since }) =>
         state !== 'ENDED' && watched_since !== null ? [{ agentKey: agent, since: watched_since }] : [],
       ),
@@ -304,8 +305,12 @@ export class Runners {
       attempt: batch.tries,
       preface: batch.preface,
       messages: [
-        ...(batch.spawn ? [{ followUpId: '', text: brief?.description ?? '' }] : []),
-        ...messages.map((m) => ({ followUpId: m.id, text: m.description })),
+        ...(batch.spawn ? [{ followUpId: '', text: brief?.description ?? '', attachmentIds: [] }] : []),
+        ...messages.map((m) => ({
+          followUpId: m.id,
+          text: m.description,
+          attachmentIds: m.attachment_ids ?? [],
+        })),
       ],
       expectedOutput: brief?.expected_output ?? '',
       persona: { name: settings.persona, instructions: settings.instructions },
@@ -399,21 +404,6 @@ export class Runners {
     const rows = await endedAgents(this.#options.database, runnerId, [...agentKeys], forDays, saved);
     return { ended: rows.map((row) => row.id) };
   }
-}
-
-const nothingNew = (leaseMs: number, { watched = [] }: PollRequest): PollReply => ({
-  leaseMs,
-  claims: [],
-  stops: [],
-  watched: [...watched],
-});
-
-type Watched = PollReply['watched'];
-
-/** A runner of an earlier version does not say what it knows, and is not told more often. */
-function isKnown(watched: Watched, known: PollRequest['watched']): boolean {
-  const texts = (list: Watched) => list.map(({ agentKey, since }) => `${agentKey} ${since}`).sort();
-  return known === undefined || texts(watched).join() === texts(known).join();
 }
 
 const maxRepoBytes = 2048;

@@ -83,7 +83,7 @@ export class Timers {
       }
       if (what === 'watched') wakes.changed(key, { phase: text as Phase, sequence: number ?? 0 });
       if (what === 'work') wakes.work(key.tenant, text ?? '');
-      if (what === 'stop') wakes.stop(key.id);
+      if (what === 'runner') wakes.runner(key.id);
       if (what === 'revoked') wakes.revoked(key.id);
       if (what === 'table') for (const listener of this.#onDue) listener(text ?? '');
       if (what === 'next') nextMs = Math.min(nextMs, Math.max(1, number ?? tickMs));

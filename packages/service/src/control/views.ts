@@ -212,6 +212,8 @@ const followUpOf = (row: ShownFollowUpRow) => ({
   serviceTier: row.tier ?? '',
   fastMode: row.fast_mode,
   outputSchema: row.output_schema ?? '',
+  steer: row.steer,
+  attachmentIds: row.attachment_ids ?? [],
 });
 
 function shownFollowUpOf(row: ShownFollowUpRow & { schema_left_out: boolean }): PendingFollowUp {

@@ -48,7 +48,7 @@ export class Wakes {
     for (const effect of effects) {
       if (effect.type === 'changed') this.changed(effect, effect);
       if (effect.type === 'work') this.work(effect.tenant, effect.pool);
-      if (effect.type === 'stop') this.stop(effect.runnerId);
+      if (effect.type === 'runner') this.runner(effect.runnerId);
     }
     this.onChanges(changesOf(effects));
   }
@@ -70,13 +70,13 @@ export class Wakes {
     }
   }
 
-  stop(runnerId: string): void {
+  runner(runnerId: string): void {
     this.#pollers.get(runnerId)?.wake();
   }
 
   /** The polls of these runners look again for what to answer, on every node. */
   wakeRunners(runners: readonly string[]): void {
-    for (const runner of runners) this.stop(runner);
+    for (const runner of runners) this.runner(runner);
     if (runners.length > 0) this.onChanges({ agents: [], pools: [], runners });
   }
 
@@ -151,6 +151,6 @@ function changesOf(effects: readonly Effect[]): CommittedChanges {
   return {
     agents: effects.flatMap((e) => (e.type === 'changed' ? [{ tenant: e.tenant, id: e.id }] : [])),
     pools: effects.flatMap((e) => (e.type === 'work' ? [{ tenant: e.tenant, pool: e.pool }] : [])),
-    runners: effects.flatMap((e) => (e.type === 'stop' ? [e.runnerId] : [])),
+    runners: effects.flatMap((e) => (e.type === 'runner' ? [e.runnerId] : [])),
   };
 }

@@ -230,6 +230,10 @@ export interface FollowUp {
   readonly queuedAt: Instant;
   /** The batch it was delivered in. */
   readonly batch: number | null;
+  /** The batch whose turn it is to be added to; null for an ordinary message. It is ordinary too once that batch has ended. */
+  readonly steerBatch: number | null;
+  /** Images. */
+  readonly attachmentIds: readonly string[];
   /** Of its content, to tell a retry from another message under the same id. */
   readonly digest: string;
 }

@@ -1,4 +1,4 @@
-import type { FollowUpState, Phase, PhaseReason, Task } from '@muster/sdk/contract';
+import type { FollowUpState, Phase, PhaseReason, ReportRequest, Task } from '@muster/sdk/contract';
 import {
   type AgentState,
   type Batch,
@@ -57,8 +57,60 @@ export function nextBatch(draft: Draft, number: number, children: readonly Child
   };
 }
 
-function deliver(draft: Draft, message: FollowUp, number: number, batch: number): void {
-  draft.moveFollowUp(message, 'DELIVERED', { runId: number, batch, data: { runId: String(number) } });
+/** The batch whose turn can be steered: that of a run that is starting or running. */
+export function runningBatch({ agent, run }: Pick<AgentState, 'agent' | 'run'>): number | null {
+  const isRunning = run?.state === 'STARTING' || run?.state === 'RUNNING';
+  return isRunning ? (agent.memory.batch?.id ?? null) : null;
+}
+
+/**
+ * What became of a message that was offered to the live run. If the harness took it, it is part of the run's batch.
+ * Otherwise it is an ordinary message from now on.
+ */
+export function settleSteer(draft: Draft, { followUpId, sequence, taken }: Steered): void {
+  const { batch } = draft.agent.memory;
+  const message = draft.followUps.get(followUpId);
+  const isWaiting = message?.state === 'QUEUED' && message.position === sequence;
+  if (!isWaiting || !draft.run || !batch) {
+    if (taken) {
+      const text = `The message "${followUpId}" was removed or replaced, but the agent had already got it.`;
+      draft.log('WARNING', { followUpId, text });
+    }
+    return;
+  }
+  if (!taken) {
+    draft.followUps.set(followUpId, { ...message, steerBatch: null });
+    return;
+  }
+  const { number } = draft.run;
+  deliver(draft, message, number, batch.id, { steer: true });
+  const tasks = deduplicated(message.tasks);
+  addTasks(draft, tasks);
+  const ephemeral = tasks.filter((task) => task.ephemeral).map((task) => task.id);
+  const followUpIds = [...batch.followUpIds, followUpId];
+  const ephemeralTaskIds = [...new Set([...batch.ephemeralTaskIds, ...ephemeral])];
+  draft.remember({ batch: { ...batch, followUpIds, ephemeralTaskIds } });
+  draft.setRun({ followUpIds });
+}
+
+type Steered = NonNullable<ReportRequest['steers']>[number];
+
+function deliver(
+  draft: Draft,
+  message: FollowUp,
+  number: number,
+  batch: number,
+  more: Record<string, unknown> = {},
+): void {
+  draft.moveFollowUp(message, 'DELIVERED', {
+    runId: number,
+    batch,
+    data: {
+      runId: String(number),
+      ...(message.attachmentIds.length > 0 && { attachmentIds: message.attachmentIds }),
+      ...more,
+    },
+  });
   const before = draft.agent.settings;
   if (switchesPersona(before, message.change)) {
     draft.checklist = withoutPersonaTasks(draft.checklist);

@@ -83,7 +83,8 @@ const commands = {
   conclude: { decide: concludeAgent, needs: settling },
   report: {
     decide: reportRun,
-    needs: ({ end }: ReportRun): Needs => (end ? settling : { checklist: true }),
+    needs: ({ end, steers }: ReportRun): Needs =>
+      end ? settling : { checklist: true, ...(steers && { queue: true }) },
   },
   lose: { decide: loseRun, needs: settling },
   block: { decide: blockAgent, needs: { queue: true, parent: true } },

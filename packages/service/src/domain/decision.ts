@@ -78,10 +78,12 @@ export type Effect =
       readonly sequence: number;
     }
   | { readonly type: 'work'; readonly tenant: number; readonly pool: string }
-  | { readonly type: 'stop'; readonly runnerId: string };
+  /** There is a stop or a steering message for a run of this runner. */
+  | { readonly type: 'runner'; readonly runnerId: string };
 
 export function effectsOf(changes: readonly Change[]): Effect[] {
-  return changes.flatMap(({ before, after }): Effect[] => {
+  return changes.flatMap((change): Effect[] => {
+    const { before, after } = change;
     const { agent, run } = after;
     const effects: Effect[] = [
       { type: 'changed', tenant: agent.tenant, id: agent.id, phase: agent.phase, sequence: agent.sequence },
@@ -90,9 +92,16 @@ export function effectsOf(changes: readonly Change[]): Effect[] {
       effects.push({ type: 'work', tenant: agent.tenant, pool: agent.pool });
     }
     const killed = run?.state === 'ENDED' && run.goneAt === null;
-    if (run && run !== before?.run && (run.state === 'STOPPING' || killed)) {
-      effects.push({ type: 'stop', runnerId: run.runnerId });
-    }
+    const isStopped = run !== before?.run && (run?.state === 'STOPPING' || killed);
+    if (run && (isStopped || maySteer(change))) effects.push({ type: 'runner', runnerId: run.runnerId });
     return effects;
   });
+}
+
+/** A steering message was queued for the running turn, or may have waited for it to begin. */
+function maySteer({ before, after, admitted }: Change): boolean {
+  const { agent, run, followUps } = after;
+  if (run?.state !== 'RUNNING') return false;
+  if (before?.run?.state === 'STARTING') return agent.queued > 0;
+  return admitted.some(({ id }) => followUps.get(id)?.steerBatch === run.batch);
 }

@@ -8,6 +8,7 @@ import { HttpError, httpErrorOf, invalidField, refuseUnreadable, sendError } fro
 import { OpenReplies, RateLimit } from './key-limits.ts';
 import { watchEventLoop } from './metrics.ts';
 import { readJsonOnly } from './request-body.ts';
+import { attachmentRoutes } from './routes/attachments.ts';
 import { hookRoutes } from './routes/hooks.ts';
 import { longReplyRoutes } from './routes/long-replies.ts';
 import { operationRoutes } from './routes/operations.ts';
@@ -113,6 +114,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   longReplyRoutes(context);
   signInRoutes(context);
   hookRoutes(context);
+  attachmentRoutes(context);
   systemRoutes(context);
   pageRoutes(context);
   return app;

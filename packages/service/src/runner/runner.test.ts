@@ -19,7 +19,7 @@ describe('polling', () => {
     expect(fixture.service.polls[0]).toMatchObject({
       name: 'one',
       rehearses: true,
-      capabilities: ['deferral'],
+      capabilities: ['deferral', 'steer'],
     });
   });
 

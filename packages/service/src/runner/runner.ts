@@ -66,8 +66,8 @@ const lastReportNumber = 2 ** 31 - 1;
 const minPollMs = 100;
 
 /**
- * A runner sends one poll at a time. The poll is its heartbeat and brings claims and stops; it hangs at the service
- * until there is one. A poll that offered no free slot is cancelled and sent again when a slot becomes free. A claim in
+ * A runner sends one poll at a time. The poll is its heartbeat and brings claims, stops and steering messages;
+ * it hangs at the service until there is one. A poll that offered no free slot is cancelled and sent again when a slot becomes free. A claim in
  * a lost reply needs no such care: the service sends it again as long as the run is not in the runner's list. When no
  * poll has succeeded for almost a lease, every run is killed, so that no two runners act for the same run.
  */
@@ -243,7 +243,7 @@ export class Runner {
       name,
       poll: this.#polls,
       build,
-      capabilities: ['deferral', ...(sandbox ? ['sandbox'] : [])],
+      capabilities: ['deferral', 'steer', ...(sandbox ? ['sandbox'] : [])],
       backends: rehearses ? [...backends] : (Object.keys(harnesses) as Backend[]),
       ...(pool !== undefined && { pool }),
       rehearses,
@@ -259,7 +259,7 @@ export class Runner {
   #known(): PollRequest['runs'] {
     const failed = this.#state === 'serving' ? [...this.#unreported.values()] : [];
     return [
-      ...[...this.#runs.values()].map((run) => run.ref),
+      ...[...this.#runs.values()].map((run) => ({ ...run.ref, steers: run.steers })),
       ...failed.map(({ agentKey, runId }) => ({ agentKey, runId })),
     ];
   }
@@ -284,6 +284,8 @@ export class Runner {
       // The service waits for the report that nothing is left of it.
       else if (kind === 'KILL') this.#report({ agentKey, runId }, { report: 1, gone: true }).catch(() => {});
     }
+    // An older service sends none.
+    for (const steer of reply.steers ?? []) isNew = this.#runs.get(keyOf(steer))?.steer(steer) || isNew;
     return isNew;
   }
 

@@ -64,7 +64,10 @@ export interface RunResultRow {
   error: Result['error'];
 }
 
-export type FollowUpRow = RowOf<FollowUp, never>;
+export interface FollowUpRow extends RowOf<FollowUp, 'attachmentIds'> {
+  /** Null: it has none. */
+  attachment_ids: string[] | null;
+}
 
 /** The stored field `news` is `unseenChildren` in the domain; rows of every version have it under that name. */
 type StoredMemory = Omit<Memory, 'unseenChildren'> & { readonly news: readonly string[] };
@@ -313,6 +316,8 @@ export const followUpOf = (row: FollowUpRow): FollowUp => ({
   deliverAt: row.deliver_at,
   queuedAt: row.queued_at,
   batch: row.batch,
+  steerBatch: row.steer_batch,
+  attachmentIds: listOf(row.attachment_ids),
   digest: row.digest,
 });
 

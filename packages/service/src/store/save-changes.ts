@@ -353,6 +353,8 @@ const newFollowUps = (f: CombinedChange) =>
         deliver_at: deliverAt,
         queued_at: queuedAt,
         batch,
+        steer_batch: followUp.steerBatch,
+        attachment_ids: followUp.attachmentIds.length > 0 ? followUp.attachmentIds : null,
         digest,
       },
     ];
@@ -367,7 +369,14 @@ const movedFollowUps = (f: CombinedChange) =>
       const was = f.before?.followUps.get(followUp.id);
       return was && was !== followUp && !f.admitted.has(followUp.id);
     })
-    .map(({ id, state, position, batch }) => ({ ...keyOf(f), id, state, position, batch }));
+    .map(({ id, state, position, batch, steerBatch }) => ({
+      ...keyOf(f),
+      id,
+      state,
+      position,
+      batch,
+      steer_batch: steerBatch,
+    }));
 
 const checklistRow = (f: CombinedChange) =>
   f.after.checklist !== f.before?.checklist && (f.before || f.after.checklist.length > 0)

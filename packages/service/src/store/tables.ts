@@ -143,6 +143,7 @@ export const changingRunColumns = {
   input_tokens: 'bigint',
   cached_tokens: 'bigint',
   output_tokens: 'bigint',
+  follow_up_ids: 'text[]',
 } as const;
 
 export const runColumns = {
@@ -151,7 +152,6 @@ export const runColumns = {
   runner_id: 'uuid',
   runner: 'text',
   started_at: 'timestamptz',
-  follow_up_ids: 'text[]',
 } as const;
 
 export const runResultColumns = {
@@ -169,6 +169,7 @@ export const changingFollowUpColumns = {
   state: 'text',
   position: 'bigint',
   batch: 'int',
+  steer_batch: 'int',
 } as const;
 
 export const followUpColumns = {
@@ -179,6 +180,7 @@ export const followUpColumns = {
   tasks: 'json',
   deliver_at: 'timestamptz',
   queued_at: 'timestamptz',
+  attachment_ids: 'json',
   digest: 'text',
 } as const;
 

@@ -1,6 +1,7 @@
-import { errorOf } from '@muster/sdk';
+import { type AgentStatus, errorOf } from '@muster/sdk';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
+  deliveryText,
   emptyDraft,
   isSendable,
   localMinute,
@@ -9,11 +10,37 @@ import {
   messageProblems,
   optionTexts,
   quickTimes,
+  sentText,
 } from './message-draft.ts';
 
 describe('a draft', () => {
   it('becomes a request without the empty fields', () => {
-    expect(messageOf({ ...emptyDraft, text: ' Go on. \n' })).toEqual({ description: 'Go on.' });
+    const draft = { ...emptyDraft, text: ' Go on. \n' };
+    expect(messageOf({ ...draft, isAfterTurn: true })).toEqual({ description: 'Go on.' });
+  });
+
+  it('is added to a running turn, unless it has a time or a setting or interrupts the turn', () => {
+    const draft = { ...emptyDraft, text: 'Go on.', tasks: 'one' };
+    const running = { phase: 'PHASE_RUNNING', run: { state: 'RUNNING' } } as AgentStatus;
+    expect(messageOf(draft).steer).toBe(true);
+    expect([deliveryText(running, draft), sentText(running, draft)]).toEqual([
+      'Added to this turn.',
+      'Sent.',
+    ]);
+    for (const other of [
+      { isAfterTurn: true },
+      { model: 'opus' },
+      { persona: 'planner' },
+      { fastMode: 'on' },
+      { outputSchema: '{}' },
+    ] as const) {
+      const changed = { ...draft, ...other };
+      expect(messageOf(changed).steer).toBeUndefined();
+      expect(deliveryText(running, changed)).toBe('Queued until this turn ends.');
+      expect(sentText(running, changed)).toBe('Queued.');
+    }
+    const stopping = { phase: 'PHASE_RUNNING', run: { state: 'STOPPING' } } as AgentStatus;
+    expect(deliveryText(stopping, draft)).toBe('Queued until this turn ends.');
   });
 
   it('sends and names every option that is set', () => {

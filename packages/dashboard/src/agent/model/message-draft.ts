@@ -1,5 +1,5 @@
 import { type AgentStatus, type FollowUpInput, InvalidArgumentError } from '@muster/sdk';
-import { clock } from '@muster/sdk/contract';
+import { clock, imageTypes, limits } from '@muster/sdk/contract';
 import { plural } from '../../parts/model/text.ts';
 import { SentIds } from './sent-ids.ts';
 
@@ -14,8 +14,19 @@ export interface Draft {
   /** One per line. */
   readonly tasks: string;
   readonly isPreempting: boolean;
+  /** It waits for the end of a turn that is running. */
+  readonly isAfterTurn: boolean;
+  readonly images: readonly DraftImage[];
   /** Local time, in the format of `<input type="datetime-local">`. */
   readonly deliverAt: string;
+}
+
+/** An image that is uploaded when the message is sent. */
+export interface DraftImage {
+  readonly name: string;
+  readonly file: Blob;
+  /** Of the preview. */
+  readonly url: string;
 }
 
 export const emptyDraft: Draft = {
@@ -28,8 +39,15 @@ export const emptyDraft: Draft = {
   outputSchema: '',
   tasks: '',
   isPreempting: false,
+  isAfterTurn: false,
+  images: [],
   deliverAt: '',
 };
+
+/** Whether the message can be added to a running turn: settings change between turns only. */
+export const maySteer = (draft: Draft): boolean =>
+  !(draft.isPreempting || draft.deliverAt || draft.persona || draft.model.trim() || draft.reasoningEffort) &&
+  !(draft.serviceTier || draft.fastMode || draft.outputSchema.trim());
 
 /** The request for a draft, without the fields that were left empty. */
 export function messageOf(draft: Draft): FollowUpInput {
@@ -45,14 +63,16 @@ export function messageOf(draft: Draft): FollowUpInput {
     ...(draft.outputSchema.trim() && { outputSchema: draft.outputSchema.trim() }),
     ...(tasks.length > 0 && { tasks }),
     ...(draft.isPreempting && { preempt: true }),
+    // Without a running turn it has no effect, so the request does not depend on when it is sent.
+    ...(maySteer(draft) && !draft.isAfterTurn && { steer: true }),
     ...(draft.deliverAt && { deliverAt: new Date(draft.deliverAt).toISOString() }),
   };
 }
 
 /** A message needs a text, a task or a setting; delivery options alone are not enough. */
 export function isSendable(draft: Draft): boolean {
-  const { description, preempt: _, deliverAt: __, ...rest } = messageOf(draft);
-  return description !== '' || Object.keys(rest).length > 0;
+  const { description, preempt: _, steer: __, deliverAt: ___, ...rest } = messageOf(draft);
+  return description !== '' || draft.images.length > 0 || Object.keys(rest).length > 0;
 }
 
 /** Names the options that are set, for the collapsed form. */
@@ -71,14 +91,19 @@ export function optionTexts(draft: Draft): string[] {
   ].filter((text): text is string => Boolean(text));
 }
 
-const isRunning = ({ phase }: AgentStatus): boolean => phase === 'PHASE_RUNNING';
+/** A turn that can take a message. */
+export const isRunning = ({ phase, run }: AgentStatus): boolean =>
+  phase === 'PHASE_RUNNING' && run?.state !== 'STOPPING';
+const isSteering = (status: AgentStatus, draft: Draft): boolean =>
+  isRunning(status) && maySteer(draft) && !draft.isAfterTurn;
 const timeOf = ({ deliverAt }: Draft): string => clock(new Date(deliverAt).toISOString());
 
 /** When a message that is sent now reaches the agent. */
 export function deliveryText(status: AgentStatus, draft: Draft): string {
   if (draft.deliverAt) return `Delivered at ${timeOf(draft)}.`;
   if (draft.isPreempting) return 'Runs next.';
-  if (isRunning(status)) return 'Queued until this turn ends.';
+  if (isSteering(status, draft)) return 'Added to this turn.';
+  if (status.phase === 'PHASE_RUNNING') return 'Queued until this turn ends.';
   return status.phase === 'PHASE_PENDING' && status.phaseReason !== 'CHILDREN'
     ? 'Added to the queue.'
     : 'Starts a turn immediately.';
@@ -86,7 +111,24 @@ export function deliveryText(status: AgentStatus, draft: Draft): string {
 
 export function sentText(status: AgentStatus, draft: Draft): string {
   if (draft.deliverAt) return `Scheduled for ${timeOf(draft)}.`;
-  return isRunning(status) && !draft.isPreempting ? 'Queued.' : 'Sent.';
+  if (isSteering(status, draft) || draft.isPreempting) return 'Sent.';
+  return status.phase === 'PHASE_RUNNING' ? 'Queued.' : 'Sent.';
+}
+
+/** Images that can be added to a draft, and why the others can't. */
+export function addedImages(draft: Draft, files: readonly File[]): { images: File[]; problem: string } {
+  const isImage = ({ type }: File) => (imageTypes as readonly string[]).includes(type);
+  const fits = files.filter((file) => isImage(file) && file.size <= limits.attachmentBytes);
+  const images = fits.slice(0, limits.attachmentsPerMessage - draft.images.length);
+  if (images.length === files.length) return { images, problem: '' };
+  if (!files.every(isImage)) return { images, problem: 'Only PNG, JPEG, WebP and GIF images can be added.' };
+  return {
+    images,
+    problem:
+      fits.length < files.length
+        ? `An image can have at most ${limits.attachmentBytes / 1024 ** 2} MiB.`
+        : `A message can have at most ${limits.attachmentsPerMessage} images.`,
+  };
 }
 
 const two = (value: number): string => String(value).padStart(2, '0');
@@ -121,7 +163,7 @@ export interface MessageProblems {
 }
 
 const formField = (field: string): string | undefined =>
-  /^(description|agent|model|reasoningEffort|serviceTier|fastMode|outputSchema|preempt|deliverAt|tasks)\b/.exec(
+  /^(description|agent|model|reasoningEffort|serviceTier|fastMode|outputSchema|preempt|steer|deliverAt|tasks|attachmentIds)\b/.exec(
     field,
   )?.[1];
 
@@ -162,8 +204,9 @@ class MessageDrafts {
     else this.#drafts.set(key, draft);
   }
 
-  toRequest(key: string): FollowUpInput {
-    const message = messageOf(this.get(key));
+  toRequest(key: string, attachmentIds: readonly string[] = []): FollowUpInput {
+    const images = attachmentIds.length > 0 && { attachmentIds: [...attachmentIds] };
+    const message = { ...messageOf(this.get(key)), ...images };
     return { ...message, followUpId: this.#sent.idFor(key, message) };
   }
 

@@ -5,14 +5,18 @@ import { Button } from '../../parts/button.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { usePerson } from '../../session/session.ts';
 import {
+  addedImages,
   type Draft,
   deliveryText,
+  isRunning,
   isSendable,
+  maySteer,
   messageDrafts,
   messageProblems,
   optionTexts,
   sentText,
 } from '../model/message-draft.ts';
+import { DraftImages, ImageButton } from './composer-images.tsx';
 import { ComposerOptions } from './composer-options.tsx';
 import { useCommand } from './use-agent.ts';
 
@@ -26,6 +30,7 @@ export function Composer({
   const message = useMessage(status);
   const { draft, update, problems } = message;
   const [isOpen, setOpen] = useState(false);
+  const [imageProblem, setImageProblem] = useState('');
   const ids = { text: useId(), note: useId(), options: useId() };
   const submit = (event: FormEvent | KeyboardEvent) => {
     event.preventDefault();
@@ -37,6 +42,12 @@ export function Composer({
       (error) => setOpen(messageProblems(error).isInOptions || isOpen),
     );
   };
+  const addImages = (files: readonly File[]) => {
+    const { images, problem } = addedImages(draft, files);
+    const added = images.map((file) => ({ name: file.name, file, url: URL.createObjectURL(file) }));
+    if (added.length > 0) update({ images: [...draft.images, ...added] });
+    setImageProblem(problem);
+  };
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event);
     if (event.key === 'Escape') event.currentTarget.blur();
@@ -45,7 +56,15 @@ export function Composer({
   return (
     <form className="composer stack" onSubmit={submit} aria-label={isAnswer ? 'Answer' : 'Message'}>
       <Problem error={problems.rest} />
-      <div className="composer-box">
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: dropping is a second way; the button is for everyone. */}
+      <div
+        className="composer-box"
+        onDragOver={(event) => event.preventDefault()}
+        onDrop={(event) => {
+          event.preventDefault();
+          addImages([...event.dataTransfer.files]);
+        }}
+      >
         <label className="visually-hidden" htmlFor={ids.text}>
           {isAnswer ? 'Your answer' : 'Message to the agent'}
         </label>
@@ -56,16 +75,39 @@ export function Composer({
           value={draft.text}
           onChange={(event) => update({ text: event.target.value })}
           onKeyDown={onKeyDown}
+          onPaste={(event) => {
+            const files = [...event.clipboardData.files];
+            if (files.length === 0) return;
+            event.preventDefault();
+            addImages(files);
+          }}
           aria-describedby={ids.note}
           aria-invalid={problems.fields.has('description')}
           placeholder={isAnswer ? 'Answer the question …' : `Message ${status.agentId.agent.at(-1)} …`}
         />
+        <DraftImages images={draft.images} onChange={(images) => update({ images })} />
+        {imageProblem !== '' && (
+          <p className="field-error" role="status">
+            {imageProblem}
+          </p>
+        )}
         {isOpen && (
           <div id={ids.options} className="composer-options stack">
             <ComposerOptions {...{ status, draft, update }} problems={problems.fields} />
           </div>
         )}
         <ComposerBar {...{ status, message, isOpen }} noteId={ids.note}>
+          <ImageButton onAdd={addImages} />
+          {isRunning(status) && maySteer(draft) && (
+            <select
+              aria-label="Delivery"
+              value={draft.isAfterTurn ? 'after' : 'steer'}
+              onChange={(event) => update({ isAfterTurn: event.target.value === 'after' })}
+            >
+              <option value="steer">Add to this turn</option>
+              <option value="after">After this turn</option>
+            </select>
+          )}
           <Button
             look="quiet"
             aria-expanded={isOpen}
@@ -88,7 +130,10 @@ function useMessage(status: AgentStatus) {
   /** Confirms the last message until the user edits the next one. */
   const [confirmation, setConfirmation] = useState('');
   const queue = useCommand(agentId, async (client, sent: Draft) => {
-    await client.queue(agentId, messageDrafts.toRequest(key));
+    const attachmentIds: string[] = [];
+    for (const { file } of sent.images)
+      attachmentIds.push((await client.attachments.upload(agentId, file)).attachmentId);
+    await client.queue(agentId, messageDrafts.toRequest(key, attachmentIds));
     // Not in a callback of the component, which may be unmounted before the reply.
     messageDrafts.accepted(key, sent);
   });

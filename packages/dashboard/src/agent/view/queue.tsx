@@ -9,18 +9,14 @@ import { plural } from '../../parts/model/text.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { Age, Countdown, Moment } from '../../parts/times.tsx';
 import { useClient } from '../../session/session.ts';
+import { isRunning } from '../model/message-draft.ts';
 import { useCommand } from './use-agent.ts';
 
 /** More messages than this are shown on request. */
 const shownAtFirst = 30;
 
-export function Queue({
-  status: { agentId, followUps, run },
-  mayChange,
-}: {
-  readonly status: AgentStatus;
-  readonly mayChange: boolean;
-}) {
+export function Queue({ status, mayChange }: { readonly status: AgentStatus; readonly mayChange: boolean }) {
+  const { agentId, followUps, run } = status;
   const [isOpen, setOpen] = useState(() => matchMedia('(min-width: 60rem)').matches);
   const [isComplete, setComplete] = useState(false);
   const [isClearing, setClearing] = useState(false);
@@ -68,6 +64,7 @@ export function Queue({
               key={followUp.followUpId}
               agentId={agentId}
               followUp={followUp}
+              isSteering={followUp.steer && isRunning(status)}
               problem={remove.variables === followUp.followUpId ? remove.error : null}
               isRemoving={remove.variables === followUp.followUpId && !remove.isError}
               onRemove={mayChange ? () => removeMessage(followUp.followUpId) : null}
@@ -99,12 +96,14 @@ const isLong = ({ truncated, description }: PendingFollowUp): boolean =>
 function QueuedMessage({
   agentId,
   followUp,
+  isSteering,
   problem,
   isRemoving,
   onRemove,
 }: {
   readonly agentId: AgentId;
   readonly followUp: PendingFollowUp;
+  readonly isSteering: boolean;
   readonly problem: unknown;
   readonly isRemoving: boolean;
   readonly onRemove: (() => void) | null;
@@ -126,6 +125,7 @@ function QueuedMessage({
               queued <Age since={queuedAt} /> ago
             </span>
           )}
+          {isSteering && <span>for this turn</span>}
           {settingTexts(followUp).map((text) => (
             <span key={text}>{text}</span>
           ))}

@@ -1,6 +1,6 @@
 import { type FollowUpState, isTerminal, limits, type Task } from '@muster/sdk/contract';
 import { type AgentState, isLive, isUndelivered, type SettingsChange } from '../agent.ts';
-import { abandonBatch } from '../batch.ts';
+import { abandonBatch, runningBatch } from '../batch.ts';
 import { refuseSize, refuseTasks } from '../checklist.ts';
 import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -25,11 +25,15 @@ export interface QueueFollowUp {
   readonly followUpId: string;
   readonly description: string;
   readonly tasks: readonly Task[];
+  /** Images that exist; or what is wrong with one. */
+  readonly attachmentIds?: readonly string[] | Refusal;
   /** What the message sets; or why that could not be read from the catalog. */
   readonly change: SettingsChange | Refusal;
   readonly preempt: boolean;
   readonly replace: boolean;
   readonly deliverAt: string | null;
+  /** It is to be added to the turn that is running. */
+  readonly steer?: true;
   readonly digest: string;
   /** Comments on the agent's changes: the message quotes them, and has a task for each thread. */
   readonly review?: Review;
@@ -76,11 +80,13 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
   if (message === null) return unchanged({ followUpId, state: known?.state ?? 'REMOVED' });
   if (isRefusal(message)) return message;
   const change = changeOf(command);
+  const attachmentIds = attachmentIdsOf(command);
   const refused = refuseMessage(message) ?? refuse(message, change, draft.state, loaded.now);
   if (refused) return refused;
 
   if (command.preempt) preempt(draft, followUpId);
   const admittedAs = command.deliverAt ? 'DEFERRED' : 'QUEUED';
+  const steerBatch = command.steer ? runningBatch(draft.state) : null;
   draft.admit(
     {
       id: followUpId,
@@ -91,11 +97,17 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
       deliverAt: command.deliverAt,
       queuedAt: loaded.now,
       batch: null,
+      steerBatch,
+      attachmentIds,
       digest: command.digest,
     },
     message.description,
     admittedAs,
-    command.byAgent && { byAgent: true },
+    {
+      ...(command.byAgent && { byAgent: true }),
+      ...(steerBatch !== null && { steer: true }),
+      ...(attachmentIds.length > 0 && { attachmentIds }),
+    },
   );
   if (replaced) resettle(draft, loaded.children(draft.agent.id));
   else if (command.deliverAt) defer(draft, command.deliverAt);
@@ -146,18 +158,25 @@ function preempt(draft: Draft, by: string): void {
 /** Empty where the settings could not be read, which refuses the message. */
 export const changeOf = ({ change }: QueueFollowUp): SettingsChange => (isRefusal(change) ? {} : change);
 
+const attachmentIdsOf = ({ attachmentIds = [] }: QueueFollowUp): readonly string[] =>
+  isRefusal(attachmentIds) ? [] : attachmentIds;
+
 /** What is wrong with a message, whatever the state of its agent is. */
 export function refuseMessage(command: QueueFollowUp): Refusal | null {
-  const { description, tasks, change, deliverAt, preempt } = command;
+  const { description, tasks, change, attachmentIds, deliverAt, preempt, steer } = command;
   const tooLong = refuseDescription(description, 'description');
   if (tooLong) return tooLong;
   if (isRefusal(change)) return change;
-  if (description === '' && tasks.length === 0 && !overrides(change))
+  if (isRefusal(attachmentIds)) return attachmentIds;
+  if (description === '' && tasks.length === 0 && !attachmentIds?.length && !overrides(change))
     return invalid(
       'description',
-      'expected a description, a task or a setting; the message has none of them',
+      'expected a description, a task, an image or a setting; the message has none of them',
     );
-  return deliverAt && preempt ? invalid('deliverAt', 'may not be combined with preempt') : null;
+  if (deliverAt && preempt) return invalid('deliverAt', 'may not be combined with preempt');
+  if (!steer) return null;
+  const other = preempt ? 'preempt' : deliverAt ? 'deliverAt' : overrides(change) ? 'a setting' : null;
+  return other && invalid('steer', `may not be combined with ${other}`);
 }
 
 function refuse(

@@ -1,5 +1,6 @@
 import type { ReportReply, ReportRequest, Task } from '@muster/sdk/contract';
 import { type AgentState, isLive, type Run, type Usage } from '../agent.ts';
+import { settleSteer } from '../batch.ts';
 import { activatedBy, unfinished } from '../checklist.ts';
 import { type Decide, type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -54,6 +55,7 @@ export const reportRun: Decide<ReportRun, ReportReply> = (loaded, command, state
   if (pushes.length > 0) activateTasks(draft, pushes);
   if (command.diff) noteDiff(draft, command.diff);
   if (command.unpushed) noteUnpushed(draft, command.unpushed);
+  for (const steered of command.steers ?? []) settleSteer(draft, steered);
   if (command.end) endRun(loaded, draft, command.end);
   return decided(loaded, replyOf(draft.state), [draft]);
 };

@@ -351,11 +351,11 @@ export const agentTools = [
   forChild({
     name: 'message_child',
     description:
-      'Sends a message to a child: an answer, or more work. An idle child starts immediately. A working child gets it after its turn, or immediately with preempt, which ends its turn and drops its queued messages.',
+      'Sends a message to a child: an answer, or more work. An idle child starts immediately. A working child gets it after its turn; during its turn with steer; or immediately with preempt, which ends its turn and drops its queued messages.',
     route: 'queue',
-    input: { text: text('The message.'), preempt: { type: 'boolean' } },
+    input: { text: text('The message.'), steer: { type: 'boolean' }, preempt: { type: 'boolean' } },
     required: ['text'],
-    body: ({ text, preempt }) => ({ description: text, preempt }),
+    body: ({ text, steer, preempt }) => ({ description: text, steer, preempt }),
     reply: (_, { name }) => `${name} will get your message.`,
   }),
   agentTool(child)({

@@ -99,9 +99,10 @@ const commands: readonly Tool[] = [
   agentTool(agent)({
     name: 'send_message',
     description:
-      'Sends a message to an agent: an answer, or more work. An idle agent starts immediately. A working agent gets it after its turn, or immediately with preempt, which ends its turn and drops its queued messages. Pass a time to deliver it later.',
+      'Sends a message to an agent: an answer, or more work. An idle agent starts immediately. A working agent gets it after its turn; during its turn with steer; or immediately with preempt, which ends its turn and drops its queued messages. Pass a time to deliver it later.',
     input: {
       text: text('The message.'),
+      steer: flag('Default false. Not together with the fields below.'),
       preempt: flag('Default false.'),
       deliverAt: string('A date-time such as 2026-01-31T09:00:00Z. Not together with preempt.'),
       delaySeconds: {

@@ -103,9 +103,11 @@ export async function waitedAgents(
 
 type Query = Readonly<Record<string, string | readonly string[]>>;
 
-/** EventSource can only send a query. This is the body of a stream for a query. */
-const bodyOf = <N extends 'listStream' | 'timelineStream'>(name: N, query: Query): BodyOf<N> =>
-  checked(valueIn(query, routes[name].body, []), routes[name].body) as BodyOf<N>;
+/** EventSource can only send a query, and an upload has no JSON body. This is the body for a query. */
+export const bodyOf = <N extends 'listStream' | 'timelineStream' | 'status'>(
+  name: N,
+  query: Query,
+): BodyOf<N> => checked(valueIn(query, routes[name].body, []), routes[name].body) as BodyOf<N>;
 
 /** The value of a field that may have these names. The fields of a parent always have their whole name. */
 function valueIn(query: Query, schema: Schema, names: readonly string[]): unknown {

@@ -74,6 +74,10 @@ export const operations = {
 
   queue: ({ control, caller, body }) => control.queue(caller, body),
   listFollowUps: ({ control, caller, body }) => control.listFollowUps(caller, body),
+  async attachment({ control, caller, body }) {
+    const agent = await control.find(caller, body.agentId);
+    return isRefusal(agent) ? agent : control.attachments.read(agent, body.attachmentId);
+  },
   clearFollowUps: ({ control, caller, body }) => control.command(caller, body.agentId, { type: 'clear' }),
 
   async removeFollowUp({ control, caller, body: { agentId, followUpId } }) {
@@ -132,6 +136,7 @@ export const operations = {
   ),
   runnerCheckpoints: registered(({ control, caller, body }) => control.checkpoints.list(caller, body)),
   runnerLoadCheckpoint: registered(({ control, caller, body }) => control.checkpoints.load(caller, body)),
+  runnerAttachment: registered(({ control, caller, body }) => control.attachments.load(caller, body)),
   runnerGitCredential: registered(({ codeHosts, caller, body }) => codeHosts.gitCredential(caller, body)),
   runnerEndedAgents: registered(({ control, body }) => control.runners.ended(body)),
 } satisfies { readonly [N in RouteName]?: Operation<N> };

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Claim, isThreadTask, type Task, taskMarks } from '@muster/sdk/contract';
+import { type Claim, isThreadTask, type Steer, type Task, taskMarks } from '@muster/sdk/contract';
 
 /** What the runner tells an agent: its instructions, its messages, and reminders. */
 
@@ -63,11 +63,23 @@ function taskLine(task: Task): string {
 
 /** The messages of a run, after the runner's own notes and the news of the agent's children. */
 export function batchText(claim: Claim, notes: readonly string[]): string {
-  const texts = claim.messages.map((message) => message.text);
+  const texts = claim.messages.map(({ text, attachmentIds = [] }) =>
+    claim.messages.length > 1 && attachmentIds.length > 0
+      ? join(text, imagesText(attachmentIds.length))
+      : text,
+  );
   // The preface quotes children: a line of theirs must not become a directive to a rehearsed parent.
   const preface = claim.preface.replace(/^!/gm, ' !');
   return join(retryText(claim), notesText(notes), preface, ...texts);
 }
+
+/** A message that comes during a turn. Its tasks join the checklist when it has been taken. */
+export const steerText = ({ text, tasks }: Pick<Steer, 'text' | 'tasks'>): string =>
+  join(text, tasks.length > 0 ? `New tasks on your checklist:\n${tasks.map(taskLine).join('\n')}` : '');
+
+/** The images of a batch come together, in the order of the messages. */
+const imagesText = (count: number): string =>
+  `[${count === 1 ? 'An image belongs' : `${count} images belong`} to this message.]`;
 
 /** For a session that already has the messages, after the provider interrupted it. */
 export const continueText = (notes: readonly string[]): string =>

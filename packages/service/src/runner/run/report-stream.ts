@@ -34,7 +34,7 @@ export interface ReportStreamOptions extends Omit<QueueOptions, 'onChange'> {
 }
 
 export type RunEnd = NonNullable<ReportRequest['end']>;
-type Extra = Pick<ReportRequest, 'started' | 'end' | 'omitTasks'>;
+type Extra = Pick<ReportRequest, 'started' | 'end' | 'omitTasks' | 'steers'>;
 type Report = Omit<ReportRequest, 'runnerId' | 'agentKey' | 'runId' | 'report'>;
 
 /** Items that are added together go into one report. */
@@ -218,6 +218,7 @@ function withoutContents(report: Report, error: unknown): Report | undefined {
     ...(report.session && { session: report.session }),
     ...(report.unpushed && { unpushed: report.unpushed }),
     ...(report.started && { started: true }),
+    ...(report.steers && { steers: report.steers }),
     ...(report.omitTasks === false && { omitTasks: false }),
     ...(report.end && { end: failed }),
   };

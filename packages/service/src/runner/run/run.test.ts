@@ -40,7 +40,11 @@ describe('a claimed run', () => {
 
   it('gets the batch as one text, without directives in the results of its children', async () => {
     fixture.start();
-    const messages = ['!say one', '!say two'].map((text) => ({ followUpId: '', text }));
+    const messages = ['!say one', '!say two'].map((text) => ({
+      followUpId: '',
+      text,
+      attachmentIds: [],
+    }));
     const claim = fixture.service.offer('', { preface: 'kid failed:\n!fail because', messages });
     await fixture.ended(claim);
     expect(fixture.service.textsOf(claim, 'MESSAGE')).toEqual(['one', 'two']);

@@ -1,4 +1,4 @@
-import type { Claim, StopKind } from '@muster/sdk/contract';
+import type { Claim, Steer, StopKind } from '@muster/sdk/contract';
 import type { Harness, HarnessSession, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { schemaProblem } from '../../lib/output-schema/schema-worker.ts';
@@ -6,11 +6,13 @@ import { ValueMask } from '../../lib/value-mask.ts';
 import { type Harnesses, harnessFor, type Slot, slotOf } from '../harnesses.ts';
 import type { LiveOutput, RunOutput } from '../live-output.ts';
 import { agentTools } from './agent-tools.ts';
+import { MessageImages } from './message-images.ts';
 import { type PrepareContext, type PreparedRun, prepareRun } from './prepare-run.ts';
 import { instructionsFor } from './prompts.ts';
 import { ReportStream, ReportsClosed, type RunEnd, reportFailedEnd } from './report-stream.ts';
 import { endOf, failedEnd, isInterruptedByProvider, RunFailure } from './run-end.ts';
 import { begin, type Effect, next, type RunEvent, type RunState, type SentReport } from './run-machine.ts';
+import { Steers } from './steers.ts';
 import { monitored, Turns } from './turns.ts';
 
 export interface RunContext extends PrepareContext {
@@ -46,6 +48,7 @@ export class Run {
   readonly #output: RunOutput;
   readonly #stream: ReportStream;
   readonly #turns: Turns;
+  readonly #steers: Steers;
   /** Hides the values of the run's secrets in everything that is reported. */
   readonly #mask = new ValueMask();
   #state: RunState = begin.state;
@@ -67,14 +70,23 @@ export class Run {
     this.slot = slotOf(claim, context.harnesses.rehearses);
     this.#output = context.live.open(this.ref, this.#mask, claim.token);
     this.#stream = this.#openStream();
+    const images = new MessageImages({
+      ...this.ref,
+      client: context.client,
+      runnerId: context.runnerId,
+      signal: this.#acting.signal,
+      warn: (text) => this.#warn(text),
+    });
     this.#turns = new Turns({
       claim,
+      images,
       isRehearsed: this.slot === 'rehearsed',
       maxReminders: context.limits.remindersPerRun,
       isStopped: () => this.#isStopped(),
       warn: (text) => this.#warn(text),
       report: (extra) => this.#stream.send(extra),
     });
+    this.#steers = new Steers(images, (steered) => this.#stream.send({ steers: [steered] }));
     this.done = new Promise((resolve) => {
       this.#finish = resolve;
     });
@@ -97,6 +109,16 @@ export class Run {
   stop(kind: StopKind): boolean {
     if (kind === '') return false;
     return this.#dispatch({ type: kind === 'KILL' ? 'kill' : 'interrupt' });
+  }
+
+  /** The `sequence` of each steering message that the service waits for. */
+  get steers(): number[] {
+    return this.#steers.unconfirmed;
+  }
+
+  /** A message for the turn that is running. Returns whether it is new. */
+  steer(message: Steer): boolean {
+    return this.#steers.add(message);
   }
 
   /** The runner shuts down: the turn is interrupted, and another run gets the same batch. */
@@ -235,11 +257,12 @@ export class Run {
     prepared.checkpoints.start(() => this.#stream.queue.sessionName);
     for (;;) {
       const session = await this.#session;
-      const deliver = monitored(session, prepared.gateway, this.#claim.attempt);
+      const deliver = this.#steers.during(session, monitored(session, prepared.gateway, this.#claim.attempt));
       const result = await this.#turns.take(deliver, prepared);
       const isUnopened = result.type === 'failed' && result.code === 'SESSION_NOT_OPENED';
       if (!isUnopened || !(await this.#restoreOlderSession(prepared))) {
         if (result.type === 'parked') this.#warn(result.message);
+        await this.#steers.end();
         return endOf(result, this.#context.limits.reportedTextLength, this.#mask);
       }
       await session.close().catch(() => session.kill());

@@ -3,6 +3,7 @@ import { within } from '../../harness/agent-process.ts';
 import type { HarnessSession, Message, TurnResult } from '../../harness/harness.ts';
 import { outputProblems } from '../../lib/output-schema/schema-worker.ts';
 import type { OpenEndpoint } from '../gateway/gateway.ts';
+import type { MessageImages } from './message-images.ts';
 import type { PreparedRun } from './prepare-run.ts';
 import { batchText, continueText, correctionText, pushText, reminderText } from './prompts.ts';
 import { outputLimitProblem } from './run-end.ts';
@@ -15,6 +16,7 @@ export interface TurnsOptions {
   /** A stopped run gets no more messages. */
   readonly isStopped: () => boolean;
   readonly warn: (text: string) => void;
+  readonly images: MessageImages;
   /** Sends the waiting report, so that the reply is current. */
   readonly report: (extra?: Pick<ReportRequest, 'omitTasks'>) => Promise<ReportReply>;
 }
@@ -43,9 +45,11 @@ export class Turns {
     deliver: Deliver,
     { hasBatch, notes, unpushedCommits }: Pick<PreparedRun, 'hasBatch' | 'notes' | 'unpushedCommits'>,
   ): Promise<TurnResult> {
-    const { claim, isRehearsed } = this.#options;
-    const text = hasBatch && !isRehearsed ? continueText(notes()) : batchText(claim, notes());
-    const reminded = await this.#remind(deliver, await deliver(text));
+    const { claim, isRehearsed, images } = this.#options;
+    const isContinued = hasBatch && !isRehearsed;
+    const text = isContinued ? continueText(notes()) : batchText(claim, notes());
+    const first = await deliver(text, isContinued ? [] : await images.of(...claim.messages));
+    const reminded = await this.#remind(deliver, first);
     const result = await this.#remindToPush(deliver, reminded, unpushedCommits);
     return claim.outputSchema === '' ? result : this.#checkOutput(deliver, result);
   }
@@ -141,7 +145,7 @@ const finishMs = 3000;
 const firstLimitMs = 500;
 const maxLimitMs = 5 * 60_000;
 
-type Deliver = (text: string, images?: Message['images']) => Promise<TurnResult>;
+export type Deliver = (text: string, images?: Message['images']) => Promise<TurnResult>;
 
 /**
  * Delivers to a session whose provider requests are monitored at the gateway. A limit or a refusal of the provider ends

@@ -143,6 +143,8 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'replies', order: 'tenant, key_id, key', rowsPerFetch },
   { name: 'checkpoints', order: 'tenant, agent, id', rowsPerFetch },
   { name: 'checkpoint_parts', order: 'tenant, agent, checkpoint, part', rowsPerFetch: 10 },
+  // An image may have 5 MiB.
+  { name: 'attachments', order: 'tenant, agent, id', rowsPerFetch: 4 },
   { name: 'threads', order: 'tenant, agent, id', rowsPerFetch },
   { name: 'thread_comments', order: 'tenant, agent, thread, number', rowsPerFetch },
   { name: 'diffs', order: 'tenant, agent, repo, working_tree', rowsPerFetch },

@@ -15,12 +15,15 @@ export interface ShownFollowUpRow {
   tier: string | null;
   fast_mode: boolean | null;
   output_schema: string | null;
+  steer: boolean;
+  attachment_ids: string[] | null;
 }
 
 /** The columns of the row above, of the table `f`. */
 export const shownColumns = `f.id, f.state, f.deliver_at, f.queued_at, f.change #>> '{persona,name}' AS persona,
   f.change ->> 'model' AS model, f.change ->> 'reasoningEffort' AS effort, f.change ->> 'serviceTier' AS tier,
-  (f.change ->> 'fastMode')::boolean AS fast_mode`;
+  (f.change ->> 'fastMode')::boolean AS fast_mode, f.steer_batch IS NOT NULL AS steer,
+  f.attachment_ids`;
 
 /** Queued ones first, in the order of their delivery. */
 export const deliveryOrder = `f.state = 'DEFERRED', f.position, f.deliver_at, f.id`;
@@ -41,7 +44,7 @@ export const readQueue = statement<
        place < max(place) OVER () AS more
      FROM queue WHERE place > coalesce((SELECT q.place FROM queue q WHERE q.id = $3), 0)
    )
-   SELECT q.id, q.state, q.deliver_at, q.queued_at, q.persona, q.model, q.effort, q.tier, q.fast_mode, q.description,
+   SELECT q.id, q.state, q.deliver_at, q.queued_at, q.persona, q.model, q.effort, q.tier, q.fast_mode, q.steer, q.attachment_ids, q.description,
      q.output_schema, r.more
    FROM rest r JOIN queue q ON q.place = r.place WHERE r.bytes_before < $5 ORDER BY r.place LIMIT $4`,
 );
@@ -90,7 +93,7 @@ export const readProgress = statement<[tenants: number[], agents: string[], ids:
 
 type LoadedRow = FollowUpRow & { agent: string };
 const loadedColumns =
-  'f.agent, f.id, f.state, f.position, f.change, f.tasks, f.deliver_at, f.queued_at, f.batch, f.digest';
+  'f.agent, f.id, f.state, f.position, f.change, f.tasks, f.deliver_at, f.queued_at, f.batch, f.steer_batch, f.attachment_ids, f.digest';
 
 /** Follow-ups by their ids, in whatever state. */
 export const loadFollowUps = statement<[tenants: number[], agents: string[], ids: string[]], LoadedRow>(
@@ -111,9 +114,9 @@ export const loadQueues = statement<[tenants: number[], agents: string[]], Loade
 /** The words of the messages of one batch, in order. */
 export const loadBatch = statement<
   [tenant: number, agent: string, batch: number],
-  { id: string; description: string }
+  { id: string; description: string; attachment_ids: string[] | null }
 >(
   'load-batch',
-  `SELECT id, description FROM follow_ups
+  `SELECT id, description, attachment_ids FROM follow_ups
    WHERE tenant = $1 AND agent = $2 AND batch = $3 ORDER BY position`,
 );

@@ -72,7 +72,7 @@ export const findLongTimelines = statement<[keptEntries: number], AgentKey & { l
  * The rest stays, so that a known id is still known.
  */
 const clearTexts = (entries: string): string =>
-  `UPDATE follow_ups f SET description = '', tasks = '[]',
+  `UPDATE follow_ups f SET description = '', tasks = '[]', attachment_ids = NULL,
      change = ((f.change::jsonb - 'outputSchema') #- '{persona,instructions}' #- '{persona,tasks}')::json
    FROM ${entries} e
    WHERE e.text IS NULL AND f.tenant = e.tenant AND f.agent = e.agent AND f.id = e.follow_up_id
@@ -164,6 +164,18 @@ export const deleteCheckpoint = statement<Ended, { deleted: number }>(
    ), deleted AS (
      DELETE FROM checkpoints c USING one WHERE c.tenant = one.tenant AND c.agent = one.agent AND c.id = one.id
      RETURNING c.id
+   )
+   SELECT count(*)::int AS deleted FROM deleted`,
+);
+
+/** Deletes some attachments of these agents. */
+export const deleteAttachments = statement<[...Ended, most: number], { deleted: number }>(
+  'delete-attachments',
+  `WITH ${ended}, some AS (
+     SELECT t.tenant, t.agent, t.id FROM ended e JOIN attachments t ON t.tenant = e.tenant AND t.agent = e.id LIMIT $4
+   ), deleted AS (
+     DELETE FROM attachments t USING some WHERE t.tenant = some.tenant AND t.agent = some.agent AND t.id = some.id
+     RETURNING t.id
    )
    SELECT count(*)::int AS deleted FROM deleted`,
 );

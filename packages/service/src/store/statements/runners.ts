@@ -1,6 +1,7 @@
-import type { Backend, RunState } from '@muster/sdk/contract';
+import type { Backend, RunState, Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 import { namesOf, rowsOf } from '../tables.ts';
+import { hasSteers, isSteerOf } from './shared-sql.ts';
 import { watchedSince } from './watches.ts';
 
 export interface RunnerRow {
@@ -138,6 +139,7 @@ export interface HeldRow {
   state: RunState;
   /** Null if nobody watches the agent. */
   watched_since: number | null;
+  has_steers: boolean;
 }
 
 export const newestPoll = statement<[runnerId: string], { polls: number }>(
@@ -148,11 +150,48 @@ export const newestPoll = statement<[runnerId: string], { polls: number }>(
 /** The runs of a runner whose processes may live. */
 export const findHeld = statement<[runnerId: string], HeldRow>(
   'find-held',
-  `SELECT r.tenant, r.agent, r.number, r.state, ${watchedSince('r.tenant', 'r.agent')} AS watched_since
+  `SELECT r.tenant, r.agent, r.number, r.state, ${hasSteers('r')} AS has_steers,
+     ${watchedSince('r.tenant', 'r.agent')} AS watched_since
    FROM runs r WHERE r.runner_id = $1 AND r.gone_at IS NULL`,
 );
 
-export interface UnstoredRow extends Omit<HeldRow, 'state' | 'watched_since'> {
+export interface SteerRow {
+  agent: string;
+  run: number;
+  id: string;
+  position: number;
+  description: string;
+  tasks: Task[];
+  attachment_ids: string[] | null;
+}
+
+/**
+ * Messages for the running turns of a runner, in the order of their admission: at most so many per run, those that the
+ * runner has already included, and as many as fit into the given bytes, at least one.
+ */
+export const loadSteers = statement<
+  [runnerId: string, agents: string[], positions: number[], mostPerRun: number, mostBytes: number],
+  SteerRow
+>(
+  'load-steers',
+  `WITH steers AS (
+     SELECT f.agent, r.number AS run, f.id, f.position, f.description, f.tasks, f.attachment_ids,
+       row_number() OVER (PARTITION BY f.tenant, f.agent ORDER BY f.position) AS place
+     FROM runs r JOIN follow_ups f ON ${isSteerOf('f', 'r')}
+     WHERE r.runner_id = $1 AND r.gone_at IS NULL
+   ), unsent AS (
+     SELECT s.agent, s.run, s.id, s.position, s.description, s.tasks, s.attachment_ids,
+       sum(octet_length(s.description) + octet_length(s.tasks::text)) OVER (ORDER BY s.position, s.agent) AS bytes,
+       row_number() OVER (ORDER BY s.position, s.agent) AS n
+     FROM steers s
+     WHERE s.place <= $4
+       AND NOT EXISTS (SELECT FROM unnest($2::uuid[], $3::bigint[]) AS q (agent, position)
+                       WHERE q.agent = s.agent AND q.position = s.position)
+   )
+   SELECT agent, run, id, position, description, tasks, attachment_ids FROM unsent WHERE n = 1 OR bytes <= $5 ORDER BY n`,
+);
+
+export interface UnstoredRow extends Omit<HeldRow, 'state' | 'has_steers' | 'watched_since'> {
   /** The agent takes it for its newest run. */
   is_newest: boolean;
 }

@@ -75,3 +75,11 @@ export const boundedPage = (page: {
 /** Whether there are more than these rows of a bounded page. */
 export const hasMore = (rows: readonly { readonly found: number }[]): boolean =>
   (rows[0]?.found ?? 0) > rows.length;
+
+/** Undelivered messages `f` that are to be added to the turn of the run `r`. The states are those of an index. */
+export const isSteerOf = (f: string, r: string): string =>
+  `${f}.tenant = ${r}.tenant AND ${f}.agent = ${r}.agent AND ${f}.state IN ('QUEUED', 'DEFERRED') AND ${f}.state = 'QUEUED'
+     AND ${r}.state = 'RUNNING' AND ${f}.steer_batch = ${r}.batch`;
+
+export const hasSteers = (r: string): string =>
+  `EXISTS (SELECT FROM follow_ups f WHERE ${isSteerOf('f', r)})`;

@@ -1,9 +1,10 @@
 import { statement } from '../connection.ts';
 import { liveSession } from './browser-sessions.ts';
 import { dueTables } from './due-rows.ts';
+import { hasSteers } from './shared-sql.ts';
 
 export interface TickRow {
-  what: 'due' | 'lost' | 'watched' | 'work' | 'stop' | 'revoked' | 'next' | 'table';
+  what: 'due' | 'lost' | 'watched' | 'work' | 'runner' | 'revoked' | 'next' | 'table';
   tenant: number | null;
   id: string | null;
   number: number | null;
@@ -51,10 +52,10 @@ export const tick = statement<
                  WHERE a.pool = q.pool AND a.claimable_at <= now()
                    AND a.tenant >= q.tenant AND a.tenant <= CASE q.tenant WHEN 0 THEN 2147483647 ELSE q.tenant END)
    UNION ALL
-   SELECT 'stop', NULL, q.id, NULL, NULL
+   SELECT 'runner', NULL, q.id, NULL, NULL
    FROM unnest($5::text[]) AS q (id)
    WHERE EXISTS (SELECT FROM runs h
-                 WHERE h.runner_id = q.id::uuid AND h.gone_at IS NULL AND (h.state IN ('STOPPING', 'ENDED')
+                 WHERE h.runner_id = q.id::uuid AND h.gone_at IS NULL AND (h.state IN ('STOPPING', 'ENDED') OR ${hasSteers('h')}
                    OR EXISTS (SELECT FROM watches w WHERE w.tenant = h.tenant AND w.agent = h.agent
                               AND w.opened_at > now() - interval '2 seconds')))
    UNION ALL

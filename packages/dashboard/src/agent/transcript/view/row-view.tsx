@@ -9,6 +9,7 @@ import { PlanSteps } from '../../panels/view/plan.tsx';
 import { childText, contextIn, systemText, unknownText } from '../model/entry-text.ts';
 import { type Row, type RowOf, stringIn } from '../model/rows.ts';
 import { Expandable, LongText, MarkdownText } from './expandable.tsx';
+import { MessageImages } from './message-images.tsx';
 import { SetupRow, ToolRow } from './tool-row.tsx';
 import { useEndedRun, useTranscript } from './transcript-context.ts';
 
@@ -122,10 +123,12 @@ const MessageRow = ({
 function UserRow({ row: { key, entry, text } }: { readonly row: RowOf<'user'> }) {
   const isTask = entry.type === 'AGENT_SPAWNED';
   const model = stringIn(entry.data, 'model');
+  const attachmentIds = stringsIn(entry.data.attachmentIds);
   const title = (
     <>
       {isTask ? 'Task' : 'Message'}
       {isTask && model !== '' && <span> for {model}</span>}
+      {entry.data.steer === true && <span> during the turn</span>}
     </>
   );
   return (
@@ -135,6 +138,7 @@ function UserRow({ row: { key, entry, text } }: { readonly row: RowOf<'user'> })
       ) : (
         <MarkdownText name={key} text={text} />
       )}
+      <MessageImages ids={attachmentIds} />
     </MessageRow>
   );
 }

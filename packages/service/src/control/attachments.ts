@@ -1,0 +1,167 @@
+import { hash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import {
+  type Attachment,
+  type AttachmentContent,
+  type BodyOf,
+  imageTypeOf,
+  imageTypes,
+  isTerminal,
+  limits,
+} from '@muster/sdk/contract';
+import type pg from 'pg';
+import {
+  exhausted,
+  fenced,
+  invalid,
+  notFound,
+  type Refusal,
+  tenantClosed,
+  unavailable,
+} from '../domain/refusal.ts';
+import type { AgentKey } from '../store/agent-store.ts';
+import {
+  type AttachmentRow,
+  deliverAttachment,
+  insertAttachment,
+  readAttachment,
+  readAttachmentBytes,
+  useAttachments,
+} from '../store/statements/attachments.ts';
+import { isHeld } from '../store/statements/checkpoints.ts';
+import type { FoundRow } from '../store/statements/find-agents.ts';
+import type { Principal } from './principal.ts';
+import { FairShare, TenantTurns } from './tenant-limits.ts';
+import type { Tenants } from './tenants.ts';
+
+/** How long an image may take to arrive. */
+const arrivalMs = 60_000;
+
+/**
+ * Images for messages. The id of one derives from its content, so an upload that is repeated has the same result. One
+ * counts as delivered when the runner of a run that needs it has read it.
+ */
+export class Attachments {
+  readonly #database: pg.Pool;
+  readonly #tenants: Tenants;
+  readonly #bytes = new FairShare(limits.attachmentBytesInFlight);
+  readonly #readTurns = new TenantTurns(2, 'attachments');
+  /** One at a time, so that what a tenant has is not exceeded by many uploads at the same time. */
+  readonly #writeTurns = new TenantTurns(1, 'attachments');
+
+  constructor(database: pg.Pool, tenants: Tenants) {
+    this.#database = database;
+    this.#tenants = tenants;
+  }
+
+  /** `declared` is the length of the body, if it is known. */
+  async upload(
+    agent: FoundRow,
+    type: string,
+    declared: number | undefined,
+    body: Readable,
+  ): Promise<Attachment | Refusal> {
+    if (isTerminal(agent.phase))
+      return notFound(`the agent ${agent.path} is not running: it has ended (${agent.phase})`);
+    const most = declared ?? limits.attachmentBytes;
+    if (most > limits.attachmentBytes) return tooLarge;
+    if (!this.#bytes.take(agent.tenant, most))
+      return unavailable('too many images arrive at the same time; send it again');
+    try {
+      const content = await bytesOf(body);
+      if (!Buffer.isBuffer(content)) return content;
+      const mediaType = imageTypeOf(content);
+      if (!mediaType) return invalid('body', `must be one of ${imageTypes.join(', ')}; got another file`);
+      if (type !== '' && type !== mediaType)
+        return invalid('Content-Type', `must be that of the body, ${mediaType}; got "${type.slice(0, 100)}"`);
+      const id = hash('sha256', content, 'hex').slice(0, 32);
+      return await this.#writeTurns.run(agent.tenant, () => this.#store(agent, id, mediaType, content));
+    } finally {
+      this.#bytes.release(agent.tenant, most);
+    }
+  }
+
+  async #store(
+    { tenant, id: agent }: AgentKey,
+    id: string,
+    mediaType: Attachment['mediaType'],
+    content: Buffer,
+  ): Promise<Attachment | Refusal> {
+    const stored = { attachmentId: id, mediaType, bytes: content.length };
+    if ((await useAttachments(this.#database, tenant, agent, [id])).length > 0) return stored;
+    const [row] = await readAttachmentBytes(this.#database, tenant, agent);
+    const { undelivered = 0, of_tenant: ofTenant = 0 } = row ?? {};
+    if (undelivered + content.length > limits.undeliveredAttachmentBytes)
+      return exhausted(
+        `an agent has at most ${limits.undeliveredAttachmentBytes} bytes of attachments that no run has got yet`,
+      );
+    if (ofTenant + content.length > limits.attachmentBytesPerTenant)
+      return exhausted(`a tenant has at most ${limits.attachmentBytesPerTenant} bytes of attachments`);
+    const key = [tenant, agent, id] as const;
+    const inserted = await insertAttachment(this.#database, ...key, mediaType, content.length, content);
+    return inserted.length > 0 ? stored : tenantClosed();
+  }
+
+  /** The ids of a message, each once; or what is wrong with one. */
+  async named({ tenant, id }: AgentKey, ids: readonly string[]): Promise<readonly string[] | Refusal> {
+    const wanted = [...new Set(ids)];
+    const found = new Set((await useAttachments(this.#database, tenant, id, wanted)).map((row) => row.id));
+    const missing = wanted.findIndex((one) => !found.has(one));
+    return missing < 0 ? wanted : invalid(`attachmentIds[${missing}]`, notFoundText(wanted[missing] ?? ''));
+  }
+
+  /** The caller may read the agent. */
+  read({ tenant, id }: AgentKey, attachmentId = ''): Promise<AttachmentContent | Refusal> {
+    return this.#readTurns.run(tenant, async () => {
+      const [row] = await readAttachment(this.#database, tenant, id, attachmentId);
+      return row ? contentOf(row) : notFound(notFoundText(attachmentId));
+    });
+  }
+
+  /** For the runner that holds the agent's live run. */
+  async load(caller: Principal, body: BodyOf<'runnerAttachment'>): Promise<AttachmentContent | Refusal> {
+    const { agentKey, runId, runnerId, attachmentId } = body;
+    const key = await this.#tenants.agentKey(caller.tenant.id, agentKey);
+    if (!key) return notFound('the agent does not exist');
+    return this.#readTurns.run(key.tenant, async () => {
+      const [held] = await isHeld(this.#database, key.tenant, key.id, runId, runnerId);
+      if (!held) return fenced(`run ${runId} is not a live run of this runner`);
+      const [row] = await deliverAttachment(this.#database, key.tenant, key.id, attachmentId);
+      return row ? contentOf(row) : notFound(notFoundText(attachmentId));
+    });
+  }
+}
+
+const notFoundText = (id: string): string => `attachment "${id}" not found`;
+
+const tooLarge = invalid('body', `must be at most ${limits.attachmentBytes} bytes`);
+
+const contentOf = ({
+  id,
+  media_type,
+  bytes,
+  content,
+}: AttachmentRow & { content: Buffer }): AttachmentContent => ({
+  attachmentId: id,
+  mediaType: media_type,
+  bytes,
+  content: content.toString('base64'),
+});
+
+async function bytesOf(body: Readable): Promise<Buffer | Refusal> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const late = setTimeout(() => body.destroy(new Error('the body took too long')), arrivalMs);
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > limits.attachmentBytes) return tooLarge;
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks, length);
+  } catch {
+    return invalid('body', 'did not arrive');
+  } finally {
+    clearTimeout(late);
+  }
+}
