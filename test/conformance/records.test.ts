@@ -37,7 +37,7 @@ const entryFields = words(
 );
 
 const statusFields = words(
-  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed sandboxed reasoningEffort serviceTier fastMode tasks followUps children repos branch diffStat unpushed checkpointAt changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl labels timedOut`,
+  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed sandboxed reasoningEffort serviceTier fastMode tasks plan context followUps children repos branch diffStat unpushed checkpointAt changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl labels timedOut`,
 );
 
 async function entryOf(agentId: object): Promise<AgentEntry> {
@@ -155,6 +155,8 @@ describe('replies', () => {
       serviceTier: '',
       fastMode: false,
       tasks: [],
+      plan: null,
+      context: null,
       followUps: [],
       children: [],
       repos: [],
