@@ -20,8 +20,14 @@ import type {
 import { ValueMask } from '../../packages/service/src/lib/value-mask.ts';
 import type { ProviderStub } from '../provider/stub.ts';
 
-/** What a listener has to take that nobody looks at. */
-export const unwatched = { partial: () => {}, discardPartial: () => {}, isWatched: () => false };
+/** The part of a listener for what a test does not look at. */
+export const ignored = {
+  partial: () => {},
+  discardPartial: () => {},
+  isWatched: () => false,
+  action: () => {},
+  context: () => {},
+};
 
 /** Opens a session of a harness, and records what it reports. */
 export async function openSession(

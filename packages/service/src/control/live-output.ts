@@ -77,7 +77,7 @@ export class LiveOutput {
 
   #record(watched: readonly { readonly key: AgentKey }[], isOpened: boolean): void {
     const { database, notifications, wakes, log } = this.#options;
-    // In the same order each time: two of these statements may run at once.
+    // In the same order each time: two of these statements may run at the same time.
     const keys = watched.map(({ key }) => key).sort((a, b) => (a.id < b.id ? -1 : 1));
     watchAgents(database, ...keyColumns(keys), notifications.node, isOpened).then(
       (rows) => isOpened && wakes.wakeRunners(rows.map((row) => row.runner_id)),

@@ -35,8 +35,8 @@ export class LiveOutput {
     return this.#since.has(agentKey);
   }
 
-  /** Returns whether anything has changed. A new reader gets what is being produced from its beginning. */
-  update(watched: Watched): boolean {
+  /** A new reader gets what is being produced from its beginning. */
+  update(watched: Watched): void {
     const before = this.#since;
     this.#since = new Map(watched.map(({ agentKey, since }) => [agentKey, since]));
     const changed = new Set(
@@ -44,7 +44,6 @@ export class LiveOutput {
     );
     for (const run of this.#runs) if (changed.has(run.ref.agentKey)) run.sendAgain();
     if (changed.size > 0) this.sendSoon();
-    return changed.size > 0 || this.#since.size !== before.size;
   }
 
   /** `token` is the run's own key, which readers must not be able to use. */

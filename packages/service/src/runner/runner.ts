@@ -276,7 +276,9 @@ export class Runner {
 
   /** Returns whether the reply had anything new. */
   #handle(reply: PollReply): boolean {
-    let isNew = this.#live.update(reply.watched ?? []);
+    // Not new: readers who come and go must not make a runner poll without a pause.
+    this.#live.update(reply.watched ?? []);
+    let isNew = false;
     for (const claim of reply.claims) isNew = this.#claim(claim) || isNew;
     for (const { agentKey, runId, kind } of reply.stops) {
       const run = this.#runs.get(keyOf({ agentKey, runId }));

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
-import { message, unwatched } from '../../../../../test/support/harness-session.ts';
+import { ignored, message } from '../../../../../test/support/harness-session.ts';
 import { unsandboxedProcesses } from '../../../../../test/support/processes.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
 import type { AgentTools, HarnessSession, Push, Usage } from '../harness.ts';
@@ -52,9 +52,7 @@ async function open(claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {},
     },
     {
       item: (item) => items.push(item),
-      ...unwatched,
-      action: () => {},
-      context: () => {},
+      ...ignored,
       usage: (usage) => used.push(usage),
       push: (push) => pushes.push(push),
       session: (ref) => sessions.push(ref),

@@ -38,6 +38,7 @@ describe('the rows of what an agent is producing', () => {
     const after = withLiveTexts(builder.update(entries), []);
     expect(after.map(({ key }) => key)).toEqual(before.map(({ key }) => key));
     expect(after.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
+    expect(withLiveTexts(after, texts)).toEqual(after);
   });
 
   it('have different keys, even if entries repeat one', () => {

@@ -1,16 +1,18 @@
 import type { LiveText, TimelineEntry } from '@muster/sdk';
 import { liveRowKey, type Row, stringIn } from './rows.ts';
 
-/** A call that is further up has its output when it ends. */
+/** A call that is further up shows its output when it ends. */
 const searchedRows = 200;
 
 /** The rows with what the agent is producing: texts behind them, and the output of commands in the rows of their calls. */
 export function withLiveTexts(rows: readonly Row[], texts: readonly LiveText[]): readonly Row[] {
   if (texts.length === 0) return rows;
   const all = [...rows];
+  // A piece may arrive after its entry was read.
+  const keys = new Set(rows.slice(-searchedRows).map(({ key }) => key));
   for (const text of texts) {
     if (text.type === 'TOOL_RESULT') addOutput(all, text);
-    else all.push(rowOf(text, rows.at(-1)?.at ?? ''));
+    else if (!keys.has(liveRowKey(text.key))) all.push(rowOf(text, rows.at(-1)?.at ?? ''));
   }
   return all;
 }
