@@ -17,6 +17,7 @@ export * from './resource.ts';
 export * from './routes.ts';
 export * from './run.ts';
 export * from './runner.ts';
+export * from './runner-report.ts';
 export * from './schema.ts';
 export * from './task.ts';
 export * from './thread.ts';

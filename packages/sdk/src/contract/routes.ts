@@ -9,6 +9,7 @@ import { paths } from './paths.ts';
 import * as catalog from './resource.ts';
 import * as runs from './run.ts';
 import * as runner from './runner.ts';
+import * as report from './runner-report.ts';
 import {
   accountIn,
   type Infer,
@@ -230,8 +231,8 @@ const operations = {
   resourceHistory: { access: 'catalog-read', reply: catalog.historyReply, query: catalog.resourceListQuery },
 
   runnerPoll: { access: 'runner', body: runner.pollRequest, reply: runner.pollReply },
-  runnerReport: { access: 'runner', body: runner.reportRequest, reply: runner.reportReply },
-  runnerPartials: { access: 'runner', body: runner.partialsRequest, reply: emptyReply },
+  runnerReport: { access: 'runner', body: report.reportRequest, reply: report.reportReply },
+  runnerPartials: { access: 'runner', body: report.partialsRequest, reply: emptyReply },
   runnerSaveCheckpoint: {
     access: 'runner',
     body: runner.saveCheckpointRequest,
