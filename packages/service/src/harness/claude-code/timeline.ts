@@ -10,7 +10,7 @@ import {
   toolsUnavailableText,
   workspacePath,
 } from '../harness-text.ts';
-import { PlanReporter, reportCompaction, tokensIn } from '../plan.ts';
+import { mostTokens, PlanReporter, reportCompaction, tokensIn } from '../plan.ts';
 import type { CommandOutput } from './command-output.ts';
 
 /** Turns the messages of Claude Code into items of the timeline. */
@@ -191,12 +191,12 @@ function stepOf(todo: unknown): { text: unknown; status: unknown } {
 /** All that the request contained, and the answer as far as it is counted. */
 function usedTokensIn(usage: unknown): number {
   const counts = Object(usage) as Fields;
-  return [
-    counts.input_tokens,
-    counts.cache_creation_input_tokens,
-    counts.cache_read_input_tokens,
-    counts.output_tokens,
-  ].reduce<number>((sum, count) => sum + tokensIn(count), 0);
+  const sum =
+    tokensIn(counts.input_tokens) +
+    tokensIn(counts.cache_creation_input_tokens) +
+    tokensIn(counts.cache_read_input_tokens) +
+    tokensIn(counts.output_tokens);
+  return Math.min(sum, mostTokens);
 }
 
 const textIn = (fields: Fields, name: string): string => {
