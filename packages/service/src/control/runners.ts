@@ -12,7 +12,6 @@ import {
   type ReportRequest,
   reportFailed,
   type Service,
-  type Steer,
   type WorkspaceDocument,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
@@ -40,7 +39,6 @@ import {
   findHeld,
   findUnstored,
   type HeldRow,
-  loadSteers,
   newestPoll,
   readLiveRunners,
   takeSlots,
@@ -52,6 +50,7 @@ import { OutputReports } from './output-reports.ts';
 import type { Principal } from './principal.ts';
 import { ClaimTurns, CutPolls, type RunnerPolls } from './runner-capacity.ts';
 import { RunnerRegistry } from './runner-registry.ts';
+import { offeredSteers } from './steers.ts';
 import type { Tenants } from './tenants.ts';
 import type { Transact } from './transact.ts';
 import { agentIdOfAgent } from './views.ts';
@@ -70,9 +69,6 @@ export interface RunnersOptions {
 }
 
 const nothing = { claims: [], stops: [], steers: [] };
-
-/** Of the steering messages in one reply; a runner that has got some asks for more immediately. */
-const maxSteerBytes = 1024 * 1024;
 
 /** How many runs one poll may claim; a runner with more free slots polls again immediately. */
 const claimsPerPoll = 32;
@@ -177,38 +173,13 @@ export class Runners {
         blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
       ),
     );
-    const steers = held.some((row) => row.has_steers) ? await this.#steers(request) : [];
+    const steers = held.some((row) => row.has_steers) ? await offeredSteers(database, request) : [];
     return {
       leaseMs,
       claims: claims.filter((claim) => claim !== null && claim !== undefined),
       stops,
       steers,
     };
-  }
-
-  /** The messages for running turns that the runner does not have yet. */
-  async #steers({ runnerId, capabilities = [], runs }: PollRequest): Promise<Steer[]> {
-    if (!capabilities.includes('steer')) return [];
-    const known = runs.flatMap(({ agentKey, steers = [] }) =>
-      steers.map((sequence) => ({ agentKey, sequence })),
-    );
-    const rows = await loadSteers(
-      this.#options.database,
-      runnerId,
-      known.map(({ agentKey }) => agentKey),
-      known.map(({ sequence }) => sequence),
-      limits.steersPerRun,
-      maxSteerBytes,
-    );
-    return rows.map((row) => ({
-      agentKey: row.agent,
-      runId: row.run,
-      followUpId: row.id,
-      sequence: row.position,
-      text: row.description,
-      attachmentIds: row.attachment_ids ?? [],
-      tasks: tasksOf(row.tasks),
-    }));
   }
 
   /** Runs that the runner lists and that are not stored: their agents are blocked, and the runner has to end them. */
