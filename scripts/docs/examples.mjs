@@ -135,7 +135,8 @@ console.log(state, answer);`,
     upload: 'screenshot.png',
     cli: 'muster send fix-login "It looks like this." --image screenshot.png',
     ts: `const { readFile } = await import('node:fs/promises');
-const { attachmentId } = await muster.attachments.upload('fix-login', await readFile('screenshot.png'));
+const image = await readFile(new URL('screenshot.png', import.meta.url));
+const { attachmentId } = await muster.attachments.upload('fix-login', image);
 await muster.queue('fix-login', { description: 'It looks like this.', attachmentIds: [attachmentId] });`,
   },
   attachment: {

@@ -93,28 +93,6 @@ describe('all directives', () => {
     expect(await said('batched')).toEqual(['first', 'second']);
   });
 
-  test('of a steering message are appended to the turn; one that comes too late runs next', async () => {
-    await agents.spawn('steered', { description: '!sleep 1\n!say first' });
-    await until(
-      'WORKING',
-      () => agents.phase('steered'),
-      (seen) => seen === 'RUNNING/WORKING',
-    );
-    const followUpId = await agents.queue('steered', { description: '!say second\n!ask Why?', steer: true });
-    await agents.queue('steered', { description: '!say third', steer: true });
-    await until(
-      'run 2',
-      () => agents.status('steered'),
-      ({ runCount }) => runCount === '2',
-    );
-    await agents.wait('steered');
-    expect(await said('steered')).toEqual(['first', 'second', 'third']);
-    expect((await agents.runs('steered')).map((run) => run.followUpIds.includes(followUpId))).toEqual([
-      false,
-      true,
-    ]);
-  });
-
   test('an unknown directive is prose, with a WARNING that names it', async () => {
     const record = await play('unknown', ['!say before', '!dance wildly', '!say after']);
     expect(record).toMatchObject({ phaseReason: 'RESTING', response: 'after', error: null });

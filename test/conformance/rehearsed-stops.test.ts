@@ -258,3 +258,15 @@ describe('kill', () => {
     expect((await agents.timeline('dead', 'RUN_ENDED')).map(({ data }) => data.outcome)).toEqual(['KILLED']);
   });
 });
+
+test('the directives of a steering message are appended to the turn; one that comes too late runs next', async () => {
+  await agents.spawn('steered', { description: '!sleep 3\n!say first' });
+  await untilPhase('steered', 'RUNNING/WORKING');
+  const followUpId = await agents.queue('steered', { description: '!say second\n!ask Why?', steer: true });
+  await agents.queue('steered', { description: '!say third', steer: true });
+  await untilSaid('steered', 'third');
+  const messages = await agents.timeline('steered', 'MESSAGE');
+  expect(messages.map(({ text }) => text)).toEqual(['first', 'second', 'third']);
+  const runs = await agents.runs('steered');
+  expect(runs.map((run) => run.followUpIds.includes(followUpId))).toEqual([false, true]);
+});

@@ -1,10 +1,4 @@
-import { limits, type PollReply, type PollRequest, type Steer } from '@muster/sdk/contract';
-import type pg from 'pg';
-import { tasksOf } from '../store/rows.ts';
-import { loadSteers } from '../store/statements/runners.ts';
-
-/** Of the steering messages in one reply; a runner that has got some asks for more immediately. */
-const maxSteerBytes = 1024 * 1024;
+import type { PollReply, PollRequest } from '@muster/sdk/contract';
 
 export const nothingNew = (leaseMs: number, { watched = [] }: PollRequest): PollReply => ({
   leaseMs,
@@ -24,32 +18,4 @@ type Watched = PollReply['watched'];
 function isKnown(watched: Watched, known: PollRequest['watched']): boolean {
   const texts = (list: Watched) => list.map(({ agentKey, since }) => `${agentKey} ${since}`).sort();
   return known === undefined || texts(watched).join() === texts(known).join();
-}
-
-/** The messages for running turns that the runner does not have yet. */
-export async function steersFor(
-  database: pg.Pool,
-  { runnerId, capabilities = [], runs }: PollRequest,
-): Promise<Steer[]> {
-  if (!capabilities.includes('steer')) return [];
-  const known = runs.flatMap(({ agentKey, steers = [] }) =>
-    steers.map((sequence) => ({ agentKey, sequence })),
-  );
-  const rows = await loadSteers(
-    database,
-    runnerId,
-    known.map(({ agentKey }) => agentKey),
-    known.map(({ sequence }) => sequence),
-    limits.steersPerRun,
-    maxSteerBytes,
-  );
-  return rows.map((row) => ({
-    agentKey: row.agent,
-    runId: row.run,
-    followUpId: row.id,
-    sequence: row.position,
-    text: row.description,
-    attachmentIds: row.attachment_ids ?? [],
-    tasks: tasksOf(row.tasks),
-  }));
 }

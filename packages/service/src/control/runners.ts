@@ -47,10 +47,11 @@ import type { BlockOnStateError } from './block-on-state-error.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Keys } from './keys.ts';
 import { OutputReports } from './output-reports.ts';
-import { isNews, nothingNew, steersFor } from './poll-replies.ts';
+import { isNews, nothingNew } from './poll-replies.ts';
 import type { Principal } from './principal.ts';
 import { ClaimTurns, CutPolls, type RunnerPolls } from './runner-capacity.ts';
 import { RunnerRegistry } from './runner-registry.ts';
+import { offeredSteers } from './steers.ts';
 import type { Tenants } from './tenants.ts';
 import type { Transact } from './transact.ts';
 import { agentIdOfAgent } from './views.ts';
@@ -170,7 +171,7 @@ export class Runners {
         blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
       ),
     );
-    const steers = held.some((row) => row.has_steers) ? await steersFor(this.#options.database, request) : [];
+    const steers = held.some((row) => row.has_steers) ? await offeredSteers(database, request) : [];
     return {
       leaseMs,
       claims: claims.filter((claim) => claim !== null && claim !== undefined),

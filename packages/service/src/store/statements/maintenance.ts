@@ -171,10 +171,10 @@ export const deleteCheckpoint = statement<Ended, { deleted: number }>(
 /** Deletes some attachments of these agents. */
 export const deleteAttachments = statement<[...Ended, most: number], { deleted: number }>(
   'delete-attachments',
-  `WITH ${ended}, some AS (
+  `WITH ${ended}, old AS (
      SELECT t.tenant, t.agent, t.id FROM ended e JOIN attachments t ON t.tenant = e.tenant AND t.agent = e.id LIMIT $4
    ), deleted AS (
-     DELETE FROM attachments t USING some WHERE t.tenant = some.tenant AND t.agent = some.agent AND t.id = some.id
+     DELETE FROM attachments t USING old WHERE t.tenant = old.tenant AND t.agent = old.agent AND t.id = old.id
      RETURNING t.id
    )
    SELECT count(*)::int AS deleted FROM deleted`,
