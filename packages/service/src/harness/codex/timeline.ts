@@ -74,13 +74,16 @@ export class Timeline {
         return this.#started(params.item);
       case 'item/completed':
         return this.#completed(params.item);
+      case 'turn/completed':
+        return this.#discardTexts();
       case 'turn/plan/updated':
         return this.#plan.update(params.plan.map(({ step, status }) => ({ text: step, status })));
       case 'thread/tokenUsage/updated':
         return this.#setContext(params.tokenUsage);
       case 'error':
-        if (params.willRetry) this.#retry(params.error);
-        return;
+        if (!params.willRetry) return;
+        this.#discardTexts();
+        return this.warn(retryTextOf(params.error));
       case 'warning':
         return this.warn(params.message);
       case 'mcpServer/startupStatus/updated':
@@ -89,19 +92,21 @@ export class Timeline {
     }
   }
 
-  /** Messages that were begun are not completed. */
-  #retry(error: TurnError): void {
+  /** Texts that were begun and not completed: the provider failed, or a new message came. Codex writes one at a time. */
+  #discardTexts(next = ''): void {
     for (const [key, part] of this.#streamed) {
-      if (part.startsWith(commandOutput)) continue;
+      if (part.startsWith(commandOutput) || key === next) continue;
       this.#listener.discardPartial(key);
       this.#streamed.delete(key);
     }
-    this.warn(retryTextOf(error));
   }
 
   #started(item: ThreadItem): void {
     switch (item.type) {
+      case 'agentMessage':
+        return this.#discardTexts(item.id);
       case 'reasoning':
+        this.#discardTexts(item.id);
         return this.#listener.action('Thinking');
       case 'contextCompaction':
         this.#beforeTokens = this.#usedTokens;

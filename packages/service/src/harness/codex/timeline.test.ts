@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import { ignored } from '../../../../../test/support/harness-session.ts';
+import type { Delta, Notification } from './app-server.ts';
+import { Timeline } from './timeline.ts';
+
+/** What the timeline reports, as `key text` for a piece and `-key` for a text that will not be completed. */
+function open() {
+  const reported: string[] = [];
+  const timeline = new Timeline(
+    {
+      ...ignored,
+      item: ({ type, text = '', data }) => reported.push(`${type} ${data?.key} ${text}`),
+      partial: ({ key, text }) => reported.push(`${key} ${text}`),
+      discardPartial: (key) => reported.push(`-${key}`),
+      usage: () => {},
+      push: () => {},
+      session: () => {},
+    },
+    '/work',
+  );
+  const piece = (what: string, itemId: string, delta: string, summaryIndex = 0) =>
+    timeline.addPiece({
+      method: `item/${what}`,
+      params: { threadId: 't', itemId, delta, summaryIndex },
+    } as Delta);
+  const notify = (method: string, params: object) => timeline.add({ method, params } as Notification);
+  return { reported, piece, notify };
+}
+
+const message = (id: string, text: string) => ({ item: { type: 'agentMessage', id, text } });
+
+test('the parts of a reasoning are paragraphs, and its item has the key of its pieces', () => {
+  const { reported, piece, notify } = open();
+  piece('reasoning/summaryTextDelta', 'r', 'One');
+  piece('reasoning/summaryTextDelta', 'r', ' more');
+  piece('reasoning/summaryTextDelta', 'r', 'Two', 1);
+  notify('item/completed', {
+    item: { type: 'reasoning', id: 'r', summary: ['One more', 'Two'], content: [] },
+  });
+  expect(reported).toEqual(['r One', 'r  more', 'r \n\nTwo', 'THINKING r One more\n\nTwo']);
+});
+
+test.each([
+  [
+    'the provider fails and is asked again',
+    'error',
+    { willRetry: true, error: { message: 'Lost', codexErrorInfo: null } },
+  ],
+  ['another text begins', 'item/started', message('next', '')],
+  ['the turn ends', 'turn/completed', { turn: {} }],
+])('a text is withdrawn when %s, and the output of a command is not', (_, method, params) => {
+  const { reported, piece, notify } = open();
+  piece('commandExecution/outputDelta', 'c', 'out');
+  piece('agentMessage/delta', 'm', 'Let me');
+  notify(method, params);
+  expect(reported.slice(0, 3)).toEqual(['c out', 'm Let me', '-m']);
+});
+
+test('a completed text is not withdrawn', () => {
+  const { reported, piece, notify } = open();
+  notify('item/started', message('m', ''));
+  piece('agentMessage/delta', 'm', 'Done.');
+  notify('item/started', message('m', ''));
+  notify('item/completed', message('m', 'Done.'));
+  notify('turn/completed', { turn: {} });
+  expect(reported).toEqual(['m Done.', 'MESSAGE m Done.']);
+});
