@@ -191,6 +191,22 @@ describe.concurrent.each(optionalTools)('$title with all tools', ({ name, model,
   });
 });
 
+it('a server whose secret is missing blocks the agent, and a rehearsal ignores it', async () => {
+  const headers = { Authorization: { fromSecret: 'nothing' } };
+  const workspace = await service().emptyWorkspace({ mcpServers: { a: { url: remote.url, headers } } });
+  await workspace.spawn('real', { model: claudeCode.model, description: 'Work.' });
+  await workspace.spawn('rehearsed', { model: 'rehearsal-a', description: '!say Done.' });
+  expect(await workspace.wait('real')).toMatchObject({
+    phaseReason: 'BLOCKED',
+    error: {
+      code: 'ENVIRONMENT_INVALID',
+      message:
+        'The workspace is invalid: mcpServers.a.headers.Authorization: secret "nothing" not found; set it: muster secret set nothing',
+    },
+  });
+  expect(await workspace.wait('rehearsed')).toMatchObject({ error: null, response: 'Done.' });
+});
+
 it('the remote server gets the headers with every request, and neither the token of a run nor a cookie', () => {
   expect(new Set(remote.seen.map(({ method }) => method))).toEqual(new Set(['POST', 'GET', 'DELETE']));
   for (const { headers, url } of remote.seen) {

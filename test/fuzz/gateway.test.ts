@@ -34,11 +34,14 @@ const receiveMs = 300;
 const token = 'mst_run.0123456789abcdef0123456789abcdef';
 const apiKey = 'sk-ant-api03-theRealKey-6789';
 const models = ['claude-opus-4-8', 'gpt-5.5'];
+const teamHeaders = { Authorization: 'Bearer the-key-of-the-team' };
 /** In every answer of a stub, to distinguish its 5xx from one of the gateway. */
 const stubText = 'answered by the stub';
 
 let upstream: Server;
 let allowed: Server;
+/** A remote MCP server. */
+let team: Server;
 let endpoints: OpenEndpoint[];
 let folder: string;
 const problems: string[] = [];
@@ -70,7 +73,15 @@ beforeAll(async () => {
     if (JSON.stringify(request.rawHeaders).includes(apiKey)) problems.push('the key at an allowed host');
     request.resume().once('end', () => response.end(stubText));
   });
-  for (const server of [upstream, allowed]) {
+  team = createServer((request, response) => {
+    const call = `${request.method} ${request.url}`;
+    const headers = JSON.stringify(request.rawHeaders);
+    if (!/^(POST|GET|DELETE) \/team$/.test(call)) problems.push(`the MCP server was asked for ${call}`);
+    if (request.headers.authorization !== teamHeaders.Authorization || headers.includes(token))
+      problems.push(`the MCP server got ${headers}`);
+    request.resume().once('end', () => response.end(`${stubText} ${teamHeaders.Authorization}`));
+  });
+  for (const server of [upstream, allowed, team]) {
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
   }
@@ -105,6 +116,17 @@ beforeAll(async () => {
         allowHosts: [`127.0.0.1:${portOf(allowed)}`, `localhost:${portOf(allowed)}`],
         provider: name && { name, models },
         git: git.handle,
+        mcpServers: {
+          remote: [
+            {
+              name: 'team',
+              url: new URL(`http://127.0.0.1:${portOf(team)}/team`),
+              headers: teamHeaders,
+              mayBeInner: true,
+            },
+          ],
+          headerValues: Object.values(teamHeaders),
+        },
         listener: { usage: () => {}, item: () => {}, action: () => {} },
       }),
     ),
@@ -112,7 +134,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const endpoint of endpoints ?? []) await endpoint.close();
-  for (const server of [upstream, allowed]) {
+  for (const server of [upstream, allowed, team]) {
     server?.closeAllConnections();
     server?.close();
   }
@@ -152,7 +174,8 @@ async function closedWithin(socket: Socket): Promise<void> {
 }
 
 function problemIn(answer: string): string | undefined {
-  if (answer.includes(apiKey)) return `the key was returned: ${answer}`;
+  if ([apiKey, teamHeaders.Authorization].some((secret) => answer.includes(secret)))
+    return `a secret was returned: ${answer}`;
   const statuses = [...answer.matchAll(/^HTTP\/1\.1 (\d{3})/gm)].map(([, status]) => Number(status));
   if (statuses.some((status) => status >= 500) && !answer.includes(stubText)) return answer.slice(0, 500);
   return undefined;
