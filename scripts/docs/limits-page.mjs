@@ -93,6 +93,21 @@ const explained = {
   checkpointParts: ['Parts of a checkpoint', number, invalid],
   checkpointBytesPerTenant: ['Checkpoints of one tenant', gib, exhausted],
   checkpointsPerAgent: ['Checkpoints of one agent', number, 'the oldest are dropped'],
+  preparedCopies: [
+    'Prepared copies of workspaces on one runner ([warm starts](operations.md#warm-starts))',
+    number,
+    'the least recently used is removed',
+  ],
+  preparedCopiesPerWorkspace: ['Those of one workspace', number, 'the least recently used is removed'],
+  preparedCopyBytes: ['Those of one runner together, on disk', gib, 'the least recently used is removed'],
+  submodulesPerRun: [
+    'Submodules of the repositories of one workspace',
+    number,
+    'are not fetched, with a warning',
+  ],
+  submoduleDepth: ['Levels of submodules in submodules', number, 'are not fetched, with a warning'],
+  lfsBatchBytes: ['A batch request of git-lfs', kib, '413'],
+  lfsBatchObjects: ['Objects in the answer to it', number, 'is cut'],
   runsPerRunner: ['Real runs of one runner at the same time', number, '`phaseReason` POOL_FULL'],
   rehearsedRunsPerRunner: [
     'Rehearsed runs of one runner at the same time',

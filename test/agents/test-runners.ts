@@ -37,6 +37,15 @@ export class TestRunners {
     return new TestRunners(service, pool, await service.workspace({ 'README.md': '# Wall\n' }, { pool }));
   }
 
+  /** Adds these fields to the document of the workspace. */
+  async use(document: Readonly<Record<string, unknown>>): Promise<void> {
+    const repos = [this.remote.url];
+    await writeResource(this.#service.api, 'workspace', this.agents.workspace, {
+      ...{ repos, pool: this.#pool },
+      ...document,
+    });
+  }
+
   /** A new runner; or, in the folder of an earlier one, that one after a restart. */
   start(env: Readonly<Record<string, string>> = {}, folder?: string): Promise<MusterRunner> {
     return this.#service.runner(this.#pool, env, folder);

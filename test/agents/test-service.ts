@@ -99,6 +99,14 @@ export class TestAgents extends Agents {
 export const reasonOf = ({ phase, phaseReason }: AgentStatus): string =>
   `${phase.slice('PHASE_'.length)}/${phaseReason}`;
 
+/** What this command prints in a new agent. */
+export async function printedBy(agents: TestAgents, path: string, command: string): Promise<string> {
+  await agents.spawn(path, { description: `!run ${command}` });
+  const { error } = await agents.idle(path);
+  if (error) throw new Error(`${path}: ${error.message}`);
+  return (await agents.texts(path, 'TOOL_RESULT')).join('');
+}
+
 /** A service whose agents are the real harnesses, with a stub of their providers. */
 export class TestService {
   readonly stub: ProviderStub;

@@ -15,6 +15,7 @@ import { missed, say } from './report.ts';
 import { retention } from './retention.ts';
 import { sizes } from './sizes.ts';
 import { throughput } from './throughput.ts';
+import { warmStart } from './warm-start.ts';
 
 /**
  * Compares the service with what it is built on, in turns, because ratios are stable on a slow or busy machine. A missed
@@ -31,6 +32,7 @@ const defaultParts = {
   deliveries: { measure: deliveries, tools: ['wrk'] },
   memory: { measure: memory, tools: [] },
   'first-request': { measure: firstRequest, tools: [] },
+  'warm-start': { measure: warmStart, tools: [] },
   'full-runner': { measure: fullRunner, tools: [] },
 };
 

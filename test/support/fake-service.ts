@@ -76,7 +76,7 @@ class FakeService {
       branch: 'muster/root-000001',
       startFrom: [],
       maxTurnMinutes: 120,
-      workspace: { document: {}, environment: {}, vmProfile: {} },
+      workspace: { document: {}, environment: {}, environmentVersion: '', vmProfile: {} },
       secrets: [],
       ...more,
     };

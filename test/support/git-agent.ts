@@ -13,7 +13,11 @@ import {
   noCredential,
 } from '../../packages/service/src/runner/workspace/git-credentials.ts';
 import type { Mirrors } from '../../packages/service/src/runner/workspace/mirror.ts';
-import { gitConfig, prepareWorkspace } from '../../packages/service/src/runner/workspace/prepare.ts';
+import {
+  cloneRepositories,
+  gitConfig,
+  prepareRepositories,
+} from '../../packages/service/src/runner/workspace/prepare.ts';
 import type { GitRemote } from './git-remote.ts';
 
 export interface GitAgentPlace {
@@ -53,7 +57,7 @@ export async function startGitAgent(
   } as unknown as Claim;
   const signal = stop.signal;
   const rights = new TenantRights(new Map(), claim.agentId.tenant, true);
-  const repos = await prepareWorkspace({
+  const repos = await prepareRepositories({
     claim,
     folder: workspace,
     mirrors,
@@ -62,6 +66,7 @@ export async function startGitAgent(
     fresh: true,
     signal,
   });
+  await cloneRepositories(workspace, repos, { branch, startFrom, signal });
   const pushes: Push[] = [];
   const diffs: Diff[] = [];
   const items: ReportItem[] = [];

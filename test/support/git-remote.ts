@@ -10,8 +10,13 @@ export interface GitRemote {
   readonly tip: (branch: string) => string;
   /** The names of all refs: `main`, `muster/a`, `refs/tags/v1`. */
   readonly refs: () => string[];
-  /** Commits these files to a branch, which may start from another one; returns the commit. */
-  readonly commit: (branch: string, files: Readonly<Record<string, string>>, from?: string) => string;
+  /** Commits these files to a branch, which may start from another one, and submodules; returns the commit. */
+  readonly commit: (
+    branch: string,
+    files: Readonly<Record<string, string>>,
+    from?: string,
+    submodules?: Readonly<Record<string, string>>,
+  ) => string;
 }
 
 const settings = [
@@ -57,13 +62,14 @@ export function makeGitRemote(folder: string, name: string): GitRemote {
         .map((entry) => relative(url, join(entry.parentPath, entry.name)).replace(/^refs\/heads\//, ''))
         .sort(),
     // One process instead of the dozen of a clone and a push.
-    commit: (branch, files, from = branch) => {
+    commit: (branch, files, from = branch, submodules = {}) => {
       const isKnown = existsSync(join(url, 'refs', 'heads', from));
       const commands = [
         `commit refs/heads/${branch}\nmark :1\ncommitter Somebody <somebody@example.com> now\n`,
         data(`${branch}: ${Object.keys(files)}\n`),
         isKnown ? `from refs/heads/${from}^0\n` : '',
         ...Object.entries(files).map(([path, text]) => `M 100644 inline ${path}\n${data(text)}`),
+        ...Object.entries(submodules).map(([path, commit]) => `M 160000 ${commit} ${path}\n`),
         'get-mark :1\n',
       ];
       return gitWith(commands.join(''), url, 'fast-import', '--quiet', '--date-format=now');

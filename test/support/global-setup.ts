@@ -21,6 +21,7 @@ const neededPackages = {
   bwrap: 'bubblewrap',
   'chromium-headless-shell': 'chromium-headless-shell',
   git: 'git',
+  'git-lfs': 'git-lfs',
   openssl: 'openssl',
   pgbouncer: 'pgbouncer',
   tmux: 'tmux',

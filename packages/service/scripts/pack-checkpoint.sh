@@ -30,6 +30,14 @@ git() { command git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.
 note() { echo "$1" >> "$temp/notes"; }
 bytes_of() { xargs -0 wc -c 2> /dev/null | awk '$2 != "total" { bytes += $1 } END { print bytes + 0 }'; }
 
+# Whether HEAD has it as it is here, and its remote has it too: then nothing of it has to be saved.
+is_unchanged_submodule() (
+  wanted=$(git --literal-pathspecs ls-tree "${head:-none}" -- "$1" 2> /dev/null | awk '{ print $3 }')
+  unset GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_OBJECT_DIRECTORY GIT_INDEX_FILE
+  cd "$1" && [ -n "$wanted" ] && [ "$(git rev-parse -q --verify HEAD)" = "$wanted" ] &&
+    [ -z "$(git status --porcelain 2>&1)" ] && [ "$(git rev-list --count --branches HEAD --not --remotes)" = 0 ]
+)
+
 pack_repository() (
   key=$1 path=$2 base_branch=$3
   if ! cd "$workspace/$path" 2> /dev/null || ! own=$(git rev-parse --absolute-git-dir 2> /dev/null); then
@@ -64,8 +72,12 @@ pack_repository() (
   tree=$(git write-tree) || return 1
   if [ "$files" -gt 0 ] && [ "$tree" != "$head_tree" ]; then
     work=$(echo 'Files that were not committed' | git commit-tree "$tree" ${head:+-p "$head"}) || return 1
+  fi
+  if [ -n "$work" ] || [ -e .gitmodules ]; then
     git ls-tree -r "$tree" | awk '$1 == "160000"' | cut -f 2- | while read -r nested; do
-      [ ! -e "$nested/.git" ] || note "$nested in $path is a separate git repository."
+      [ -e "$nested/.git" ] && ! is_unchanged_submodule "$nested" || continue
+      note "$nested in $path is a separate git repository."
+      echo "$nested" >> "$temp/state"
     done
   fi
 

@@ -159,9 +159,16 @@ const environmentDocument = open({
     examples: [{ NODE_ENV: 'test', NPM_TOKEN: { fromSecret: 'npm-token' } }],
     additionalProperties: given,
   },
-  setup: field(texts, 'Shell commands that prepare the clone, in order. If one fails, the run fails.', [
-    'npm ci',
-  ]),
+  setup: field(
+    texts,
+    'Shell commands that prepare the clone, in order. If one fails, the run fails. A runner runs them once at the base branch, and copies the result for each agent.',
+    ['npm ci'],
+  ),
+  setupEach: field(
+    texts,
+    'Shell commands that run for each agent after `setup`, at its own branch. If one fails, the run fails.',
+    ['npm run build'],
+  ),
   allowHosts: field(texts, 'Hosts that the agent may connect to: name, *.name or name:port.', [
     'api.example.com',
     '*.example.org',

@@ -159,6 +159,11 @@ export const claim = reply('RunnerClaim', {
   workspace: reply('RunnerWorkspace', {
     document: { type: 'object', additionalProperties: true },
     environment: { type: 'object', additionalProperties: true },
+    environmentVersion: {
+      type: 'string',
+      description:
+        'The name and generation of the environment; a change means that `setup` has to run again.',
+    },
     vmProfile: { type: 'object', additionalProperties: true },
   }),
   secrets: {
@@ -266,6 +271,11 @@ export const gitCredentialRequest = requestWith(
     runnerId: { type: 'string', format: 'uuid' },
     ...runRef,
     repo: { type: 'string', maxLength: 4096, description: 'Its URL in the workspace, without credentials.' },
+    submoduleOf: {
+      type: 'string',
+      maxLength: 4096,
+      description: 'If `repo` is a submodule: the repository of the workspace that contains it.',
+    },
     refused: {
       type: 'boolean',
       description: 'The host did not accept the last one: a new one is made, if that is possible.',

@@ -19,12 +19,13 @@ type Reply = ReplyOf<'runnerGitCredential'>;
 
 /**
  * The credential with which a runner fetches and pushes a repository. Only the runner that holds a live run gets it, and
- * only for the repositories of the run's workspace: those that it had when the agent was spawned, and those it has now.
+ * only for the repositories of the run's workspace, those that it had when the agent was spawned and those it has now,
+ * and for their submodules, which only the runner knows.
  */
 export async function gitCredentialFor(
   { database, control, integrations }: GitCredentialsOptions,
   caller: Principal,
-  { runnerId, agentKey, runId, repo: repoUrl, refused = false }: BodyOf<'runnerGitCredential'>,
+  { runnerId, agentKey, runId, repo: repoUrl, submoduleOf, refused = false }: BodyOf<'runnerGitCredential'>,
 ): Promise<Reply | Refusal> {
   const agent = await control.tenants.agentKey(caller.tenant.id, agentKey);
   if (!agent) return notFound('the agent does not exist');
@@ -35,9 +36,10 @@ export async function gitCredentialFor(
     if (!found) return { credential: null };
     const document = await control.catalog.document(agent.tenant, 'workspace', held.workspace);
     const repos = [...held.repos.map((url) => url.trim()), ...shownUrls(document ?? {})];
-    if (!repos.includes(repoUrl)) {
-      const message = `${repoUrl} is not a repository of the workspace "${held.workspace}"; add it, or spawn a new agent`;
-      return precondition('NOT_IN_WORKSPACE', repoUrl, message);
+    const listed = submoduleOf ?? repoUrl;
+    if (!repos.includes(listed)) {
+      const message = `${listed} is not a repository of the workspace "${held.workspace}"; add it, or spawn a new agent`;
+      return precondition('NOT_IN_WORKSPACE', listed, message);
     }
     const { integration, repo } = found;
     return await credentialOf(integration, repo, repoUrl, refused);

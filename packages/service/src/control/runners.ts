@@ -285,17 +285,20 @@ export class Runners {
       batch.followUpIds.length > 0 ? loadBatch(database, agent.tenant, agent.id, batch.id) : [],
       document('workspace', agent.workspace),
       document('pool', agent.pool),
-      document('environment', 'default'),
+      catalog.current(agent.tenant, 'environment', 'default'),
       document('vm-profile', 'default'),
     ]);
     const { environment: environmentName = '' } = (workspace ?? {}) as WorkspaceDocument;
     const { vmProfile: profileName = '', maxTurnMinutes = limits.turnMinutes } = (poolDocument ??
       {}) as PoolDocument;
-    const [environment, vmProfile] = await Promise.all([
-      isUsual(environmentName) ? usualEnvironment : document('environment', environmentName),
+    const [found, vmProfile] = await Promise.all([
+      isUsual(environmentName)
+        ? usualEnvironment
+        : catalog.current(agent.tenant, 'environment', environmentName),
       isUsual(profileName) ? usualProfile : document('vm-profile', profileName),
     ]);
     const { settings } = agent;
+    const environment = (found?.document ?? {}) as EnvironmentDocument & Record<string, unknown>;
     const secrets = await this.#secretsOf(agent.tenant, secretNames(environment, workspace));
     return {
       agentKey: agent.id,
@@ -330,7 +333,8 @@ export class Runners {
       maxTurnMinutes,
       workspace: {
         document: (workspace ?? {}) as Record<string, unknown>,
-        environment: (environment ?? {}) as EnvironmentDocument & Record<string, unknown>,
+        environment,
+        environmentVersion: `${environmentName || 'default'}/${found?.generation ?? 0}`,
         vmProfile: (vmProfile ?? {}) as Record<string, unknown>,
       },
       secrets,

@@ -55,7 +55,7 @@ function readRepo(item: unknown, index: number, isOnly: boolean): Repository {
 const mostUrlLength = 4096;
 const scpLike = /^[\w.][\w.-]*@[\w.[][^/:]*:[^:]/;
 
-function urlProblem(url: string): string | undefined {
+export function urlProblem(url: string): string | undefined {
   if (url === '') return 'must be the URL of a git repository';
   if (url.length > mostUrlLength) return `must be at most ${mostUrlLength} characters`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused

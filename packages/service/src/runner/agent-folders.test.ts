@@ -45,6 +45,7 @@ async function sweep(names: readonly string[], keepDays: number, diskUse = async
     },
     log: { ...silentLog, warn: (fields) => warned.push(fields) },
     diskUse,
+    preparedCopies: { sweep: async () => {} },
   });
   return { asked, waitedFor, warned, left: (await readdir(agents())).sort() };
 }

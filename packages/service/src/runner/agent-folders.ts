@@ -1,10 +1,10 @@
-import { execFile } from 'node:child_process';
-import { mkdir, readdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import type { MusterClient } from '@muster/sdk';
 import type { Claim } from '@muster/sdk/contract';
 import type { RunnerLog } from '../lib/log.ts';
+import { isDiskFull, removeFolder } from './disk.ts';
+import type { PreparedCopies } from './workspace/prepared-copies.ts';
 
 /**
  * The folders of an agent on this runner. They are named by its key, because another agent may later have the same path
@@ -18,8 +18,17 @@ export interface AgentFolders extends LeftByRun {
   readonly isFresh: boolean;
   /** The repositories from which the workspace was cloned, whatever its resource says by now. */
   readonly repos: unknown;
+  /** What the runner noted when the folders were new. */
+  readonly kept: KeptFacts;
   /** Marks the workspace as cloned and set up, so that the next run continues in it. */
-  settle(left?: Partial<LeftByRun>): Promise<void>;
+  settle(kept: KeptFacts, left?: Partial<LeftByRun>): Promise<void>;
+}
+
+export interface KeptFacts {
+  /** The folder of the prepared copy from which these folders were copied: set-up may have written its path into files. */
+  readonly preparedAt?: string | undefined;
+  /** The submodules of the clones, each with the index of its repository in the workspace. */
+  readonly submodules?: readonly { readonly url: string; readonly path: string; readonly of: number }[];
 }
 
 interface LeftByRun {
@@ -29,7 +38,7 @@ interface LeftByRun {
   readonly notSaved: string;
 }
 
-interface Note extends Partial<LeftByRun> {
+interface Note extends Partial<LeftByRun>, KeptFacts {
   readonly homeSince: number;
   readonly repos: unknown;
 }
@@ -60,9 +69,11 @@ export async function agentFolders(
     repos,
     heldBatch: isFresh ? '' : (note.heldBatch ?? ''),
     notSaved: isFresh ? '' : (note.notSaved ?? ''),
-    settle: async (left = {}) => {
+    kept: isFresh ? {} : { preparedAt: note.preparedAt, submodules: note.submodules ?? [] },
+    settle: async (kept, left = {}) => {
+      const next: Note = { homeSince, repos, ...kept, ...left };
       // A runner that is killed here leaves no note rather than half of one.
-      await writeFile(`${noteFile}.new`, JSON.stringify({ homeSince, repos, ...left } satisfies Note));
+      await writeFile(`${noteFile}.new`, JSON.stringify(next));
       await rename(`${noteFile}.new`, noteFile);
     },
   };
@@ -76,20 +87,9 @@ async function readNote(file: string): Promise<Note | undefined> {
   }
 }
 
-/** An agent may nest folders deeper than a path can be long; `rm` descends step by step. */
-async function removeFolder(folder: string): Promise<void> {
-  try {
-    await rm(folder, { recursive: true, force: true });
-  } catch {
-    await promisify(execFile)('rm', ['-rf', '--', folder]);
-  }
-}
-
 const keysPerCall = 1000;
 const callTimeoutMs = 10_000;
 const dayMs = 24 * 3_600_000;
-/** Above this share of the disk, folders of ended agents are removed early if their work is saved. */
-const fullDisk = 0.85;
 
 export interface SweepOptions {
   readonly dataFolder: string;
@@ -105,6 +105,8 @@ export interface SweepOptions {
   readonly log: RunnerLog;
   /** The used share of the disk, from 0 to 1. */
   readonly diskUse?: (folder: string) => Promise<number>;
+  /** Removed before the folders of agents. */
+  readonly preparedCopies: Pick<PreparedCopies, 'sweep'>;
 }
 
 /**
@@ -113,7 +115,8 @@ export interface SweepOptions {
  */
 export async function sweepAgentFolders(options: SweepOptions): Promise<void> {
   const { dataFolder, runnerId, client, signal, keepDays, isBusy, onRemoval, log } = options;
-  const diskUse = options.diskUse ?? usedShare;
+  const isFull = () => isDiskFull(dataFolder, options.diskUse);
+  await options.preparedCopies.sweep(keepDays, isFull);
   const folder = agentsFolder(dataFolder);
   // A folder that can't be removed must not prevent the removal of others.
   const remove = (name: string): Promise<void> => removeFolder(join(folder, name)).catch(() => {});
@@ -139,7 +142,6 @@ export async function sweepAgentFolders(options: SweepOptions): Promise<void> {
     }
   };
   await sweep({ forDays: keepDays }, async () => true);
-  const isFull = async () => (await diskUse(dataFolder)) > fullDisk;
   if (!(await isFull())) return;
   await sweep({ forDays: 0, saved: true }, async (agentKey) => {
     const isDue = await isFull();
@@ -152,9 +154,4 @@ export async function sweepAgentFolders(options: SweepOptions): Promise<void> {
 function setAsideMs(name: string): number {
   const [key = '', since = ''] = name.split(asideSuffix);
   return keyPattern.test(key) && /^\d+$/.test(since) ? Number(since) : Number.POSITIVE_INFINITY;
-}
-
-async function usedShare(folder: string): Promise<number> {
-  const { bavail, blocks } = await statfs(folder);
-  return 1 - bavail / blocks;
 }

@@ -84,7 +84,7 @@ describe('drain', () => {
     const runner = fixture.start({ limits: { handBackMs: 3_600_000 } });
     const setup = ['echo $$ > pid; touch ready; sleep 600'];
     const claim = fixture.service.offer('!say never', {
-      workspace: { document: {}, environment: { setup }, vmProfile: {} },
+      workspace: { document: {}, environment: { setup }, environmentVersion: '', vmProfile: {} },
     });
     await fixture.started(claim);
     await runner.drain();

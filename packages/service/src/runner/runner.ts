@@ -25,6 +25,7 @@ import { Run, type RunContext, type RunLimits } from './run/run.ts';
 import { killLeftovers } from './sandbox/processes.ts';
 import { removeStaleGroups } from './sandbox/resource-limits.ts';
 import { Mirrors } from './workspace/mirror.ts';
+import { PreparedCopies } from './workspace/prepared-copies.ts';
 
 export interface RunnerOptions
   extends Pick<
@@ -122,6 +123,7 @@ export class Runner {
         runnerName: name,
       }),
       mirrors: new Mirrors(dataFolder, environment, options.innerHosts),
+      preparedCopies: new PreparedCopies(dataFolder, options.log),
       limits: this.#limits,
       mayAct: () => this.#lease.holds(),
     };
@@ -146,6 +148,7 @@ export class Runner {
       this.#polling.abort();
     }
     this.#stopping.abort();
+    this.#context.preparedCopies.close();
     await this.#ended;
   }
 
@@ -153,6 +156,7 @@ export class Runner {
   async abandon(): Promise<void> {
     this.#state = 'abandoned';
     this.#stopping.abort();
+    this.#context.preparedCopies.close();
     this.#polling.abort();
     this.#lease.end();
     for (const run of this.#runs.values()) run.abandon();
@@ -191,6 +195,7 @@ export class Runner {
     const { dataFolder } = this.#context;
     await killLeftovers(dataFolder);
     await rm(join(dataFolder, 'runs'), { recursive: true, force: true }).catch(() => {});
+    await this.#context.preparedCopies.removeIncomplete();
     await removeStaleGroups();
   }
 

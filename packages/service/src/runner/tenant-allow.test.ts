@@ -25,6 +25,21 @@ describe('MUSTER_TENANT_ALLOW', () => {
     expect([unlisted.mayReadVariable('A'), unlisted.mayReach('/x')]).toEqual([false, false]);
   });
 
+  it('allows submodules what is near their repository or listed, for the first tenant too', () => {
+    const allow = readTenantAllow('{"codehost_app/acme": {"repos": ["https://listed.example/**"]}}');
+    const [same, listed, other] = ['git', 'listed', 'other'].map((name) => `https://${name}.example/a/b`);
+    const local = '/srv/git/c.git';
+    const near = (isFirst: boolean, url: string) => {
+      const rights = new TenantRights(allow, tenant, isFirst).ofSubmodules(url);
+      return [same, listed, other, local].filter((target) => rights.mayReach(target));
+    };
+    expect(near(true, 'https://git.example/team/app.git')).toEqual([same, listed]);
+    expect(near(true, 'git@git.example:team/app.git')).toEqual([same, listed]);
+    expect(near(true, '/srv/git/app.git')).toEqual([listed, local]);
+    expect(near(true, '/srv/other/app.git')).toEqual([listed]);
+    expect(near(false, 'https://git.example/team/app.git')).toEqual([listed]);
+  });
+
   it.each([
     ['not JSON', '{', /expected JSON such as/],
     ['no object', '[]', /expected a JSON object/],

@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import { type Tenant, tenantName, tenantNamed } from '@muster/sdk/contract';
 import { isObject } from '../lib/json.ts';
 import { matchesPath } from '../lib/path-pattern.ts';
@@ -55,13 +56,28 @@ function canonical(text: string): string {
 export class TenantRights {
   /** The operator's own tenant: it may use everything. */
   readonly isFirst: boolean;
+  readonly #allow: TenantAllow;
+  readonly #tenant: Tenant;
   readonly #name: string;
   readonly #allowed: Allowed;
+  /** Whose neighbours may be reached too, if it may be itself. */
+  readonly #near: string | undefined;
 
-  constructor(allow: TenantAllow, tenant: Tenant, isFirst: boolean) {
+  constructor(allow: TenantAllow, tenant: Tenant, isFirst: boolean, near?: string) {
     this.isFirst = isFirst;
+    this.#allow = allow;
+    this.#tenant = tenant;
     this.#name = tenantName(tenant);
     this.#allowed = allow.get(this.#name) ?? { fromRunner: [], repos: [], mcpServers: [] };
+    this.#near = near;
+  }
+
+  /**
+   * What the submodules of a repository may use. Their URLs are written by those who may change the repository, so even
+   * the first tenant gets only what is on the same host or in the same folder, and what the operator lists for it.
+   */
+  ofSubmodules(repositoryUrl: string): TenantRights {
+    return new TenantRights(this.#allow, this.#tenant, false, this.isFirst ? repositoryUrl : undefined);
   }
 
   mayReadVariable(name: string): boolean {
@@ -70,7 +86,9 @@ export class TenantRights {
 
   /** Whether the runner's own git may use its credentials for this canonical URL. */
   mayReach(url: string | undefined): boolean {
-    return this.isFirst || (url !== undefined && this.#allowed.repos.some((p) => matchesPath(p, url)));
+    if (this.isFirst || url === undefined) return this.isFirst;
+    if (this.#near !== undefined && placeOf(this.#near) === placeOf(url)) return true;
+    return this.#allowed.repos.some((pattern) => matchesPath(pattern, url));
   }
 
   /** Whether an MCP server with this address may be on this machine or in an internal network. */
@@ -82,4 +100,12 @@ export class TenantRights {
     const entry = JSON.stringify({ [this.#name]: { [field]: [item] } });
     return `the operator of this runner can allow it, for example with ${tenantAllowName}='${entry}'`;
   }
+}
+
+/** The host of a URL, or the folder of a path. */
+function placeOf(url: string): string {
+  const path = url.replace(/^file:\/\//i, '');
+  if (path.startsWith('/')) return dirname(path);
+  const [, host = url] = /^(?:[a-z]+:\/\/)?(?:[^/@]*@)?([^/:]+)/i.exec(url) ?? [];
+  return host.toLowerCase();
 }

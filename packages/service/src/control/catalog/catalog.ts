@@ -65,7 +65,7 @@ export interface CatalogOptions {
 /** Versioned documents by kind and name, each write with its reason on record. */
 export class Catalog {
   readonly #options: CatalogOptions;
-  readonly #documents: (ref: StoredRef) => Promise<Document | undefined>;
+  readonly #documents: (ref: StoredRef) => Promise<Current | undefined>;
   readonly #sealed: (ref: StoredRef) => Promise<SealedRow | undefined>;
 
   constructor(options: CatalogOptions) {
@@ -77,8 +77,11 @@ export class Catalog {
         refs.map((r) => r.kind),
         refs.map((r) => r.name),
       );
-      const found = new Map(rows.map((row) => [row.n - 1, row.document]));
-      return refs.map((ref, i) => found.get(i) ?? builtin(ref.kind, ref.name));
+      const found = new Map(rows.map((row) => [row.n - 1, row]));
+      return refs.map((ref, i) => {
+        const document = found.get(i)?.document ?? builtin(ref.kind, ref.name);
+        return document && { document, generation: found.get(i)?.generation ?? 0 };
+      });
     });
     this.#sealed = batchReads(async (refs) => {
       const rows = await readSealed(
@@ -93,7 +96,12 @@ export class Catalog {
   }
 
   /** The current document, builtins included; for use by the service itself. */
-  document(tenant: number, kind: Kind, resourceName: string): Promise<Document | undefined> {
+  async document(tenant: number, kind: Kind, resourceName: string): Promise<Document | undefined> {
+    return (await this.current(tenant, kind, resourceName))?.document;
+  }
+
+  /** The same with its generation; 0 for a builtin that was never written. */
+  current(tenant: number, kind: Kind, resourceName: string): Promise<Current | undefined> {
     return this.#documents({ tenant, kind, name: resourceName });
   }
 
@@ -347,6 +355,8 @@ interface StoredRef {
 }
 
 /** The problem is a clause, such as: secret "x" not found; set it: … */
+type Current = { readonly document: Document; readonly generation: number };
+
 type Listed = Pick<ResourceRow, 'name' | 'generation' | 'document'>;
 
 export type SecretValue = { readonly value: string } | { readonly problem: string };

@@ -268,7 +268,8 @@ describe('!push', () => {
     for (const setting of settings) git('config', ...setting.split('='));
     git('config', 'remote.origin.fetch', '+refs/heads/*:refs/remotes/origin/*');
     await writeFile(join(workspaceFolder, '.git', 'index.lock'), '');
-    const workspace = { document: { repos: [remote] }, environment: {}, vmProfile: {} };
+    const others = { environment: {}, environmentVersion: '', vmProfile: {} };
+    const workspace = { document: { repos: [remote] }, ...others };
     const { pushes, items } = await deliver('!write a.txt one\n!push First step\n!push', { workspace });
     const pushed = execFileSync('git', ['-C', remote, 'log', '--format=%H %s', 'muster/root-kid'], {
       encoding: 'utf8',

@@ -7,6 +7,7 @@ import { messageOf } from '../../lib/errors.ts';
 import { assertSpawned } from '../sandbox/proc.ts';
 import { gitTimeoutMs, localGit } from '../workspace/git.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
+import { answerError, LfsEndpoint, LfsError } from './lfs.ts';
 import { flush, MalformedRequest, packet, type ReceiveOptions, receivePack } from './receive-pack.ts';
 
 export interface GitEndpointOptions extends Omit<ReceiveOptions, 'repository'> {
@@ -16,6 +17,8 @@ export interface GitEndpointOptions extends Omit<ReceiveOptions, 'repository'> {
 
 type Service = 'git-upload-pack' | 'git-receive-pack';
 
+/** Git-lfs derives its URL from that of the repository in more than one way. */
+const lfsPath = /^\/git\/(\d{1,3})(?:[/.]*(?:git)?\/info\/lfs\/objects\/(batch)|\/lfs\/([0-9a-f]{32}))$/;
 const urlPath = /^\/git\/(\d{1,3})\/(?:\.git\/?)?(info\/refs|git-upload-pack|git-receive-pack)(?:\?(.*))?$/;
 
 /** A fetch may request a commit that was advertised, even when its branch was force-pushed meanwhile. */
@@ -41,7 +44,27 @@ export function gitEndpoint(options: GitEndpointOptions) {
     return received;
   };
 
+  const lfs = new LfsEndpoint();
+  const serveLfs = async (
+    [, index, , id]: RegExpExecArray,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> => {
+    const repository = options.repos[Number(index)];
+    try {
+      if (!repository) throw new LfsError(404, 'this URL is not a repository of the workspace');
+      if (id) return await lfs.transfer(id, request, response);
+      if (request.method !== 'POST') throw new LfsError(405, 'use POST');
+      await lfs.batch(repository, request, response);
+    } catch (error) {
+      if (response.headersSent) return void response.destroy();
+      answerError(response, error instanceof LfsError ? error.status : 422, messageOf(error));
+    }
+  };
+
   const serve = async (request: IncomingMessage, response: ServerResponse, path: string): Promise<void> => {
+    const ofLfs = lfsPath.exec(path);
+    if (ofLfs) return serveLfs(ofLfs, request, response);
     const [, index, part, query = ''] = urlPath.exec(path) ?? [];
     const repository = index === undefined ? undefined : options.repos[Number(index)];
     if (!repository) return refuse(response, 404, 'muster: this URL is not a repository of the workspace');
@@ -49,6 +72,8 @@ export function gitEndpoint(options: GitEndpointOptions) {
       const service = new URLSearchParams(query).get('service');
       if (request.method !== 'GET' || !isService(service))
         return refuse(response, 403, "muster: use git's smart HTTP protocol");
+      if (service === 'git-receive-pack' && repository.readOnly)
+        return refuseAdvertisement(response, service, repository.readOnly);
       return advertise(repository, service, request, response);
     }
     if (request.method !== 'POST') return refuse(response, 405, 'muster: use POST');
@@ -60,6 +85,7 @@ export function gitEndpoint(options: GitEndpointOptions) {
     addAbortSignal(AbortSignal.timeout(gitTimeoutMs), body);
     request.once('error', (error) => body.destroy(error));
     if (part === 'git-upload-pack') return upload(repository, request, body, response);
+    if (repository.readOnly) return refuse(response, 403, `muster: ${repository.readOnly}`);
     const answer = await receive(repository, body);
     response.writeHead(200, headers('application/x-git-receive-pack-result')).end(answer);
   };
@@ -88,17 +114,14 @@ async function advertise(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const start = [packet(`# service=${service}\n`), flush];
-  const type = headers(`application/x-${service}-advertisement`);
   try {
     await mirror.refresh(askCredential);
   } catch (error) {
-    response.writeHead(200, type).end(Buffer.concat([...start, packet(`ERR muster: ${messageOf(error)}`)]));
-    return;
+    return refuseAdvertisement(response, service, messageOf(error));
   }
   const protocol = protocolOf(request);
-  response.writeHead(200, type);
-  if (!protocol.includes('version=2')) response.write(Buffer.concat(start));
+  response.writeHead(200, advertisementHeaders(service));
+  if (!protocol.includes('version=2')) response.write(serviceLine(service));
   const settings = service === 'git-upload-pack' ? uploadSettings : receiveSettings;
   const args = [
     ...settings,
@@ -108,6 +131,16 @@ async function advertise(
     mirror.folder,
   ];
   await runGit(args, { ...mirror.environment, GIT_PROTOCOL: protocol }, undefined, response);
+}
+
+const serviceLine = (service: Service): Buffer => Buffer.concat([packet(`# service=${service}\n`), flush]);
+
+const advertisementHeaders = (service: Service) => headers(`application/x-${service}-advertisement`);
+
+/** Git prints the reason. */
+function refuseAdvertisement(response: ServerResponse, service: Service, reason: string): void {
+  const body = Buffer.concat([serviceLine(service), packet(`ERR muster: ${reason}`)]);
+  response.writeHead(200, advertisementHeaders(service)).end(body);
 }
 
 async function upload(

@@ -1,6 +1,3 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { MusterClient } from '@muster/sdk';
 import type { Claim, EnvironmentDocument, FaultCode } from '@muster/sdk/contract';
 import type { Harness, HarnessListener, Work } from '../../harness/harness.ts';
@@ -8,24 +5,33 @@ import { messageOf } from '../../lib/errors.ts';
 import { isPrivateRule } from '../../lib/host-rules.ts';
 import type { RunnerLog } from '../../lib/log.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
-import { agentFolders } from '../agent-folders.ts';
+import { agentFolders, type KeptFacts } from '../agent-folders.ts';
 import { CheckpointClient, type CheckpointListener } from '../checkpoint/checkpoint-client.ts';
 import { CheckpointRestorer } from '../checkpoint/restorer.ts';
 import { CheckpointSaver } from '../checkpoint/saver.ts';
 import type { Gateway, OpenEndpoint } from '../gateway/gateway.ts';
-import { gitEndpoint } from '../gateway/git.ts';
 import type { Sandbox } from '../sandbox/bubblewrap.ts';
-import { type AgentProcesses, agentProcesses, endpointUrl } from '../sandbox/processes.ts';
 import { groupFor, LimitMonitor, resourceLimits, type VmProfile } from '../sandbox/resource-limits.ts';
 import { type TenantAllow, TenantRights } from '../tenant-allow.ts';
 import { runSetup, unpushedCommits } from '../workspace/agent-commands.ts';
 import { environmentOf } from '../workspace/environment.ts';
 import { askCredential, notAsked } from '../workspace/git-credentials.ts';
+import { pullLfsFiles } from '../workspace/lfs-files.ts';
 import { mcpServersOf } from '../workspace/mcp-servers.ts';
 import type { Mirrors } from '../workspace/mirror.ts';
-import { gitConfig, type PreparedRepository, prepareWorkspace } from '../workspace/prepare.ts';
+import { cloneRepositories, type PreparedRepository, prepareRepositories } from '../workspace/prepare.ts';
+import type { PreparedCopies } from '../workspace/prepared-copies.ts';
+import {
+  findSubmodules,
+  knownSubmodules,
+  notedSubmodules,
+  type SubmoduleOptions,
+  updateSubmodules,
+} from '../workspace/submodules.ts';
+import { openAgentSandbox, undoAll } from './agent-sandbox.ts';
 import { batchDigest } from './prompts.ts';
 import { RunFailure } from './run-end.ts';
+import { warmStart } from './warm-start.ts';
 
 export interface PrepareContext {
   readonly client: MusterClient;
@@ -34,6 +40,7 @@ export interface PrepareContext {
   readonly sandbox: Sandbox | null;
   readonly gateway: Gateway;
   readonly mirrors: Mirrors;
+  readonly preparedCopies: PreparedCopies;
   readonly tenantAllow: TenantAllow;
   /** The runner's own environment, the source of `fromRunner` variables. */
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -65,8 +72,8 @@ export interface PreparedRun {
 }
 
 /**
- * Prepares, in this order: the agent's folders, its clones, the gateway endpoint, its limits and its sandbox, its
- * checkpoint, its setup. If a step fails, what was prepared before it is removed again.
+ * Prepares, in this order: the agent's folders, its limits, its clones or a copy of prepared ones, the gateway endpoint
+ * and its sandbox, its checkpoint, its setup. If a step fails, what was prepared before it is removed again.
  *
  * `signals.run` aborts when the run may no longer act; `signals.preparing` also when the run is stopped before it
  * starts. `mask` hides the values of the run's secrets before the first process starts.
@@ -80,12 +87,9 @@ export async function prepareRun(
   mask: ValueMask,
 ): Promise<PreparedRun> {
   const undo: (() => Promise<unknown>)[] = [];
-  const undoAll = async (): Promise<void> => {
-    for (const step of undo.toReversed()) await step().catch(() => {});
-  };
   let clearing: Promise<void> | undefined;
   const clear = (): Promise<void> => {
-    clearing ??= undoAll();
+    clearing ??= undoAll(undo);
     return clearing;
   };
   const warn = (text: string) => listener.item({ type: 'WARNING', text });
@@ -97,8 +101,10 @@ export async function prepareRun(
     const claim = withRepos(claimed, folders.repos);
     const rights = new TenantRights(context.tenantAllow, claim.agentId.tenant, claim.firstTenant);
     if (isFresh) listener.action('Preparing the workspace');
-    const repos = await failingAs(gitFault, 'The workspace could not be prepared', () =>
-      prepareWorkspace({
+    const preparingWorkspace = <T>(work: () => Promise<T>) =>
+      failingAs(gitFault, 'The workspace could not be prepared', work);
+    const repos = await preparingWorkspace(() =>
+      prepareRepositories({
         claim,
         folder: workspaceFolder,
         mirrors: context.mirrors,
@@ -108,36 +114,21 @@ export async function prepareRun(
         signal: preparing,
       }),
     );
-    const { runFolder, socketPath } = await makeRunFolder(dataFolder, claim);
-    undo.push(() => rm(runFolder, { recursive: true, force: true }));
-    const { allowHosts, setup, variables, secretValues } = readEnvironment(claim, context, rights, warn);
+    const submoduleOptions: SubmoduleOptions = {
+      tenant: claim.agentId.tenant,
+      mirrors: context.mirrors,
+      rights,
+      askFor: (submodule, of) => askCredential(client, runnerId, claim, submodule, signals.run, of),
+      workspaceFolder,
+      warn,
+      signal: preparing,
+    };
+    const found = isFresh ? await preparingWorkspace(() => findSubmodules(repos, submoduleOptions)) : [];
+    const submodules = isFresh ? found : await knownSubmodules(folders.kept, repos, submoduleOptions);
+    const { setup, setupEach, secretValues, ...environment } = readEnvironment(claim, context, rights, warn);
     // A rehearsal has no tools.
     const mcpServers = readMcpServers(harness.providerOf ? claim : null, context, rights);
     mask.hide([...secretValues, ...mcpServers.secretValues]);
-    const git = gitEndpoint({
-      ...claim,
-      repos,
-      allowCiChanges: claim.workspace.document.allowCiChanges === true,
-      listener,
-      signal: signals.run,
-      log: context.log,
-    });
-    undo.push(() => git.close());
-    const gateway = await context.gateway.open({
-      token: claim.token,
-      listenAt: sandbox ? { socketPath } : { port: 0 },
-      allowHosts: sandbox ? allowHosts : undefined,
-      provider: harness.providerOf?.(claim),
-      git: git.handle,
-      mcpServers,
-      listener,
-      mask,
-    });
-    undo.push(() => gateway.close());
-    const address = sandbox ? { socketPath } : { port: gateway.port ?? 0 };
-    const endpoint = { url: endpointUrl(address), token: claim.token };
-    const gitConfigFile = join(runFolder, 'gitconfig');
-    await writeFile(gitConfigFile, gitConfig(claim, endpoint.url, repos), { mode: 0o600 });
     const profile = claim.workspace.vmProfile as VmProfile;
     const limits = resourceLimits(profile);
     // A built-in limit that this machine can't enforce is reported once, a configured one in every run.
@@ -149,30 +140,51 @@ export async function prepareRun(
     const fullScratch = () => processes.fullScratch();
     const monitor = new LimitMonitor({ profile, limits, group, fullScratch, warn });
     undo.push(() => monitor.stop());
-    const processes: AgentProcesses = agentProcesses({
-      sandbox,
-      folders,
-      dataFolder,
-      runFolder,
-      agentKey: claim.agentKey,
-      runId: claim.runId,
-      gitConfigFile,
-      allowHosts,
-      variables,
-      reads: [...new Set(repos.map(({ mirror }) => mirror.objectsFolder))],
-      limits: group,
-      scratchMb: limits.scratchMb,
-      onFirstStart: () => {
-        if (!sandbox) warn(noSandbox);
-        else if (!sandbox.limitsScratch && limits.scratchMb > 0)
-          notEnforced('scratchMb', `The limit scratchMb: ${limits.scratchMb} ${oldBubblewrap}`);
-        monitor.start();
+    const shared = {
+      context,
+      claim,
+      repos,
+      submodules,
+      environment,
+      limits: { group, scratchMb: limits.scratchMb },
+      listener,
+      mask,
+      signal: signals.run,
+    };
+    const warm = isFresh
+      ? await preparingWorkspace(() =>
+          warmStart({ ...shared, submodules: found, folders, copies: context.preparedCopies, setup }),
+        )
+      : undefined;
+    const kept: KeptFacts = isFresh
+      ? { preparedAt: warm?.preparedAt, submodules: notedSubmodules(found, repos) }
+      : folders.kept;
+    const setUp = <T>(work: () => Promise<T>) => failingAs(setupFault, setupFailed, work);
+    if (warm) await setUp(() => warm.copy(preparing));
+    else if (isFresh)
+      await preparingWorkspace(() =>
+        cloneRepositories(workspaceFolder, repos, { ...claim, signal: preparing }),
+      );
+    const own = await openAgentSandbox(
+      {
+        ...shared,
+        token: claim.token,
+        provider: harness.providerOf?.(claim),
+        mcpServers,
+        folders: { workspaceFolder, homeFolder, ...kept },
+        onFirstStart: () => {
+          if (!sandbox) warn(noSandbox);
+          else if (!sandbox.limitsScratch && limits.scratchMb > 0)
+            notEnforced('scratchMb', `The limit scratchMb: ${limits.scratchMb} ${oldBubblewrap}`);
+          monitor.start();
+        },
       },
-      gateway: address,
-    });
-    undo.push(() => processes.killAll());
-    const { servers, environment } = mcpServers;
-    const forHarness = { servers, environment, commonVariables: processes.variables };
+      undo,
+    );
+    const { gateway, endpoint, processes } = own;
+    if (warm) await setUp(() => warm.adopt(own, preparing));
+    const { servers, environment: serverEnvironment } = mcpServers;
+    const forHarness = { servers, environment: serverEnvironment, commonVariables: processes.variables };
     const checkpoints = {
       client: new CheckpointClient(client, runnerId, claim),
       claim,
@@ -191,13 +203,14 @@ export async function prepareRun(
       failingAs(restoreFault, "The agent's saved work could not be restored", restore);
     const resumes = await restoring(() => restorer.restore(preparing));
     if (isFresh)
-      await failingAs(
-        () => 'SETUP_FAILED',
-        'The setup of the environment failed (its output is in the timeline)',
-        () => runSetup(setup, processes, listener, preparing, mask),
-      );
+      await preparingWorkspace(async () => {
+        await updateSubmodules(found, processes, own.urlOf, submoduleOptions);
+        await pullLfsFiles({ ...claim, repos, submodules: found, processes, warn, signal: preparing });
+      });
+    const commands = isFresh ? [...(warm ? [] : setup), ...setupEach] : [];
+    await setUp(() => runSetup(commands, processes, listener, preparing, mask));
     preparing.throwIfAborted();
-    await folders.settle();
+    await folders.settle(kept);
     return {
       work: {
         claim,
@@ -217,7 +230,7 @@ export async function prepareRun(
       restoreOlderSession: () => restoring(() => restorer.restoreOlderSession(preparing)),
       checkpoints: new CheckpointSaver(checkpoints),
       noteEnd: (session, { hasBatch, notSaved }) =>
-        folders.settle({ heldBatch: hasBatch ? batchDigest(claim, session) : '', notSaved }),
+        folders.settle(kept, { heldBatch: hasBatch ? batchDigest(claim, session) : '', notSaved }),
       clear,
     };
   } catch (error) {
@@ -226,6 +239,8 @@ export async function prepareRun(
     throw new RunFailure('DISK_FULL', `The run could not be prepared: ${messageOf(error)}`);
   }
 }
+
+const setupFailed = 'The setup of the environment failed (its output is in the timeline)';
 
 const noSandbox =
   "No sandbox: the processes of this run have all rights of the runner's user. Install bubblewrap on the runner's " +
@@ -253,6 +268,8 @@ async function failingAs<T>(
 
 const isDiskFull = (error: unknown): boolean =>
   /no space left on device|disk quota exceeded|ENOSPC|EDQUOT/i.test(messageOf(error));
+
+const setupFault = (error: unknown): FaultCode => (isDiskFull(error) ? 'DISK_FULL' : 'SETUP_FAILED');
 
 const restoreFault = (error: unknown): FaultCode => (isDiskFull(error) ? 'DISK_FULL' : 'SESSION_NOT_OPENED');
 
@@ -290,7 +307,7 @@ function readEnvironment(
   rights: TenantRights,
   warn: (text: string) => void,
 ) {
-  const { setup = [], allowHosts = [] } = workspace.environment as EnvironmentDocument;
+  const { setup = [], setupEach = [], allowHosts = [] } = workspace.environment as EnvironmentDocument;
   try {
     const refused = rights.isFirst ? [] : allowHosts.filter(isPrivateRule);
     const sources = { runner: context.environment, rights, secrets };
@@ -299,7 +316,12 @@ function readEnvironment(
       warn(
         `allowHosts of the environment: ${host} is in an internal network, which this tenant may not reach.`,
       );
-    return { ...resolved, setup, allowHosts: allowHosts.filter((host) => !refused.includes(host)) };
+    return {
+      ...resolved,
+      setup,
+      setupEach,
+      allowHosts: allowHosts.filter((host) => !refused.includes(host)),
+    };
   } catch (error) {
     throw new RunFailure('ENVIRONMENT_INVALID', `The environment is invalid: ${messageOf(error)}`);
   }
@@ -312,20 +334,4 @@ function readMcpServers(claim: Claim | null, context: PrepareContext, rights: Te
   } catch (error) {
     throw new RunFailure('ENVIRONMENT_INVALID', `The workspace is invalid: ${messageOf(error)}`);
   }
-}
-
-/** The maximum length of a unix socket's path that works on every system. */
-const socketPathBytes = 100;
-
-/** The runner's files for one run. In the temporary folder if the socket's path would be too long. */
-async function makeRunFolder(
-  dataFolder: string,
-  { agentKey, runId }: Claim,
-): Promise<{ runFolder: string; socketPath: string }> {
-  const name = `${agentKey.slice(-8)}-${runId}-`;
-  const runs = join(dataFolder, 'runs');
-  const fits = Buffer.byteLength(join(runs, `${name}XXXXXX`, 'gateway')) <= socketPathBytes;
-  if (fits) await mkdir(runs, { recursive: true, mode: 0o700 });
-  const runFolder = await mkdtemp(fits ? join(runs, name) : join(tmpdir(), 'muster-run-'));
-  return { runFolder, socketPath: join(runFolder, 'gateway') };
 }

@@ -190,7 +190,7 @@ describe('stops', () => {
   it('INTERRUPT ends a run during its setup, which then does not count as done', async () => {
     fixture.start();
     const setup = ['echo $$ > pid; touch ready; sleep 600'];
-    const workspace = { document: {}, environment: { setup }, vmProfile: {} };
+    const workspace = { document: {}, environment: { setup }, environmentVersion: '', vmProfile: {} };
     const claim = fixture.service.offer('!say never', { workspace });
     await fixture.started(claim);
     fixture.service.stop(claim, 'INTERRUPT');

@@ -28,8 +28,15 @@ export interface Sandbox {
   readonly masks: readonly string[];
 }
 
+export interface OwnFolders {
+  readonly workspaceFolder: string;
+  readonly homeFolder: string;
+  /** A folder in which both have a second path, `workspace` and `home`. */
+  readonly preparedAt?: string | undefined;
+}
+
 export interface View {
-  readonly folders: { readonly workspaceFolder: string; readonly homeFolder: string };
+  readonly folders: OwnFolders;
   /** The runner's data folder, under each of its paths: hidden except for what is named here. */
   readonly hides: readonly string[];
   readonly reads: readonly string[];
@@ -91,8 +98,15 @@ function folders(sandbox: Sandbox, { folders: own, hides, reads }: View): string
     ...covers.flatMap((path) => ['--tmpfs', path]),
     ...readOnly([...sandbox.reads, ...reads].filter(isHidden)),
     ...[own.workspaceFolder, own.homeFolder].flatMap((path) => ['--bind', path, path]),
+    ...secondPaths(own),
     ...covers.flatMap((path) => ['--remount-ro', path]),
   ];
+}
+
+function secondPaths({ workspaceFolder, homeFolder, preparedAt }: OwnFolders): string[] {
+  if (preparedAt === undefined) return [];
+  const bind = (from: string, name: string) => ['--bind', from, join(preparedAt, name)];
+  return [...bind(workspaceFolder, 'workspace'), ...bind(homeFolder, 'home')];
 }
 
 /** Without paths inside other ones, which need no extra mount. */

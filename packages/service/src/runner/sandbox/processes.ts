@@ -5,7 +5,7 @@ import { userInfo } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { AgentProcess, ProcessExit, Processes, StartOptions } from '../../harness/harness.ts';
-import { type Sandbox, sandboxUser } from './bubblewrap.ts';
+import { type OwnFolders, type Sandbox, sandboxUser } from './bubblewrap.ts';
 import { assertSpawned, exitOf, isGroupRunning, killMarked, signal } from './proc.ts';
 import type { RunGroup } from './resource-limits.ts';
 import { graceMs, relayAddress, relayFile, SandboxedProcess } from './sandboxed-process.ts';
@@ -13,7 +13,7 @@ import { graceMs, relayAddress, relayFile, SandboxedProcess } from './sandboxed-
 export interface AgentProcessesOptions {
   /** Null: the agent's processes have all rights of the runner's user. */
   readonly sandbox: Sandbox | null;
-  readonly folders: { readonly workspaceFolder: string; readonly homeFolder: string };
+  readonly folders: OwnFolders;
   /** The runner's own files: hidden except for what is named here. */
   readonly dataFolder: string;
   /** The runner's files for this run; the agent may read them. */
@@ -47,7 +47,8 @@ export interface AgentProcesses extends Processes {
 }
 
 const runVariable = 'MUSTER_RUN';
-const folderVariable = 'MUSTER_DATA_FOLDER';
+/** In the environment of what must not outlive the runner. */
+export const folderVariable = 'MUSTER_DATA_FOLDER';
 
 /**
  * Kills what an earlier process of the runner with this data folder left: bubblewrap, killed together with the runner
@@ -227,12 +228,15 @@ function environmentOf(options: AgentProcessesOptions): Record<string, string> {
   };
 }
 
-const systemPath = [
+/** Where the processes of an agent find programs. */
+export const programFolders: readonly string[] = [
   ...new Set([
     dirname(process.execPath),
     ...['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'],
   ]),
-].join(delimiter);
+];
+
+const systemPath = programFolders.join(delimiter);
 
 /**
  * The gateway endpoint is the proxy for every host: it refuses those that are not allowed. In both spellings: curl reads

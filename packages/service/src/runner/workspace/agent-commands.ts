@@ -42,6 +42,29 @@ export function collectOutput({ child }: AgentProcess, maxLength: number): () =>
   return () => output;
 }
 
+const maxErrorLength = 16 * 1024;
+
+/** Runs a script that prints a line for each problem, and only then something. Throws if it fails; `what` says so. */
+export async function runScript(
+  processes: Processes,
+  script: readonly [script: string, ...args: string[]],
+  what: string,
+  signal: AbortSignal,
+): Promise<string[]> {
+  return withScript(processes, script, { signal }, async (started) => {
+    let errors = '';
+    started.child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      errors = `${errors}${text}`.slice(-maxErrorLength);
+    });
+    const output = collectOutput(started, maxErrorLength);
+    started.child.stdin.end();
+    const { exitCode } = await exitAfterOutput(started);
+    signal.throwIfAborted();
+    if (exitCode !== 0) throw new Error(`${what}: ${errors.trim().slice(-2000) || `exit code ${exitCode}`}`);
+    return output().split('\n').filter(Boolean);
+  });
+}
+
 const flushMs = 200;
 const flushLength = 16 * 1024;
 /** How much output of one command goes to the timeline as it comes; after that only the end does. */

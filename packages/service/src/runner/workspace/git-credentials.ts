@@ -18,18 +18,23 @@ const callTimeoutMs = 60_000;
 /** Part of the error when the service, or the code host behind it, may answer later. */
 export const notAsked = "the integration's credential could not be asked for";
 
-/** For one repository of a run that this runner holds. */
+/** For one repository of a run that this runner holds, or a submodule of one. */
 export function askCredential(
   client: MusterClient,
   runnerId: string,
   { agentKey, runId }: Claim,
   { url, shownUrl }: Repository,
   signal: AbortSignal,
+  submoduleOf?: Repository,
 ): AskCredential {
   if (!mayBeCovered(url)) return noCredential;
   const options = { signal, timeoutMs: callTimeoutMs };
   return async (isRefused) => {
-    const body = { runnerId, agentKey, runId, repo: shownUrl, ...(isRefused && { refused: true }) };
+    const body = {
+      ...{ runnerId, agentKey, runId, repo: shownUrl },
+      ...(submoduleOf && { submoduleOf: submoduleOf.shownUrl }),
+      ...(isRefused && { refused: true }),
+    };
     const call = () => client.call('runnerGitCredential', body, options).catch(unlessUnknown);
     try {
       return (await retryTransient(signal, call)).credential;

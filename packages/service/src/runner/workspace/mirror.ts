@@ -8,7 +8,7 @@ import type { TenantRights } from '../tenant-allow.ts';
 import type { Environment } from './environment.ts';
 import { type GitResult, gitErrorText, LocalRepository, localEnvironment, runGit } from './git.ts';
 import type { AskCredential } from './git-credentials.ts';
-import { integrationAccess, remoteAccess } from './remote-access.ts';
+import { type HttpAccess, integrationAccess, remoteAccess } from './remote-access.ts';
 import { RemoteGit, type RemoteGitOptions } from './remote-git.ts';
 
 /** No live git process holds a lock for longer; one that waits for a lock waits longer than this. */
@@ -37,11 +37,30 @@ export class Mirrors {
   }
 
   /** The mirror of a repository, created if needed; not fetched yet. */
-  async of(tenant: Tenant, rights: TenantRights, repository: Repository): Promise<Mirror> {
+  of(tenant: Tenant, rights: TenantRights, repository: Repository): Promise<Mirror> {
+    return this.#mirrorOf(tenant, rights, repository, '');
+  }
+
+  /** Not the mirror of the same repository in a workspace: that may be fetched with rights that a submodule lacks. */
+  ofSubmodule(
+    tenant: Tenant,
+    rights: TenantRights,
+    repository: Repository,
+    { shownUrl }: Repository,
+  ): Promise<Mirror> {
+    return this.#mirrorOf(tenant, rights.ofSubmodules(shownUrl), repository, `\nsubmodule of ${shownUrl}`);
+  }
+
+  async #mirrorOf(
+    tenant: Tenant,
+    rights: TenantRights,
+    repository: Repository,
+    use: string,
+  ): Promise<Mirror> {
     await this.#refuseRunnerFiles(repository);
     const environment = this.#environment;
     const access = await remoteAccess(repository, rights, environment);
-    const key = `${tenant.provider}\n${tenant.org}\n${repository.url}`;
+    const key = `${tenant.provider}\n${tenant.org}\n${repository.url}${use}`;
     const name = createHash('sha256').update(key).digest('hex').slice(0, 32);
     const folder = join(this.#dataFolder, 'mirrors', `${name}.git`);
     const accessWith = (credential: GitCredential) =>
@@ -134,6 +153,20 @@ export class Mirror extends LocalRepository {
   async isEmpty(): Promise<boolean> {
     this.#hasRefs ||= (await this.refs()).size > 0;
     return !this.#hasRefs;
+  }
+
+  async has(commit: string): Promise<boolean> {
+    return (await this.tryGit(['cat-file', '-e', `${commit}^{commit}`])).exitCode === 0;
+  }
+
+  httpAccess(ask: AskCredential): Promise<HttpAccess> {
+    return this.#remote.http(ask);
+  }
+
+  /** Whether files of a commit are stored in LFS. */
+  async usesLfs(commit: string): Promise<boolean> {
+    const search = ['grep', '--quiet', '--fixed-strings', 'filter=lfs', commit, '--'];
+    return (await this.tryGit([...search, ':(glob)**/.gitattributes'])).exitCode === 0;
   }
 
   /** Moves a branch upstream from `before` (empty: it is new) to a commit that is in `objectsFolder`. */

@@ -11,7 +11,7 @@ import { TenantRights } from '../tenant-allow.ts';
 import { gitErrorText, localEnvironment, runGit } from './git.ts';
 import { noCredential } from './git-credentials.ts';
 import { Mirrors } from './mirror.ts';
-import { type PrepareOptions, prepareWorkspace } from './prepare.ts';
+import { cloneRepositories, type PrepareOptions, prepareRepositories } from './prepare.ts';
 
 let folder: string;
 let dataFolder: string;
@@ -40,8 +40,8 @@ const claimFor = (repos: unknown[], extra: Partial<Claim> = {}): Claim =>
 
 const newMirrors = () => new Mirrors(dataFolder, process.env, []);
 
-const prepare = (claim: Claim, options: Partial<PrepareOptions> = {}) =>
-  prepareWorkspace({
+const prepare = async (claim: Claim, given: Partial<PrepareOptions> = {}) => {
+  const options = {
     claim,
     folder: workspace,
     mirrors: newMirrors(),
@@ -49,8 +49,12 @@ const prepare = (claim: Claim, options: Partial<PrepareOptions> = {}) =>
     askFor: () => noCredential,
     fresh: true,
     signal: new AbortController().signal,
-    ...options,
-  });
+    ...given,
+  };
+  const repos = await prepareRepositories(options);
+  if (options.fresh) await cloneRepositories(options.folder, repos, { ...claim, signal: options.signal });
+  return repos;
+};
 
 const headOf = (at: string) => gitIn(at, 'rev-parse', 'HEAD');
 const branchOf = (at: string) => gitIn(at, 'symbolic-ref', '--short', 'HEAD');

@@ -5,6 +5,7 @@ import { type Repository, readRepos } from '../../lib/repositories.ts';
 import type { TenantRights } from '../tenant-allow.ts';
 import { gitErrorText, runGit } from './git.ts';
 import type { AskCredential } from './git-credentials.ts';
+import { isLfsInstalled, writeLfsHook } from './git-lfs.ts';
 import { isSharedBranch, type Mirror, type Mirrors } from './mirror.ts';
 
 export interface PrepareOptions {
@@ -14,7 +15,7 @@ export interface PrepareOptions {
   readonly rights: TenantRights;
   /** Asks for the credential of the integration that covers a repository. */
   readonly askFor: (repository: Repository) => AskCredential;
-  /** Deletes what is in the folder: an incomplete clone, or one from before the agent moved to another runner. */
+  /** The agent has no clones yet, so the mirrors must be up to date. */
   readonly fresh: boolean;
   /** Stops waiting; a fetch continues, because other runs may wait for it. */
   readonly signal: AbortSignal;
@@ -24,10 +25,12 @@ export interface PreparedRepository extends Repository {
   readonly mirror: Mirror;
   readonly folder: string;
   readonly askCredential: AskCredential;
+  /** Why nothing may be pushed to it; undefined if the agent's branch may be. */
+  readonly readOnly?: string;
 }
 
-/** Clones the repositories of a workspace into its folder, before the agent's first process runs there. */
-export async function prepareWorkspace(options: PrepareOptions): Promise<readonly PreparedRepository[]> {
+/** The repositories of a workspace, with mirrors that have what their clones need. */
+export async function prepareRepositories(options: PrepareOptions): Promise<readonly PreparedRepository[]> {
   const { claim, folder, mirrors, rights, askFor, fresh, signal } = options;
   const repos: PreparedRepository[] = [];
   for (const repository of readRepos(claim.workspace.document)) {
@@ -36,17 +39,27 @@ export async function prepareWorkspace(options: PrepareOptions): Promise<readonl
     repos.push({ ...repository, mirror, askCredential, folder: join(folder, repository.path) });
   }
   signal.throwIfAborted();
-  if (fresh) await empty(folder);
   const toFetch = fresh ? repos : await withEmptyMirrors(repos);
   const fetched = toFetch.map(({ mirror, askCredential }) => mirror.refresh(askCredential));
   await unlessAborted(signal, Promise.all(fetched));
-  if (fresh) {
-    for (const repo of repos) {
-      signal.throwIfAborted();
-      await clone(repo, claim, signal);
-    }
-  }
   return repos;
+}
+
+export interface CloneOptions extends Pick<Claim, 'branch' | 'startFrom'> {
+  readonly signal: AbortSignal;
+}
+
+/** Clones the repositories into the folder of a workspace, before the agent's first process runs there. */
+export async function cloneRepositories(
+  folder: string,
+  repos: readonly PreparedRepository[],
+  options: CloneOptions,
+): Promise<void> {
+  await empty(folder);
+  for (const repo of repos) {
+    options.signal.throwIfAborted();
+    await clone(join(folder, repo.path), repo, options);
+  }
 }
 
 async function empty(folder: string): Promise<void> {
@@ -60,7 +73,7 @@ async function withEmptyMirrors(repos: readonly PreparedRepository[]): Promise<P
   return repos.filter((_, index) => isEmpty[index]);
 }
 
-async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   let abort: () => void = () => {};
   const aborted = new Promise<never>((_, reject) => {
     abort = () => reject(signal.reason);
@@ -72,41 +85,60 @@ async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
 
 type Refs = ReadonlyMap<string, string>;
 
+/** Where the agent's branch in a repository starts. */
+export interface BranchStart {
+  readonly refs: Refs;
+  readonly base: string;
+  readonly baseCommit: string | undefined;
+  /** Undefined if the repository has no branches but those of other agents. */
+  readonly commit: string | undefined;
+}
+
+/** The branch continues where it was, or starts at the nearest parent's branch, or at the base branch. */
+export async function branchStart(
+  repo: PreparedRepository,
+  { branch, startFrom }: Pick<Claim, 'branch' | 'startFrom'>,
+): Promise<BranchStart> {
+  const refs = await repo.mirror.refs();
+  const base = await repo.mirror.baseBranch(repo);
+  const commit = startCommit(repo, [branch, ...startFrom, base], refs, base);
+  return { refs, base, baseCommit: refs.get(`refs/heads/${base}`), commit };
+}
+
 /**
- * The agent's own repository, with the mirror's objects as alternates. Its branch continues where it was, or starts at
- * the nearest parent's branch, or at the base branch. The folder is empty and was never the agent's: git follows
- * whatever is in there.
+ * The agent's own repository, with the mirror's objects as alternates. The folder is empty and was never the agent's:
+ * git follows whatever is in there.
  */
-async function clone(repo: PreparedRepository, claim: Claim, signal: AbortSignal): Promise<void> {
-  const { folder, mirror } = repo;
-  const refs = await mirror.refs();
-  const base = await mirror.baseBranch(repo);
-  const start = startCommit(repo, claim, refs, base);
+async function clone(folder: string, repo: PreparedRepository, options: CloneOptions): Promise<void> {
+  const { mirror } = repo;
+  const { branch, signal } = options;
+  const { refs, base, commit } = await branchStart(repo, options);
   const git = async (...args: string[]): Promise<void> => {
     const result = await runGit(args, { folder, environment: mirror.environment, signal });
     if (result.exitCode !== 0) throw new Error(`git ${args[0]} failed: ${gitErrorText(result)}`);
   };
   await mkdir(folder, { recursive: true });
-  await git('init', '--quiet', '--template=', `--initial-branch=${claim.branch}`, '.');
+  await git('init', '--quiet', '--template=', `--initial-branch=${branch}`, '.');
   await writeFile(join(folder, '.git', 'objects', 'info', 'alternates'), `${mirror.objectsFolder}\n`);
   await writeFile(join(folder, '.git', 'packed-refs'), packedRefs(refs));
-  await appendFile(join(folder, '.git', 'config'), configText(originConfig(repo, claim.branch, refs)));
+  await appendFile(join(folder, '.git', 'config'), configText(originConfig(repo, branch, refs)));
   if (refs.has(`refs/heads/${base}`)) {
     const origin = join(folder, '.git', 'refs', 'remotes', 'origin');
     await mkdir(origin, { recursive: true });
     await writeFile(join(origin, 'HEAD'), `ref: refs/remotes/origin/${base}\n`);
   }
-  if (start !== undefined) await git('reset', '--quiet', '--hard', start);
+  if (commit === undefined) return;
+  await git('reset', '--quiet', '--hard', commit);
+  if (isLfsInstalled() && (await mirror.usesLfs(commit))) await writeLfsHook(folder);
 }
 
-/** Undefined if the repository has no branches but those of other agents. */
 function startCommit(
   { shownUrl }: Repository,
-  { branch, startFrom }: Claim,
+  candidates: readonly string[],
   refs: Refs,
   base: string,
 ): string | undefined {
-  const found = [branch, ...startFrom, base].find((name) => refs.has(`refs/heads/${name}`));
+  const found = candidates.find((name) => refs.has(`refs/heads/${name}`));
   if (found !== undefined) return refs.get(`refs/heads/${found}`);
   if (![...refs.keys()].some(isSharedBranch)) return undefined;
   throw new Error(
@@ -114,7 +146,8 @@ function startCommit(
   );
 }
 
-const packedRefs = (refs: Refs): string =>
+/** The refs of a clone: the branches of its remote, and the tags. */
+export const packedRefs = (refs: Refs): string =>
   [...refs].map(([ref, id]) => `${id} ${ref.replace(/^refs\/heads\//, 'refs/remotes/origin/')}\n`).join('');
 
 function originConfig({ shownUrl }: Repository, branch: string, refs: Refs): Section[] {
@@ -140,11 +173,33 @@ export function gitConfig(
     ['advice', { detachedHead: 'false' }],
     ['safe', { directory: '*' }],
     [`http "${endpointUrl}/"`, { extraHeader: `Authorization: Bearer ${token}`, proxy: '' }],
-    ...repos.map(
-      ({ shownUrl }, index): Section => [`url "${endpointUrl}/git/${index}/"`, { insteadOf: shownUrl }],
+    ...(isLfsInstalled() ? lfsConfig : []),
+    ...[...firstByUrl(repos)].map(
+      ([shownUrl, index]): Section => [`url "${gitUrl(endpointUrl, index)}"`, { insteadOf: shownUrl }],
     ),
   ]);
 }
+
+/** What `git lfs install` writes. The gateway serves no locks. */
+const lfsConfig: readonly Section[] = [
+  [
+    'filter "lfs"',
+    {
+      clean: 'git-lfs clean -- %f',
+      smudge: 'git-lfs smudge -- %f',
+      process: 'git-lfs filter-process',
+      required: 'true',
+    },
+  ],
+  ['lfs', { locksverify: 'false' }],
+];
+
+/** The URL of a repository at the gateway, by its number. */
+export const gitUrl = (endpointUrl: string, index: number): string => `${endpointUrl}/git/${index}/`;
+
+/** A submodule may also be a repository of the workspace, which comes first. */
+const firstByUrl = (repos: readonly Repository[]): Map<string, number> =>
+  new Map([...repos.entries()].toReversed().map(([index, { shownUrl }]) => [shownUrl, index]));
 
 type Section = readonly [name: string, settings: Readonly<Record<string, string>>];
 

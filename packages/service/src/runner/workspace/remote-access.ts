@@ -6,7 +6,7 @@ import { canonicalHost, type HostRule, mayHaveAddress } from '../../lib/host-rul
 import { type Repository, splitUrl } from '../../lib/repositories.ts';
 import type { TenantRights } from '../tenant-allow.ts';
 import type { Environment } from './environment.ts';
-import { remoteEnvironment } from './git.ts';
+import { remoteEnvironment, runGit } from './git.ts';
 
 /** How the runner's git connects to a repository's host. */
 export interface RemoteAccess {
@@ -14,6 +14,18 @@ export interface RemoteAccess {
   readonly environment: Readonly<Record<string, string>>;
   /** Settings for one command; rejects if the tenant may not reach the host. */
   settings(): Promise<readonly string[]>;
+  /** Throws if the repository is not reached over HTTP. */
+  http(): HttpAccess;
+}
+
+/** How the runner itself connects to the LFS server of a repository. */
+export interface HttpAccess {
+  readonly url: string;
+  readonly credential: { readonly username: string; readonly password: string } | undefined;
+  /** Which addresses the host of a URL may have. */
+  addressesFor(url: URL): Promise<(address: string) => boolean>;
+  /** What the runner's own git would use, if the tenant may use it. */
+  ownCredential(): Promise<HttpAccess['credential']>;
 }
 
 /** The addresses of a host name; none if it can't be resolved. */
@@ -37,7 +49,13 @@ export async function remoteAccess(
   if (rights.mayReach(await canonicalUrl(shownUrl))) {
     const own = remoteEnvironment(environment);
     const variables = { ...own, ...credentialVariables(shownUrl, username, password, own) };
-    return { url: shownUrl, environment: variables, settings: async () => credential };
+    const ownCredential = () => filledCredential(shownUrl, variables);
+    return {
+      url: shownUrl,
+      environment: variables,
+      settings: async () => credential,
+      http: () => httpAccess({ url: shownUrl, username, password }, rights, [], ownCredential),
+    };
   }
   const howToAllow = rights.howToAllow('repos', shownUrl);
   if (isLocal(shownUrl))
@@ -55,6 +73,7 @@ export async function remoteAccess(
       const pinned = await pinnedAddress(shownUrl, howToAllow, [], resolve);
       return [...anonymousSettings, ...pinned, ...credential];
     },
+    http: () => httpAccess({ url: shownUrl, username, password }, rights, []),
   };
 }
 
@@ -80,8 +99,48 @@ export function integrationAccess(
       const pinned = isListed ? [] : await pinnedAddress(url, howToAllow, innerHosts, resolve);
       return [...anonymousSettings, ...pinned, ...credentialSettings(url, username, password)];
     },
+    http: () => httpAccess({ url, username, password }, rights, innerHosts),
   };
 }
+
+function httpAccess(
+  { url, username, password }: { readonly url: string; readonly username: string; readonly password: string },
+  rights: TenantRights,
+  innerHosts: readonly HostRule[],
+  ownCredential: HttpAccess['ownCredential'] = async () => undefined,
+): HttpAccess {
+  if (!httpUrl(url)) throw new Error(`${url}: files in LFS need a repository over https:// or http://`);
+  return {
+    url,
+    credential: username || password ? { username, password } : undefined,
+    ownCredential,
+    addressesFor: async ({ origin, pathname, hostname, port, protocol }) => {
+      if (rights.mayReach(await canonicalUrl(`${origin}${pathname}`))) return () => true;
+      const target = {
+        host: canonicalHost(hostname),
+        port: Number(port) || (protocol === 'http:' ? 80 : 443),
+      };
+      return (address) => mayHaveAddress(target, address, innerHosts);
+    },
+  };
+}
+
+/** What the credential helpers of the runner's user say. */
+async function filledCredential(
+  url: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<HttpAccess['credential']> {
+  const input = async function* () {
+    yield Buffer.from(`url=${url}\n\n`);
+  };
+  const options = { isRemote: true, environment, input: input(), timeoutMs: fillTimeoutMs } as const;
+  const { exitCode, stdout } = await runGit(['credential', 'fill'], options);
+  const field = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(stdout)?.[1] ?? '';
+  const [username, password] = [field('username'), field('password')];
+  return exitCode === 0 && password ? { username, password } : undefined;
+}
+
+const fillTimeoutMs = 30_000;
 
 const originOf = (url: string): string | undefined => /^https?:\/\/[^/?#]*/i.exec(url)?.[0];
 

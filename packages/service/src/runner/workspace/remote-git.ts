@@ -3,7 +3,7 @@ import { messageOf } from '../../lib/errors.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
 import { type GitOptions, type GitResult, runGit } from './git.ts';
 import type { AskCredential } from './git-credentials.ts';
-import type { RemoteAccess } from './remote-access.ts';
+import type { HttpAccess, RemoteAccess } from './remote-access.ts';
 
 export interface RemoteGitOptions {
   /** Of the mirror. */
@@ -55,6 +55,12 @@ export class RemoteGit {
     } catch (error) {
       return { exitCode: fatalExit, stdout: '', stderr: messageOf(error) };
     }
+  }
+
+  /** For its LFS server, with the same credential. */
+  async http(ask: AskCredential): Promise<HttpAccess> {
+    const credential = await ask(false);
+    return (credential ? this.#options.accessWith(credential) : this.#options.access).http();
   }
 
   async #connect(

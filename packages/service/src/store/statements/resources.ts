@@ -37,10 +37,10 @@ export const readResource = statement<Ref, ResourceRow>(
 /** For readers that share a query. */
 export const readResources = statement<
   [tenants: number[], kinds: string[], names: string[]],
-  { n: number; document: Document | null }
+  { n: number; generation: number; document: Document | null }
 >(
   'read-resources',
-  `SELECT q.n::int, r.document
+  `SELECT q.n::int, r.generation, r.document
    FROM unnest($1::int[], $2::text[], $3::text[]) WITH ORDINALITY AS q (tenant, kind, name, n)
    JOIN resources r ON r.tenant = q.tenant AND r.kind = q.kind AND r.name = q.name`,
 );

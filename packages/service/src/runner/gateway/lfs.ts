@@ -1,0 +1,238 @@
+import { randomBytes } from 'node:crypto';
+import { lookup } from 'node:dns';
+import { once } from 'node:events';
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request as requestHttp,
+  type ServerResponse,
+} from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { limits } from '@muster/sdk/contract';
+import { messageOf } from '../../lib/errors.ts';
+import { canonicalHost } from '../../lib/host-rules.ts';
+import { isObject } from '../../lib/json.ts';
+import { ValueMask } from '../../lib/value-mask.ts';
+import type { PreparedRepository } from '../workspace/prepare.ts';
+import type { HttpAccess } from '../workspace/remote-access.ts';
+import { framingHeaders } from './upstream.ts';
+
+/**
+ * The LFS server of a repository, for one run. The batch request goes to the real server with the runner's credential.
+ * Its answer says where each object is and with which headers, on any host: these stay here, and the agent gets URLs of
+ * the gateway instead. Only public addresses are reached, unless the tenant may reach others.
+ */
+export class LfsEndpoint {
+  /** What the server's answers allow, oldest first. */
+  readonly #actions = new Map<string, Action>();
+
+  /** The batch request of git-lfs. */
+  async batch(
+    repository: PreparedRepository,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const body = await readJson(request, limits.lfsBatchBytes);
+    const operation = isObject(body) ? body.operation : undefined;
+    if (!isObject(body) || (operation !== 'download' && operation !== 'upload'))
+      throw new LfsError(422, 'operation must be "download" or "upload"');
+    if (operation === 'upload' && repository.readOnly) throw new LfsError(403, repository.readOnly);
+    const access = await repository.mirror.httpAccess(repository.askCredential);
+    const { hash_algo, objects, ref } = body;
+    const sent = JSON.stringify({ operation, transfers: ['basic'], hash_algo, objects, ref });
+    const { answer, mask } = await sendBatch(access, sent);
+    const gateway = `http://${request.headers.host}${request.url?.replace(/[/.]*(git)?\/info\/lfs\/.*$/, '')}`;
+    const objectsIn = Array.isArray(answer.objects) ? answer.objects.slice(0, limits.lfsBatchObjects) : [];
+    const rewritten = objectsIn.filter(isObject).map((object) => ({
+      ...{ oid: object.oid, size: object.size, authenticated: true },
+      ...(isObject(object.error) && { error: mask.value(object.error) }),
+      ...(isObject(object.actions) && { actions: this.#keep(object.actions, access, gateway) }),
+    }));
+    response
+      .writeHead(200, { 'content-type': 'application/vnd.git-lfs+json' })
+      .end(JSON.stringify({ transfer: 'basic', objects: rewritten, hash_algo: answer.hash_algo }));
+  }
+
+  /** A request for an object, by the URL that the agent got. */
+  async transfer(id: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const action = this.#actions.get(id);
+    if (!action) throw new LfsError(404, 'this URL of an LFS object is not known; ask for it again');
+    if (request.method !== action.method) throw new LfsError(405, `use ${action.method}`);
+    const type = request.headers['content-type'];
+    const headers = { ...(type && { 'content-type': type }), ...framingHeaders(request), ...action.headers };
+    const outgoing = await connect(action.access, action.url, action.method, headers);
+    response.once('close', () => outgoing.destroy());
+    request.pipe(outgoing);
+    const [answer] = (await once(outgoing, 'response').catch((error: unknown) => {
+      throw new LfsError(502, `the place of the object can't be reached: ${messageOf(error)}`);
+    })) as [IncomingMessage];
+    const status = answer.statusCode ?? 0;
+    // A redirect has a signed URL, and a refusal may repeat what was sent.
+    if (status < 200 || status >= 300) {
+      answer.destroy();
+      throw new LfsError(status >= 400 ? status : 502, `the place of the object answered ${status}`);
+    }
+    const length = answer.headers['content-length'];
+    response.writeHead(200, { ...(length && { 'content-length': length }) });
+    await pipeline(answer, response);
+  }
+
+  #keep(actions: Readonly<Record<string, unknown>>, access: HttpAccess, gateway: string) {
+    const kept = Object.entries(methods).flatMap(([name, method]) => {
+      const given = actions[name];
+      if (!isObject(given) || typeof given.href !== 'string' || !URL.canParse(given.href)) return [];
+      const id = randomBytes(16).toString('hex');
+      const [oldest] = this.#actions.keys();
+      if (this.#actions.size >= limits.lfsBatchObjects * 4 && oldest) this.#actions.delete(oldest);
+      this.#actions.set(id, { access, method, url: new URL(given.href), headers: headersOf(given.header) });
+      return [[name, { href: `${gateway}/lfs/${id}` }]];
+    });
+    return Object.fromEntries(kept);
+  }
+}
+
+interface Action {
+  readonly access: HttpAccess;
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const methods = { download: 'GET', upload: 'PUT', verify: 'POST' } as const;
+
+/** An error that git-lfs prints. */
+export class LfsError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export function answerError(response: ServerResponse, status: number, message: string): void {
+  const body = JSON.stringify({ message: `muster: ${message}` });
+  response.writeHead(status, { 'content-type': 'application/vnd.git-lfs+json' }).end(body);
+}
+
+const basicOf = ({ username, password }: NonNullable<HttpAccess['credential']>): string =>
+  Buffer.from(`${username}:${password}`).toString('base64');
+
+const mostHeaders = 50;
+const mostAnswerBytes = 8 * 1024 * 1024;
+const idleMs = 5 * 60_000;
+const batchType = 'application/vnd.git-lfs+json';
+
+/** Without those that describe the connection or the body, which the gateway sets itself. */
+function headersOf(given: unknown): Record<string, string> {
+  if (!isObject(given)) return {};
+  const isAllowed = ([name, value]: [string, unknown]) =>
+    typeof value === 'string' &&
+    /^[\w-]+$/.test(name) &&
+    /^[\x20-\x7e]*$/.test(value) &&
+    !/^(host|connection|content-length|transfer-encoding|expect|te|upgrade)$/i.test(name);
+  return Object.fromEntries(
+    Object.entries(given).filter(isAllowed).slice(0, mostHeaders) as [string, string][],
+  );
+}
+
+/** First without the credentials of the runner's user, as git does. */
+async function sendBatch(
+  access: HttpAccess,
+  body: string,
+): Promise<{ answer: Record<string, unknown>; mask: ValueMask }> {
+  const first = await post(access, body, access.credential);
+  const isRefused = first.status === 401 && !access.credential;
+  const used = isRefused ? await access.ownCredential() : access.credential;
+  const { status, text } = isRefused && used ? await post(access, body, used) : first;
+  // A server could send back what it received.
+  const mask = new ValueMask(used ? [used.password, basicOf(used)] : []);
+  const answer = parse(text);
+  if (status === 200 && isObject(answer)) return { answer, mask };
+  const said =
+    isObject(answer) && typeof answer.message === 'string' ? `: ${answer.message.slice(0, 300)}` : '';
+  const message = mask.text(`the LFS server of ${access.url} answered ${status}${said}`);
+  throw new LfsError(status === 404 || status === 422 ? status : 403, message);
+}
+
+async function post(access: HttpAccess, body: string, credential: HttpAccess['credential']) {
+  const base = access.url.replace(/\/+$/, '');
+  const url = new URL(`${base}${base.endsWith('.git') ? '' : '.git'}/info/lfs/objects/batch`);
+  const outgoing = await connect(access, url, 'POST', {
+    accept: batchType,
+    'content-type': batchType,
+    'content-length': `${Buffer.byteLength(body)}`,
+    ...(credential && { authorization: `Basic ${basicOf(credential)}` }),
+  });
+  return new Promise<{ status: number; text: string }>((resolve, reject) => {
+    outgoing.on('error', (error) =>
+      reject(new LfsError(502, `${url.host} can't be reached: ${messageOf(error)}`)),
+    );
+    outgoing.once('response', (answer) => {
+      readText(answer, mostAnswerBytes).then(
+        (text) => resolve({ status: answer.statusCode ?? 0, text }),
+        reject,
+      );
+    });
+    outgoing.end(body);
+  });
+}
+
+/** The name is resolved once, and only to addresses that the tenant may reach. */
+async function connect(
+  access: HttpAccess,
+  url: URL,
+  method: string,
+  headers: OutgoingHttpHeaders,
+): Promise<ClientRequest> {
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    throw new LfsError(502, `the LFS server named a URL that is not HTTP: ${url.protocol}//${url.host}`);
+  const isAllowed = await access.addressesFor(url);
+  const host = canonicalHost(url.hostname);
+  const refused = (address: string) =>
+    new LfsError(
+      403,
+      `${url.host} is ${address}, an address of an internal network; LFS objects are not fetched from it`,
+    );
+  if (isIP(host) && !isAllowed(host)) throw refused(host);
+  const checked: LookupFunction = (name, options, done) =>
+    lookup(name, { ...options, all: true }, (error, found) => {
+      if (error) return done(error, []);
+      const wrong = found.find(({ address }) => !isAllowed(address));
+      if (wrong) return done(refused(wrong.address), []);
+      const [first] = found;
+      if (options.all) done(null, found);
+      else done(null, first?.address ?? '', first?.family);
+    });
+  const send = url.protocol === 'https:' ? requestHttps : requestHttp;
+  const outgoing = send(url, { method, headers, lookup: checked, agent: false });
+  // An error after the answer has begun would otherwise end the runner.
+  outgoing.on('error', () => {});
+  outgoing.setTimeout(idleMs, () => outgoing.destroy(new Error('it took too long')));
+  return outgoing;
+}
+
+async function readText(stream: AsyncIterable<Buffer>, mostBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stream) {
+    bytes += chunk.length;
+    if (bytes > mostBytes) throw new LfsError(413, `more than ${mostBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+const readJson = async (request: IncomingMessage, mostBytes: number): Promise<unknown> =>
+  parse(await readText(request, mostBytes));
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { uniqueName, writeResource } from '../support/catalog.ts';
+import { makeGitRemote } from '../support/git-remote.ts';
+import { type LfsServer, startLfsServer } from '../support/lfs-server.ts';
+import { isInstalled } from '../support/system-packages.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+import { printedBy, TestAgents, TestService } from './test-service.ts';
+
+const hasLfs = isInstalled('git-lfs');
+if (!hasLfs) process.stderr.write('\n*** TESTS OF LFS ARE SKIPPED: git-lfs is not installed\n\n');
+
+const password = 'canary-password-of-the-repository';
+const objectToken = 'Token canary-of-the-object-store';
+const attributes = { '.gitattributes': '*.bin filter=lfs diff=lfs merge=lfs -text\n' };
+const allowedOrg = uniqueName('lfs');
+
+describe.skipIf(!hasLfs)('files in LFS', () => {
+  let folder: string;
+  let lfs: LfsServer;
+  let service: TestService;
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'muster-lfs-'));
+    lfs = await startLfsServer({ root: folder, username: 'robot', password, objectToken });
+    const allow = { [`codehost_app/${allowedOrg}`]: { repos: [`${lfs.url}/**`] } };
+    service = await TestService.start({ env: { MUSTER_TENANT_ALLOW: JSON.stringify(allow) } });
+  });
+  afterAll(async () => {
+    await service?.close();
+    lfs?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** A workspace with a repository on the LFS server. */
+  async function place(api = service.api) {
+    const name = uniqueName('big');
+    const remote = makeGitRemote(folder, `team/${name}`);
+    remote.git('config', 'http.receivepack', 'true');
+    const url = `http://robot:${password}@${new URL(lfs.url).host}/team/${name}.git`;
+    await writeResource(api, 'workspace', name, { repos: [url] });
+    return { remote, agents: new TestAgents(api, name) };
+  }
+
+  it('are there when an agent starts, and are uploaded by its push; no credential is in its sandbox', async () => {
+    const { remote, agents } = await place();
+    remote.commit('main', { ...attributes, 'a.bin': lfs.add('large content\n') });
+    const work = [
+      'cat a.bin; git status --porcelain; echo new > b.bin; git add b.bin; git commit -qm b; git push -q 2>&1; echo $?',
+      'env; cat "$GIT_CONFIG_GLOBAL" .git/config; git lfs env',
+      'GIT_CURL_VERBOSE=1 GIT_TRACE=1 git lfs fetch --all 2>&1; git lfs push --all origin HEAD 2>&1',
+    ];
+    const printed = await printedBy(agents, 'a', work.join('; '));
+    expect(printed).toMatch(/^large content\n0\n/);
+    expect(printed).not.toContain('canary');
+    const branch = remote.refs().find((ref) => ref.startsWith('muster/a-'));
+    const pushed = remote.git('show', `${branch}:b.bin`);
+    const [, oid = ''] = /oid sha256:(\w+)/.exec(pushed) ?? [];
+    expect(lfs.objects.get(oid)?.toString()).toBe('new\n');
+    expect(await agents.warnings('a')).toEqual([]);
+    expect(JSON.stringify(await agents.timeline('a'))).not.toContain('canary');
+  });
+
+  it('that the server does not have, or keeps at an address that the tenant may not reach, stay pointers', async () => {
+    const { remote, agents } = await place();
+    const missing = lfs.add('missing\n');
+    lfs.objects.clear();
+    remote.commit('main', { ...attributes, 'a.bin': missing });
+    expect(await printedBy(agents, 'a', 'cat a.bin')).toContain('oid sha256:');
+    expect((await agents.warnings('a')).join()).toMatch(
+      /Files in LFS of \S+ were not fetched and are pointers: /,
+    );
+
+    const { admin } = await newTenant(await operatorOf(service.server), 'chief', allowedOrg);
+    const other = await place(admin);
+    other.remote.commit('main', { ...attributes, 'a.bin': lfs.add('inside\n') });
+    expect(await printedBy(other.agents, 'a', 'cat a.bin')).toContain('oid sha256:');
+    expect((await other.agents.warnings('a')).join()).toContain('an address of an internal network');
+  });
+});
