@@ -108,6 +108,11 @@ export async function prepareRun(
         signal: preparing,
       }),
     );
+    const provider = await failingAs(
+      () => 'MODEL_UNKNOWN',
+      'The model is not available',
+      async () => harness.providerOf?.(claim),
+    );
     const { runFolder, socketPath } = await makeRunFolder(dataFolder, claim);
     undo.push(() => rm(runFolder, { recursive: true, force: true }));
     const { allowHosts, setup, variables, secretValues } = readEnvironment(claim, context, rights, warn);
@@ -127,7 +132,7 @@ export async function prepareRun(
       token: claim.token,
       listenAt: sandbox ? { socketPath } : { port: 0 },
       allowHosts: sandbox ? allowHosts : undefined,
-      provider: harness.providerOf?.(claim),
+      provider,
       git: git.handle,
       mcpServers,
       listener,
