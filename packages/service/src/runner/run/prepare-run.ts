@@ -114,6 +114,11 @@ export async function prepareRun(
         signal: preparing,
       }),
     );
+    const provider = await failingAs(
+      () => 'MODEL_UNKNOWN',
+      'The model is not available',
+      async () => harness.providerOf?.(claim),
+    );
     const submoduleOptions: SubmoduleOptions = {
       tenant: claim.agentId.tenant,
       mirrors: context.mirrors,
@@ -169,7 +174,7 @@ export async function prepareRun(
       {
         ...shared,
         token: claim.token,
-        provider: harness.providerOf?.(claim),
+        provider,
         mcpServers,
         folders: { workspaceFolder, homeFolder, ...kept },
         onFirstStart: () => {
