@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { text as readText } from 'node:stream/consumers';
 import type { PollReply, RouteName } from '@muster/sdk/contract';
 import fc from 'fast-check';
@@ -10,6 +10,7 @@ import { type HttpOutcome, replyProblem, routeEntries } from '../support/contrac
 import { expectOk } from '../support/expect-reply.ts';
 import { generatedRequest } from '../support/generated-requests.ts';
 import type { KnownValues } from '../support/generated-values.ts';
+import { png, uploadTo } from '../support/images.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 
@@ -27,6 +28,7 @@ const atOnce = 16;
 const chunkSize = 500;
 const hangMs = 10_000;
 const agents = 24;
+const imageId = createHash('sha256').update(png()).digest('hex').slice(0, 32);
 
 const runnerRoutes = routeEntries.filter(([, { access }]) => access === 'runner');
 const pathOf = new Map(runnerRoutes.map(([name, { path }]) => [name, path]));
@@ -63,6 +65,9 @@ beforeAll(async () => {
   for (let i = 0; i < agents; i += 1) {
     const body = { agentId: agent(`a${i}`), description: 'x', model: 'rehearsal-a' };
     expectOk(await admin.post('/v1/agent/spawn', body));
+    // Its id derives from the content, so every agent has the same.
+    const { attachmentId: uploaded } = expectOk(await uploadTo(admin, agent(`a${i}`), png()));
+    expect(uploaded).toBe(imageId);
   }
   for (const { key, runners } of tokens) {
     for (const { runnerId, name } of runners) {
@@ -179,6 +184,9 @@ const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
         { requiredKeys: ['repo', 'files', 'insertions', 'deletions', 'text'] },
       ),
       unpushed: fc.record({ commits: integer, files: integer, isSaved: fc.boolean() }),
+      steers: fc.array(fc.record({ followUpId: text, sequence: integer, taken: fc.boolean() }), {
+        maxLength: 3,
+      }),
       end,
       gone: fc.boolean(),
     },
@@ -198,6 +206,7 @@ const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
   runnerCompleteCheckpoint: fc.record({ checkpointId, parts: mostly(1, integer), final: fc.boolean() }),
   runnerCheckpoints: fc.constant({}),
   runnerLoadCheckpoint: fc.record({ checkpointId, part }),
+  runnerAttachment: fc.record({ attachmentId: mostly(imageId, text) }),
   runnerGitCredential: fc.record(
     { repo: mostly('https://github.com/team/project.git', text), refused: fc.boolean() },
     { requiredKeys: ['repo'] },
@@ -231,7 +240,7 @@ const plausible: fc.Arbitrary<Sent> = fc
         ...(route !== 'runnerPoll' && route !== 'runnerEndedAgents' && named),
         ...(runId !== null && route !== 'runnerPoll' && route !== 'runnerEndedAgents' && { runId }),
         // Most of these requests are about a run that the runner may hold.
-        ...(/Checkpoint|Credential/.test(route) && run % 4 > 0 && claimedLast.get(runnerId)),
+        ...(/Checkpoint|Credential|Attachment/.test(route) && run % 4 > 0 && claimedLast.get(runnerId)),
         ...(route === 'runnerPartials' ? { partials: [{ ...named, ...more }] } : more),
       };
       return { route, key: token.key, body: JSON.stringify(body), wrong: undefined, isForeign };
