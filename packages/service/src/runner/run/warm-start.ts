@@ -57,7 +57,7 @@ export async function warmStart(options: WarmStartOptions): Promise<WarmStart | 
       const result = await copies.copyTo(dirname(folders.workspaceFolder), preparedAt, {
         group: JSON.stringify([claim.agentId.tenant, claim.agentId.workspace]),
         make: (copy, heard) =>
-          makeCopy({ ...options, environment, listener: { ...silent, ...heard }, signal }, copy),
+          makeCopy({ ...options, environment, listener: { ...silent, ...heard }, signal }, copy, starts),
         listener: { item: (item) => listener.item(item), action: (action) => listener.action(action) },
         signal,
       });
@@ -92,12 +92,16 @@ const factsOf = (
   repos: repos.map(({ url, path }, index) => [url, path, starts[index]?.base, starts[index]?.baseCommit]),
 });
 
-async function makeCopy(options: WarmStartOptions, copy: string): Promise<void> {
+async function makeCopy(
+  options: WarmStartOptions,
+  copy: string,
+  starts: readonly BranchStart[],
+): Promise<void> {
   const { claim, listener, mask, setup, signal } = options;
   const folders = { workspaceFolder: join(copy, 'workspace'), homeFolder: join(copy, 'home') };
   const repos = options.repos.map((repo) => ({ ...repo, readOnly: repo.readOnly ?? readOnlyText }));
-  const start = { branch: preparedBranch, startFrom: [] };
-  await cloneRepositories(folders.workspaceFolder, repos, { ...start, signal });
+  const clones = { branch: preparedBranch, startFrom: [], atBase: starts, signal };
+  await cloneRepositories(folders.workspaceFolder, repos, clones);
   const neutral: Claim = { ...claim, agentId: { ...claim.agentId, agent: ['setup'] } };
   const token = randomBytes(32).toString('hex');
   const undo: (() => Promise<unknown>)[] = [];
@@ -108,7 +112,7 @@ async function makeCopy(options: WarmStartOptions, copy: string): Promise<void> 
     const { submodules } = options;
     const quiet = { warn: () => {}, signal };
     await updateSubmodules(submodules, processes, urlOf, quiet);
-    await pullLfsFiles({ ...start, repos, submodules, processes, ...quiet });
+    await pullLfsFiles({ branch: '', startFrom: [], repos, submodules, processes, ...quiet });
     await runSetup(setup, processes, listener, signal, mask);
   } finally {
     await undoAll(undo);

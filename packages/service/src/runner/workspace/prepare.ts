@@ -46,6 +46,8 @@ export async function prepareRepositories(options: PrepareOptions): Promise<read
 }
 
 export interface CloneOptions extends Pick<Claim, 'branch' | 'startFrom'> {
+  /** Of each repository: its base commit is checked out, as it was then. */
+  readonly atBase?: readonly BranchStart[];
   readonly signal: AbortSignal;
 }
 
@@ -56,9 +58,11 @@ export async function cloneRepositories(
   options: CloneOptions,
 ): Promise<void> {
   await empty(folder);
-  for (const repo of repos) {
+  for (const [index, repo] of repos.entries()) {
     options.signal.throwIfAborted();
-    await clone(join(folder, repo.path), repo, options);
+    const base = options.atBase?.[index];
+    const start = base ? { ...base, commit: base.baseCommit } : await branchStart(repo, options);
+    await clone(join(folder, repo.path), repo, start, options);
   }
 }
 
@@ -109,10 +113,13 @@ export async function branchStart(
  * The agent's own repository, with the mirror's objects as alternates. The folder is empty and was never the agent's:
  * git follows whatever is in there.
  */
-async function clone(folder: string, repo: PreparedRepository, options: CloneOptions): Promise<void> {
+async function clone(
+  folder: string,
+  repo: PreparedRepository,
+  { refs, base, commit }: BranchStart,
+  { branch, signal }: CloneOptions,
+): Promise<void> {
   const { mirror } = repo;
-  const { branch, signal } = options;
-  const { refs, base, commit } = await branchStart(repo, options);
   const git = async (...args: string[]): Promise<void> => {
     const result = await runGit(args, { folder, environment: mirror.environment, signal });
     if (result.exitCode !== 0) throw new Error(`git ${args[0]} failed: ${gitErrorText(result)}`);
