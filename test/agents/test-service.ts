@@ -128,7 +128,10 @@ export class TestService {
     const stub = await startProviderStub();
     return new TestService(
       stub,
-      await startServer({ ...options, env: { ...providerEnvironment(stub), ...env } }),
+      await startServer({
+        ...options,
+        env: { ...providerEnvironment(stub), ...(typeof env === 'function' ? env(stub) : env) },
+      }),
     );
   }
 
@@ -215,8 +218,10 @@ async function connect(connectionString: string): Promise<pg.Client> {
   return client;
 }
 
+type Variables = Readonly<Record<string, string | undefined>>;
+
 interface TestServiceOptions {
-  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly env?: Variables | ((stub: ProviderStub) => Variables);
   /** Whether `muster serve` starts a runner inside. */
   readonly runner?: boolean;
 }

@@ -232,7 +232,9 @@ test('doctor reports what is installed and what to do', async () => {
   const text = await newcomer.prints(['doctor']);
   expect(text).toMatch(/^ok +Node +\d/m);
   expect(text).toMatch(/^missing +service .*\n +→ start a service here with muster serve$/m);
-  expect(text).toMatch(/^missing +Codex .*no key in this environment\n +→ set OPENAI_API_KEY$/m);
+  expect(text).toMatch(
+    /^missing +Codex .*no key in this environment\n +→ set OPENAI_API_KEY or another account$/m,
+  );
 });
 
 test('doctor reports the backends of the running service, not of its own environment', async () => {

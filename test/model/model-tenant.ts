@@ -29,6 +29,7 @@ export class ModelService {
       secrets: new ServiceSecrets('a secret of this test only, long enough'),
       publicUrl: () => 'http://localhost',
       defaultModel: 'rehearsal-a',
+      models: {},
       leaseMs,
       workers: null,
       timelineDays: 365,

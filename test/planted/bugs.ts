@@ -136,9 +136,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'preempt is not atomic: it clears first and is refused after',
     file: `${service}/control/control.ts`,
-    find: '    const command = await queueCommand(this.catalog, request, identity.tenant);',
+    find: '    const command = await queueCommand(',
     replace:
-      "    if (request.preempt) await this.#transact.command({ identity }, { type: 'clear' });\n    const command = await queueCommand(this.catalog, request, identity.tenant);",
+      "    if (request.preempt) await this.#transact.command({ identity }, { type: 'clear' });\n    const command = await queueCommand(",
     suites: ['test/conformance/follow-up-delivery.test.ts', 'test/model/model.test.ts'],
   },
   {
@@ -298,8 +298,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a service with a provider key starts without a sandbox',
     file: `${service}/cli/config.ts`,
-    find: "hasProviderKey(env) ? 'required' : 'auto'",
-    replace: "hasProviderKey(env) ? 'auto' : 'auto'",
+    find: "hasAccount(env) ? 'required' : 'auto'",
+    replace: "hasAccount(env) ? 'auto' : 'auto'",
     suites: ['test/conformance/starting.test.ts'],
   },
   {
@@ -340,9 +340,23 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'the gateway forwards the body as it came, not as it was checked',
     file: `${service}/runner/gateway/provider-request.ts`,
-    find: 'const written = new TextEncoder().encode(JSON.stringify(body)) as Uint8Array<ArrayBuffer>;',
+    find: 'const written = new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>;',
     replace: 'const written = bytes;',
     suites: [`${service}/runner/gateway/provider-request.test.ts`],
+  },
+  {
+    name: 'each run renews the ChatGPT login itself',
+    file: `${service}/runner/accounts/account.ts`,
+    find: 'this.#flight ??= work()',
+    replace: 'this.#flight = work()',
+    suites: [`${service}/runner/accounts/accounts.test.ts`],
+  },
+  {
+    name: 'a request whose renewed credentials are refused is sent again and again',
+    file: `${service}/runner/gateway/provider.ts`,
+    find: 'account.renew !== undefined && !isRenewed',
+    replace: 'account.renew !== undefined && (!isRenewed || isRenewed)',
+    suites: [`${service}/runner/gateway/clouds.test.ts`],
   },
   {
     name: 'the gateway reads requests of a run without a bound on their bytes',

@@ -1,4 +1,5 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { crc32 } from 'node:zlib';
 
 /**
  * What the stub's model does, step by step. A test registers a script and puts its marker into a message. The stub finds
@@ -73,8 +74,12 @@ export interface Tokens {
 export interface SeenRequest {
   readonly provider: 'anthropic' | 'openai';
   readonly at: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly path: string;
+  readonly query: string;
+  readonly headers: IncomingHttpHeaders;
   readonly body: Readonly<Record<string, unknown>>;
+  /** The body as it was received. */
+  readonly text: string;
 }
 
 /** The steps that are an answer. The others say how or when it is sent. */
@@ -124,16 +129,49 @@ export interface StubProtocol {
   other?(path: string, body: Readonly<Record<string, unknown>>): unknown;
 }
 
+const framed = new WeakSet<ServerResponse>();
+
+/** Sends the events of this response as AWS's binary frames. */
+export const sendFrames = (response: ServerResponse): void => void framed.add(response);
+
 export function startEvents(response: ServerResponse, headers: Readonly<Record<string, string>> = {}): void {
-  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', ...headers });
+  const type = framed.has(response) ? 'application/vnd.amazon.eventstream' : 'text/event-stream';
+  response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache', ...headers });
 }
 
 /** One server-sent event, named by the `type` of its data. */
 export function sendEvent(response: ServerResponse, data: ServerSent): void {
-  response.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`);
+  if (framed.has(response)) {
+    const bytes = Buffer.from(JSON.stringify(data)).toString('base64');
+    response.write(frameOf({ ':event-type': 'chunk', ':message-type': 'event' }, { bytes, p: 'abcd' }));
+  } else response.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
 interface ServerSent {
   readonly type: string;
   readonly [field: string]: unknown;
+}
+
+/** A frame of `application/vnd.amazon.eventstream`. */
+export function frameOf(headers: Readonly<Record<string, string>>, payload: unknown): Buffer {
+  const head = Buffer.concat(
+    Object.entries({ ...headers, ':content-type': 'application/json' }).map(([name, value]) => {
+      const length = Buffer.alloc(3);
+      length.writeUInt8(7);
+      length.writeUInt16BE(Buffer.byteLength(value), 1);
+      return Buffer.concat([Buffer.from([name.length]), Buffer.from(name), length, Buffer.from(value)]);
+    }),
+  );
+  const body = Buffer.from(JSON.stringify(payload));
+  const prelude = Buffer.alloc(8);
+  prelude.writeUInt32BE(8 + 4 + head.length + body.length + 4);
+  prelude.writeUInt32BE(head.length, 4);
+  const start = Buffer.concat([prelude, checksum(prelude), head, body]);
+  return Buffer.concat([start, checksum(start)]);
+}
+
+function checksum(bytes: Buffer): Buffer {
+  const sum = Buffer.alloc(4);
+  sum.writeUInt32BE(crc32(bytes));
+  return sum;
 }

@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text as readText } from 'node:stream/consumers';
 import { anthropicProtocol } from './anthropic.ts';
+import { makersName, placeOf } from './clouds.ts';
 import { openaiProtocol } from './openai.ts';
 import type {
   AnswerStep,
@@ -26,6 +29,8 @@ export interface ProviderStub {
   readonly requests: readonly SeenRequest[];
   /** The usage in each answer from now on. */
   tokens: Tokens;
+  /** Every request for a token of a login so far. */
+  readonly logins: readonly Login[];
   /** Registers a script and returns its marker, which starts it anywhere in a message. */
   script(steps: readonly Step[]): string;
   /** The requests in whose conversation this marker is the last. */
@@ -33,6 +38,14 @@ export interface ProviderStub {
   /** The first request that matches, whether it was received already or will be. */
   whenSeen(predicate: (request: SeenRequest) => boolean): Promise<SeenRequest>;
   close(): Promise<void>;
+}
+
+/** A request to the token endpoint of ChatGPT or Google. */
+export interface Login {
+  readonly path: string;
+  readonly text: string;
+  /** The access token in the answer. */
+  readonly token: string;
 }
 
 /** Served at their own paths, and below the prefixes of the gateway. */
@@ -55,6 +68,7 @@ class Stub implements ProviderStub {
     });
   });
   readonly requests: SeenRequest[] = [];
+  readonly logins: Login[] = [];
   /** The last marker in each request's conversation. */
   readonly #markers = new Map<SeenRequest, string | undefined>();
   tokens: Tokens = { input: 100, cached: 0, output: 10 };
@@ -106,17 +120,37 @@ class Stub implements ProviderStub {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { protocol, path } = route(request.url ?? '/');
-    const body = await readBody(request);
+    const { pathname, search } = new URL(request.url ?? '/', 'http://stub');
+    const text = await readText(request);
+    if (pathname.startsWith('/login/')) return this.#login(pathname, text, response);
+    const place = placeOf(pathname);
+    const { protocol, path } = place ? { ...place, path: place.protocol.path } : route(pathname);
+    const given = text === '' ? {} : (JSON.parse(text) as Body);
+    const body = place?.model === undefined ? given : { ...given, model: makersName(place.model) };
+    place?.prepare?.(response);
     if (request.method !== 'POST' || path !== protocol.path) {
       const reply = request.method === 'HEAD' || path === '/' ? {} : protocol.other?.(path, body);
       sendJson(response, reply === undefined ? 404 : 200, reply ?? protocol.error(404));
       return;
     }
-    const seen = { provider: protocol.provider, at: Date.now(), headers: request.headers, body };
+    const received = { path: pathname, query: search, headers: request.headers, body: given, text };
+    const seen = { provider: protocol.provider, at: Date.now(), ...received };
     this.#markers.set(seen, lastMarker(protocol.conversation(body))?.marker);
     this.#see(seen);
     await this.#answer(protocol, body, response);
+  }
+
+  /** A token for each request, in the format of both: ChatGPT's is JSON with three tokens, Google's has a lifetime. */
+  #login(path: string, text: string, response: ServerResponse): void {
+    const token = `canary-access-${this.logins.length + 1}-${randomBytes(8).toString('hex')}`;
+    this.logins.push({ path, text, token });
+    const refresh_token = `canary-refresh-${randomBytes(8).toString('hex')}`;
+    const types = {
+      issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+      token_type: 'Bearer',
+    };
+    const id_token = `${refresh_token}-id`;
+    sendJson(response, 200, { access_token: token, refresh_token, id_token, expires_in: 3600, ...types });
   }
 
   #see(request: SeenRequest): void {
@@ -187,8 +221,7 @@ const lastMarker = (
   return undefined;
 };
 
-const route = (url: string): { protocol: StubProtocol; path: string } => {
-  const { pathname } = new URL(url, 'http://stub');
+const route = (pathname: string): { protocol: StubProtocol; path: string } => {
   for (const protocol of protocols) {
     const prefix = `/${protocol.provider}/`;
     if (pathname.startsWith(prefix)) return { protocol, path: pathname.slice(prefix.length - 1) };
@@ -197,13 +230,6 @@ const route = (url: string): { protocol: StubProtocol; path: string } => {
     protocol: pathname.startsWith(anthropicProtocol.path) ? anthropicProtocol : openaiProtocol,
     path: pathname,
   };
-};
-
-const readBody = async (request: IncomingMessage): Promise<Body> => {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  const text = Buffer.concat(chunks).toString();
-  return text === '' ? {} : (JSON.parse(text) as Body);
 };
 
 const sendJson = (

@@ -54,6 +54,7 @@ export class SimNode {
       database,
       transact: this.transact,
       blockOnStateError: unguarded,
+      models: {},
       wakes: this.wakes,
       catalog: { document: async () => undefined } as unknown as Catalog,
       keys: { runToken: () => '' } as unknown as Keys,

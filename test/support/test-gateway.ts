@@ -13,6 +13,7 @@ import type { ReportItem } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { ProviderAccess, Usage } from '../../packages/service/src/harness/harness.ts';
 import { silentLog } from '../../packages/service/src/lib/log.ts';
+import { type Accounts, accountsOf } from '../../packages/service/src/runner/accounts/accounts.ts';
 import {
   type EndpointOptions,
   Gateway,
@@ -29,6 +30,15 @@ export const openai: ProviderAccess = { name: 'openai', models: ['gpt-5.5'] };
 
 export const messages = { model: 'claude-opus-4-8', messages: [{ role: 'user', content: 'Hello' }] };
 const responses = { model: 'gpt-5.5', input: 'Hello', store: false };
+
+/** Accounts of both providers with the same key. */
+export const keyAccounts = (url: string, key = apiKey): Accounts =>
+  accountsOf({
+    ANTHROPIC_API_KEY: key,
+    ANTHROPIC_BASE_URL: url,
+    OPENAI_API_KEY: key,
+    OPENAI_BASE_URL: `${url}/v1`,
+  });
 
 const emptyAnswer = (_request: IncomingMessage, response: ServerResponse): void => void response.end('{}');
 
@@ -80,7 +90,7 @@ export function testGateway() {
 
   const gatewayWith = (options: Partial<GatewayOptions>): Gateway =>
     new Gateway({
-      providers: { anthropic: { url: upstream.url, apiKey }, openai: { url: `${upstream.url}/v1`, apiKey } },
+      providers: keyAccounts(upstream.url),
       serviceUrl: upstream.url,
       prices: readPrices(),
       log: silentLog,

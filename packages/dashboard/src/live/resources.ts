@@ -1,5 +1,5 @@
 import type { CatalogEntry, DocumentOf, Kind, MusterClient } from '@muster/sdk';
-import { rehearsalModels } from '@muster/sdk/contract';
+import { type OwnModels, rehearsalModels } from '@muster/sdk/contract';
 import { MutationCache, QueryCache, QueryClient, queryOptions, useQuery } from '@tanstack/react-query';
 import { useContext, useMemo } from 'react';
 import { reportError, useClient } from '../session/session.ts';
@@ -37,19 +37,36 @@ export function useResources<K extends Kind>(kind: K): readonly CatalogEntry<Doc
   return useQuery(resourcesQuery(useClient(), kind)).data ?? none;
 }
 
+const noModels: OwnModels = {};
+
+/** The model names that the operator of the service added; none while they load. An older service sends none. */
+export function useOwnModels(): OwnModels {
+  const client = useClient();
+  const { data } = useQuery({
+    queryKey: ['own-models'],
+    staleTime: freshMs,
+    queryFn: async ({ signal }): Promise<OwnModels> => {
+      const { models = [] } = await client.service({ signal });
+      return Object.fromEntries(models.map(({ model, backend }) => [model, backend]));
+    },
+  });
+  return data ?? noModels;
+}
+
 /**
- * Suggested model names: those of the catalog, those of running agents, and the rehearsal's. The fleet is read once, so
- * that an open form does not change with every entry.
+ * Suggested model names: those of the operator, of the catalog and of running agents, and the rehearsal's. The fleet is
+ * read once, so that an open form does not change with every entry.
  */
 export function useModels(): readonly string[] {
   const fleet = useContext(FleetContext);
   const personas = useResources('persona');
   const workspaces = useResources('workspace');
+  const own = useOwnModels();
   return useMemo(() => {
     const named = [...personas, ...workspaces].map(({ document }) => document.model ?? '');
     const used = Array.from(fleet?.view().agents.values() ?? [], ({ model }) => model);
-    const known = new Set([...named, ...used, ...Object.values(rehearsalModels)]);
+    const known = new Set([...Object.keys(own), ...named, ...used, ...Object.values(rehearsalModels)]);
     known.delete('');
     return [...known].sort();
-  }, [fleet, personas, workspaces]);
+  }, [fleet, personas, workspaces, own]);
 }

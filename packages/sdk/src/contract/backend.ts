@@ -12,10 +12,30 @@ const backendPatterns: readonly (readonly [Backend, RegExp])[] = [
   ['BACKEND_B', /^(gpt-.+|o[0-9].*|codex-.+|rehearsal-b)$/],
 ];
 
-export const modelExpected =
-  'a model of backend A (claude-*, opus, sonnet, haiku, rehearsal-a) or backend B (gpt-*, o<digit>*, codex-*, rehearsal-b)';
+/** Where a runner can get the models of a backend. */
+export const modelProviders = {
+  BACKEND_A: ['anthropic', 'bedrock', 'vertex'],
+  BACKEND_B: ['openai', 'azure', 'chatgpt'],
+} as const;
+export type ModelProvider = (typeof modelProviders)[Backend][number];
 
-export function backendOfModel(model: string): Backend | undefined {
+/** The model names that the operator added, with their backends. */
+export type OwnModels = Readonly<Record<string, Backend>>;
+
+/** How many of the operator's names an error lists. */
+const shownNames = 20;
+
+export function modelExpected(own: OwnModels = {}): string {
+  const usual =
+    'a model of backend A (claude-*, opus, sonnet, haiku, rehearsal-a) or backend B (gpt-*, o<digit>*, codex-*, rehearsal-b)';
+  const names = Object.keys(own);
+  if (names.length === 0) return usual;
+  const more = names.length > shownNames ? ', …' : '';
+  return `${usual}, or one of this service's own: ${names.slice(0, shownNames).join(', ')}${more}`;
+}
+
+export function backendOfModel(model: string, own: OwnModels = {}): Backend | undefined {
+  if (Object.hasOwn(own, model)) return own[model];
   return backendPatterns.find(([, pattern]) => pattern.test(model))?.[0];
 }
 
@@ -42,6 +62,15 @@ export const serviceReply = reply('Service', {
       backend,
       ready: { ...boolean, description: 'A live runner has its harness and a provider key.' },
       rehearsed: { ...boolean, description: 'A live runner rehearses its models, without a provider.' },
+    }),
+  },
+  models: {
+    type: 'array',
+    description: 'The model names that the operator of the service added with MUSTER_MODELS.',
+    items: reply('OwnModel', {
+      model: { ...text, description: 'The name that agents use.' },
+      backend,
+      provider: { ...text, description: 'Where the runner gets it: bedrock, vertex, azure and so on.' },
     }),
   },
   runners: {

@@ -5,6 +5,7 @@ import { type Backend, backendNames, type Service, tenantName } from '@muster/sd
 import { findClaudeCode } from '../harness/claude-code/claude-code.ts';
 import { findCodex } from '../harness/codex/codex.ts';
 import { messageOf } from '../lib/errors.ts';
+import { type Accounts, accountsOf, accountText } from '../runner/accounts/accounts.ts';
 import { chooseSandbox } from '../runner/sandbox/probe.ts';
 import type { Invocation } from './command.ts';
 import { sandboxModeIn } from './config.ts';
@@ -100,9 +101,15 @@ function databaseFinding(env: NodeJS.ProcessEnv): Finding {
 /** The backends of the running service, or those of a service that would be started here. */
 function backendFindings(running: Service | undefined, env: NodeJS.ProcessEnv): Finding[] {
   if (running) return running.backends.map(serviceBackend);
+  let accounts: Accounts;
+  try {
+    accounts = accountsOf(env);
+  } catch (error) {
+    return [finding('accounts', 'broken', messageOf(error))];
+  }
   return [
-    localBackend('BACKEND_A', findClaudeCode() !== undefined, env),
-    localBackend('BACKEND_B', findCodex() !== undefined, env),
+    localBackend('BACKEND_A', findClaudeCode() !== undefined, accounts),
+    localBackend('BACKEND_B', findCodex() !== undefined, accounts),
   ];
 }
 
@@ -117,12 +124,14 @@ function serviceBackend({ backend, ready, rehearsed }: Service['backends'][numbe
   return finding(name, 'missing', found, `set ${keyNames[backend]} where the runner is started`);
 }
 
-function localBackend(backend: Backend, isInstalled: boolean, env: NodeJS.ProcessEnv): Finding {
-  const key = keyNames[backend];
-  const hasKey = Boolean(env[key]);
-  const found = `${isInstalled ? 'installed' : 'not installed'}, ${hasKey ? 'key found' : 'no key'} in this environment`;
-  const next = [isInstalled ? '' : 'npm install --include=optional', hasKey ? '' : `set ${key}`];
-  const verdict = isInstalled && hasKey ? 'ok' : 'missing';
+function localBackend(backend: Backend, isInstalled: boolean, accounts: Accounts): Finding {
+  const account = accountText(backend, accounts);
+  const found = `${isInstalled ? 'installed' : 'not installed'}, ${account ?? 'no key'} in this environment`;
+  const next = [
+    isInstalled ? '' : 'npm install --include=optional',
+    account ? '' : `set ${keyNames[backend]} or another account`,
+  ];
+  const verdict = isInstalled && account ? 'ok' : 'missing';
   return finding(backendNames[backend], verdict, found, next.filter(Boolean).join('; '));
 }
 

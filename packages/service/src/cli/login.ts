@@ -128,11 +128,14 @@ async function mcp({ connection, signal, output }: Invocation): Promise<void> {
 
 async function config({ flags, env, output }: Invocation): Promise<void> {
   const { readConfig } = await import('./config.ts');
+  const { accountsOf, accountText } = await import('../runner/accounts/accounts.ts');
+  const accounts = accountsOf(env);
   const { bootstrap, secret, previousSecret, databaseUrl, directUrl, runner, ...service } = readConfig(env);
   const sections = {
     client: clientConfig(flags.url, env),
     service: {
       ...service,
+      models: env.MUSTER_MODELS || 'none',
       databaseUrl: databaseUrl === null ? 'embedded' : withoutPassword(databaseUrl),
       directUrl: directUrl === null ? null : withoutPassword(directUrl),
       secret: secret === null ? 'in the data folder' : 'MUSTER_SECRET',
@@ -143,10 +146,14 @@ async function config({ flags, env, output }: Invocation): Promise<void> {
         key: bootstrap.key ? 'MUSTER_BOOTSTRAP_KEY' : 'minted',
       },
     },
-    runner: runner && { ...runner, prices: env.MUSTER_PRICES || 'built in' },
-    providers: {
-      anthropic: env.ANTHROPIC_API_KEY ? (env.ANTHROPIC_BASE_URL ?? 'https://api.anthropic.com') : 'no key',
-      openai: env.OPENAI_API_KEY ? (env.OPENAI_BASE_URL ?? 'https://api.openai.com/v1') : 'no key',
+    runner: runner && {
+      ...runner,
+      models: env.MUSTER_MODELS || 'none',
+      prices: env.MUSTER_PRICES || 'built in',
+    },
+    accounts: {
+      claudeCode: accountText('BACKEND_A', accounts) ?? 'no key',
+      codex: accountText('BACKEND_B', accounts) ?? 'no key',
     },
   };
   output.answer(sections, () => {

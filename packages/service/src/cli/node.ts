@@ -51,7 +51,6 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   });
   const codeHosts = new CodeHosts({
     ...{ database: store.database, control, log, publicUrl },
-    defaultModel: config.defaultModel,
     innerHosts: config.innerHosts,
     settleMs: config.reviewSettleMs,
   });
@@ -68,7 +67,7 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   await codeHosts.start();
   const runner =
     config.runner && sandbox
-      ? await startConfiguredRunner(config.runner, abilitiesOf(env), {
+      ? await startConfiguredRunner(config.runner, abilitiesOf(env, config.models), {
           url: reachable(address),
           apiKey: control.keys.serviceRunnerKey(),
           sandbox: sandbox.sandbox,
@@ -147,6 +146,7 @@ export const openControl = (
     ...{ database, connection, log, workers, ...settings },
     secrets: new ServiceSecrets(serviceSecret(config.dataFolder, config.secret), config.previousSecret),
     defaultModel: config.defaultModel,
+    models: config.models,
     leaseMs: config.leaseMs,
     timelineDays: config.timelineDays,
     timelineEntries: config.timelineEntries,

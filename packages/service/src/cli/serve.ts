@@ -54,7 +54,7 @@ interface Started {
 }
 
 async function startText({ config, env, sandbox, address, control, firstKey }: Started): Promise<string> {
-  const { summary, rehearses } = abilitiesOf(env);
+  const { summary, rehearses } = abilitiesOf(env, config.models);
   const link = await signInLink(control, config, address, firstKey);
   const lines = [
     `Muster is ready at ${address}`,

@@ -60,7 +60,6 @@ export interface CodeHostsOptions {
   readonly control: Control;
   readonly log: Log;
   readonly publicUrl: () => string;
-  readonly defaultModel: string;
   readonly innerHosts: readonly HostRule[];
   /** Comments and checks that follow each other within this time are told together. */
   readonly settleMs: number;
@@ -93,7 +92,7 @@ export class CodeHosts {
     const shared = { ...options, catalog, transact, reads: control.reads, tenants: control.tenants };
     const integrations = new Integrations({ ...shared, signal: this.#closing.signal });
     const changeRequests = new ChangeRequests({ ...shared, integrations });
-    const triggers = new Triggers({ ...shared, changeRequests });
+    const triggers = new Triggers({ ...shared, changeRequests, models: control.models });
     const processor = new Processor({
       ...shared,
       integrations,

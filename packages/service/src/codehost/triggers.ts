@@ -1,7 +1,7 @@
 import type { WorkspaceDocument } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Catalog } from '../control/catalog/catalog.ts';
-import { spawnCommand } from '../control/make-commands.ts';
+import { type ServiceModels, spawnCommand } from '../control/make-commands.ts';
 import type { Reads } from '../control/read.ts';
 import type { Tenants } from '../control/tenants.ts';
 import type { Transact } from '../control/transact.ts';
@@ -31,7 +31,7 @@ export interface TriggersOptions {
   readonly transact: Transact;
   readonly changeRequests: ChangeRequests;
   readonly publicUrl: () => string;
-  readonly defaultModel: string;
+  readonly models: ServiceModels;
 }
 
 /** Another trigger of the same issue spawns its agent at this moment, or an agent of another origin has its name. */
@@ -129,7 +129,7 @@ export class Triggers {
     workspace: string,
     description: string,
   ): Promise<SpawnedAgent | string> {
-    const { catalog, reads, tenants, transact, publicUrl, defaultModel } = this.#options;
+    const { catalog, reads, tenants, transact, publicUrl, models } = this.#options;
     const { tenant, name, profile, persona } = integration;
     const identity: Identity = {
       tenant,
@@ -146,7 +146,7 @@ export class Triggers {
     };
     const stored = await reads.storedReply(key);
     if (stored) return stored.reply as SpawnedAgent;
-    const command = await spawnCommand(catalog, { description, agent: persona }, identity, defaultModel);
+    const command = await spawnCommand(catalog, { description, agent: persona }, identity, models);
     if (isRefusal(command)) return command.message;
     const tenantName = await tenants.name(tenant);
     const of = ({ agent }: AgentState): SpawnedAgent => ({

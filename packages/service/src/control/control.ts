@@ -17,6 +17,7 @@ import type { AgentCommand, ReplyTo } from '../domain/decide.ts';
 import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { mintName } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
+import { backendsOf, type ModelTable } from '../lib/models.ts';
 import type { ServiceSecrets } from '../lib/service-secret.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { Wanted } from '../store/agent-store.ts';
@@ -35,7 +36,14 @@ import { Keys } from './keys.ts';
 import { Lists } from './lists.ts';
 import { LiveOutput } from './live-output.ts';
 import { Maintenance } from './maintenance.ts';
-import { contentDigest, queueCommand, spawnCommand, tasksFrom, updateTaskCommand } from './make-commands.ts';
+import {
+  contentDigest,
+  queueCommand,
+  type ServiceModels,
+  spawnCommand,
+  tasksFrom,
+  updateTaskCommand,
+} from './make-commands.ts';
 import { Notifications } from './notifications.ts';
 import { OwnRuns } from './own-runs.ts';
 import { PageTokens } from './page-tokens.ts';
@@ -59,6 +67,8 @@ export interface ControlOptions {
   readonly secrets: ServiceSecrets;
   readonly publicUrl: () => string;
   readonly defaultModel: string;
+  /** The model names that the operator added. */
+  readonly models: ModelTable;
   readonly leaseMs: number;
   /** How long entries are kept, and how many of a live agent. */
   readonly timelineDays: number;
@@ -98,6 +108,7 @@ export class Control {
   readonly timers: Timers;
   readonly transact: Transact;
   readonly pageTokens: PageTokens;
+  readonly models: ServiceModels;
   readonly #notifications: Notifications;
   readonly #maintenance: Maintenance;
   readonly #options: ControlOptions;
@@ -106,6 +117,7 @@ export class Control {
   constructor(options: ControlOptions) {
     const { database, log, publicUrl } = options;
     this.#options = options;
+    this.models = { defaultModel: options.defaultModel, ownModels: backendsOf(options.models) };
     this.transact = transact({
       store: postgresAgentStore(database),
       perform: (effects) => this.wakes.perform(effects),
@@ -205,7 +217,7 @@ export class Control {
 
     const identity = await this.#spawnIdentity({ ...agent, tenant });
     if (isRefusal(identity)) return identity;
-    const command = await spawnCommand(this.catalog, request, identity, this.#options.defaultModel);
+    const command = await spawnCommand(this.catalog, request, identity, this.models);
     if (isRefusal(command)) return command;
     const reply = await this.transact.command<Spawned>({ identity }, command, {
       of: (state) => this.#spawnReply(agent, state, command.warning),
@@ -247,7 +259,7 @@ export class Control {
   async queue(caller: Principal, request: QueueRequest): Promise<Queued | Refusal> {
     const identity = await this.#target(caller, request.agentId);
     if (isRefusal(identity)) return identity;
-    const command = await queueCommand(this.catalog, request, identity.tenant);
+    const command = await queueCommand(this.catalog, request, identity.tenant, this.models.ownModels);
     const attachmentIds = await this.#attachmentIds(identity, request.attachmentIds ?? []);
     const byAgent = caller.role === 'agent' && ({ byAgent: true } as const);
     return this.transact.command({ identity }, { ...command, ...attachmentIds, ...byAgent });

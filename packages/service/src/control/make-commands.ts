@@ -1,5 +1,6 @@
 import {
   limits,
+  type OwnModels,
   type PersonaDocument,
   type QueueRequest,
   type SpawnRequest,
@@ -22,12 +23,18 @@ import { digestOf } from '../lib/token.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import { refuseOutputSchema } from './output-schema.ts';
 
+/** The models of the service: the one of an agent for which nothing names another, and the operator's own names. */
+export interface ServiceModels {
+  readonly defaultModel: string;
+  readonly ownModels: OwnModels;
+}
+
 /** Makes commands from requests, with everything copied into them that they need to know from the catalog. */
 export async function spawnCommand(
   catalog: Catalog,
   request: SpawnRequest,
   identity: Identity,
-  defaultModel: string,
+  { defaultModel, ownModels }: ServiceModels,
 ): Promise<SpawnAgent | Refusal> {
   const { tenant } = identity;
   const personaName = request.agent || request.persona || '';
@@ -55,6 +62,7 @@ export async function spawnCommand(
     expectedOutput: request.expectedOutput ?? '',
     change: { ...change, persona },
     defaultModel: workspace.model || defaultModel,
+    ownModels,
     pool,
     repos: reposOf(workspace),
     labels: merge({}, request.labels ?? {}),
@@ -97,6 +105,7 @@ export async function queueCommand(
   catalog: Catalog,
   request: QueueRequest,
   tenant: number,
+  ownModels: OwnModels,
 ): Promise<QueueFollowUp> {
   const { followUpId, description = '', deliverAt, preempt = false, replace = false, steer } = request;
   return {
@@ -106,6 +115,7 @@ export async function queueCommand(
     description,
     tasks: tasksFrom(request.tasks),
     change: await settingsChange(catalog, tenant, request),
+    ownModels,
     preempt,
     replace,
     deliverAt: deliverAt ? new Date(deliverAt).toISOString() : null,

@@ -28,6 +28,7 @@ import {
 import { withChange } from '../lib/change.ts';
 import { InvariantError } from '../lib/errors.ts';
 import { mcpServersProblem } from '../lib/mcp-servers.ts';
+import type { ModelTable } from '../lib/models.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { stateOf, tasksOf } from '../store/rows.ts';
@@ -67,6 +68,7 @@ export interface RunnersOptions {
   readonly tenants: Tenants;
   readonly leaseMs: number;
   readonly workers: OtherWorkers | null;
+  readonly models: ModelTable;
 }
 
 /** How many runs one poll may claim; a runner with more free slots polls again immediately. */
@@ -381,13 +383,14 @@ export class Runners {
 
   /** The backends and runners that the caller's tenant can use now, and for admins what a rotated secret left behind. */
   async service(caller: Principal): Promise<Service> {
-    const { database, catalog } = this.#options;
+    const { database, catalog, models } = this.#options;
     const [rows, outdatedSecrets] = await Promise.all([
       readLiveRunners(database, caller.tenant.id),
       catalog.outdatedSecrets(caller),
     ]);
     return {
       outdatedSecrets,
+      models: Object.entries(models).map(([model, { backend, provider }]) => ({ model, backend, provider })),
       backends: backends.map((backend) => ({
         backend,
         ready: rows.some((row) => !row.rehearses && row.backends.includes(backend)),

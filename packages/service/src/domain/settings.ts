@@ -2,6 +2,7 @@ import {
   type Backend,
   backendOfModel,
   modelExpected,
+  type OwnModels,
   reasoningEfforts,
   serviceTiers,
 } from '@muster/sdk/contract';
@@ -13,29 +14,39 @@ export const overrides = (change: SettingsChange | null): boolean =>
   change !== null && Object.keys(change).length > 0;
 
 /** Checks what a caller set against the agent's backend, which is fixed at spawn. */
-export function refuseSettings(change: SettingsChange, settings: Settings, backend: Backend): Refusal | null {
+export function refuseSettings(
+  change: SettingsChange,
+  settings: Settings,
+  backend: Backend,
+  own: OwnModels = {},
+): Refusal | null {
   const { model, reasoningEffort, serviceTier } = change;
   if (model !== undefined) {
-    const other = backendOfModel(model);
-    if (!other) return invalid('model', `"${model}" is unknown; use ${modelExpected}`);
+    const other = backendOfModel(model, own);
+    if (!other) return invalid('model', `"${model}" is unknown; use ${modelExpected(own)}`);
     if (other !== backend)
       return invalid('model', `"${model}" runs on ${other}; this agent is on ${backend}`);
   }
   return (
     refuseEffort('reasoningEffort', reasoningEffort, backend) ??
     refuseTier('serviceTier', serviceTier, backend) ??
-    refusePersona(change, settings, backend)
+    refusePersona(change, settings, backend, own)
   );
 }
 
 /** What the persona would set, where neither this message nor an earlier one overrides it, must fit the backend. */
-function refusePersona(change: SettingsChange, settings: Settings, backend: Backend): Refusal | null {
+function refusePersona(
+  change: SettingsChange,
+  settings: Settings,
+  backend: Backend,
+  own: OwnModels,
+): Refusal | null {
   const { persona } = change;
   if (!persona || persona.name === settings.persona) return null;
   const applied = (name: 'model' | 'reasoningEffort' | 'serviceTier') =>
     change[name] === undefined && !settings.explicit.includes(name) ? persona[name] : '';
   const model = applied('model');
-  if (model && backendOfModel(model) !== backend) {
+  if (model && backendOfModel(model, own) !== backend) {
     const message = `persona "${persona.name}" has the model "${model}", which is not on ${backend}`;
     return invalid('agent', message);
   }

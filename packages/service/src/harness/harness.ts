@@ -2,12 +2,14 @@ import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import type {
   Claim,
   FaultCode,
+  ModelProvider,
   partialTypes,
   ReportItem,
   ReportRequest,
   Task,
   WorkspaceTool,
 } from '@muster/sdk/contract';
+import type { ProviderModel } from '../lib/models.ts';
 import type { ValueMask } from '../lib/value-mask.ts';
 
 /**
@@ -17,12 +19,24 @@ import type { ValueMask } from '../lib/value-mask.ts';
 export interface Harness {
   /** The files of a session, as patterns below the agent's home; none when there is nothing to save. */
   sessionFiles(session: string): readonly string[];
-  /** The provider that the run may use through the gateway. A harness without it uses no model. */
+  /** The provider that the run may use through the gateway. A harness without it uses no model. Throws if there is none. */
   providerOf?(claim: Claim): ProviderAccess;
   open(work: Work, listener: HarnessListener): Promise<HarnessSession>;
 }
 
-export type ProviderName = 'anthropic' | 'openai';
+export type ProviderName = ModelProvider;
+
+/** How a harness speaks to a provider; also the first part of the path at the gateway. */
+export type ProtocolName = 'anthropic' | 'bedrock' | 'vertex' | 'openai';
+
+export const protocolOf: Readonly<Record<ProviderName, ProtocolName>> = {
+  anthropic: 'anthropic',
+  bedrock: 'bedrock',
+  vertex: 'vertex',
+  openai: 'openai',
+  azure: 'openai',
+  chatgpt: 'openai',
+};
 
 export interface ProviderAccess {
   readonly name: ProviderName;
@@ -30,6 +44,33 @@ export interface ProviderAccess {
   readonly models: readonly string[];
   /** Whether it may search the web for the run. */
   readonly webSearch?: boolean;
+  /** For models whose name has no price: the model whose price applies. */
+  readonly pricedAs?: Readonly<Record<string, string>>;
+  /** What the provider calls models that the harness knows by another name. */
+  readonly renames?: Readonly<Record<string, string>>;
+}
+
+/** What a model of the agent's settings is at the runner's provider, or why the runner can't use it. */
+export type FindModel = (model: string) => ProviderModel | string;
+
+/** The access to the provider of the run's model. Earlier models of the session that another provider has are left out. */
+export function accessOf(claim: Claim, find: FindModel, ...others: readonly ProviderModel[]): ProviderAccess {
+  const { provider } = modelOrThrow(find(claim.model));
+  const found = [...modelsOf(claim).map(find), ...others]
+    .filter((model) => typeof model !== 'string')
+    .filter((model) => model.provider === provider);
+  const priced = found.flatMap(({ name, pricedAs }) => (pricedAs ? [[name, pricedAs] as const] : []));
+  return {
+    name: provider,
+    models: [...new Set(found.map(({ name }) => name))],
+    webSearch: allowsTool(claim, 'web_search'),
+    ...(priced.length > 0 && { pricedAs: Object.fromEntries(priced) }),
+  };
+}
+
+export function modelOrThrow(found: ProviderModel | string): ProviderModel {
+  if (typeof found === 'string') throw new Error(found);
+  return found;
 }
 
 /** The models that the agent's settings have named during its session. An older service sends only the newest. */
@@ -60,8 +101,8 @@ export interface Work {
   /** Whether to resume the session of the claim; otherwise a new one is started. */
   readonly resumes: boolean;
   /**
-   * The run's endpoint of the gateway, as its processes reach it: `url`/anthropic and `url`/openai/v1 are the providers,
-   * `url`/mcp the agent's tools. The token is valid during the run.
+   * The run's endpoint of the gateway, as its processes reach it: `url`/anthropic, `url`/bedrock,
+   * `url`/vertex and `url`/openai/v1 are the providers, `url`/mcp the agent's tools. The token is valid during the run.
    */
   readonly endpoint: { readonly url: string; readonly token: string };
   readonly processes: Processes;

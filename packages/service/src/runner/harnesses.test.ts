@@ -13,12 +13,13 @@ it('rehearses every model only without any provider key', () => {
   expect(of({ ANTHROPIC_API_KEY: 'sk-x' })).toEqual({ backends: ['BACKEND_A'], rehearses: false });
 });
 
-it('uses the provider URLs of the environment, else the defaults', () => {
-  expect(abilitiesOf({ ANTHROPIC_API_KEY: 'a', OPENAI_API_KEY: 'o' }).providers).toEqual({
-    anthropic: { url: 'https://api.anthropic.com', apiKey: 'a' },
-    openai: { url: 'https://api.openai.com/v1', apiKey: 'o' },
-  });
-  expect(abilitiesOf({ OPENAI_API_KEY: 'o', OPENAI_BASE_URL: 'http://proxy/v1' }).providers).toEqual({
-    openai: { url: 'http://proxy/v1', apiKey: 'o' },
-  });
+it('says which account each backend uses, and never a value', () => {
+  const accounts = {
+    ...{ ANTHROPIC_API_KEY: 'sk-a', CLAUDE_CODE_USE_BEDROCK: '1', AWS_REGION: 'us-east-1' },
+    ...{ OPENAI_API_KEY: 'sk-o' },
+  };
+  expect(abilitiesOf(accounts).summary).toEqual([
+    'Claude Code: ready with Amazon Bedrock (AWS credentials, us-east-1); also ANTHROPIC_API_KEY',
+    'Codex: ready with OPENAI_API_KEY',
+  ]);
 });

@@ -1,8 +1,10 @@
-import { type Backend, type Claim, isRehearsalModel } from '@muster/sdk/contract';
+import { type Backend, backendOfModel, type Claim, isRehearsalModel } from '@muster/sdk/contract';
 import { claudeCodeHarness, findClaudeCode } from '../harness/claude-code/claude-code.ts';
 import { codexHarness, findCodex } from '../harness/codex/codex.ts';
-import type { Harness } from '../harness/harness.ts';
-import type { Providers } from './gateway/gateway.ts';
+import type { FindModel, Harness } from '../harness/harness.ts';
+import { type ModelTable, providerModel } from '../lib/models.ts';
+import { providerTitles } from './accounts/account.ts';
+import { type Accounts, accountsOf, accountText, usualProvider } from './accounts/accounts.ts';
 import type { Environment } from './workspace/environment.ts';
 
 /** The harnesses of a runner: the rehearsal agent always, and one real harness per backend it has. */
@@ -26,9 +28,9 @@ export function harnessFor(claim: Claim, harnesses: Harnesses): Harness | undefi
   return harnesses.real[claim.backend];
 }
 
-/** What a runner can run, by its provider keys and the installed harnesses. */
+/** What a runner can run, by its accounts and the installed harnesses. */
 export interface Abilities {
-  readonly providers: Providers;
+  readonly providers: Accounts;
   readonly harnesses: Harnesses['real'];
   readonly rehearses: boolean;
   /** One line per backend, for the operator. */
@@ -38,43 +40,43 @@ export interface Abilities {
 /** Claude Code uses a small model for side tasks. */
 export const defaultHelperModel = 'haiku';
 
-/** Without any key everything is rehearsed; with one, the rehearsal agent never plays a real model. */
-export function abilitiesOf(environment: Environment): Abilities {
+/** Without any account everything is rehearsed; with one, the rehearsal agent never plays a real model. */
+export function abilitiesOf(environment: Environment, models: ModelTable = {}): Abilities {
   const helperModel = environment.MUSTER_HELPER_MODEL_A || defaultHelperModel;
-  const providers = providersOf(environment);
+  const providers = accountsOf(environment);
   const claudeCode = findClaudeCode();
   const codex = findCodex();
+  const find = (backend: Backend): FindModel => modelFinder(backend, providers, models);
+  const hasA = usualProvider('BACKEND_A', providers) !== undefined;
+  const hasB = usualProvider('BACKEND_B', providers) !== undefined;
   return {
     providers,
     harnesses: {
-      ...(providers.anthropic && claudeCode && { BACKEND_A: claudeCodeHarness(claudeCode, helperModel) }),
-      ...(providers.openai && codex && { BACKEND_B: codexHarness(codex) }),
+      ...(hasA && claudeCode && { BACKEND_A: claudeCodeHarness(claudeCode, helperModel, find('BACKEND_A')) }),
+      ...(hasB && codex && { BACKEND_B: codexHarness(codex, find('BACKEND_B')) }),
     },
-    rehearses: !hasProviderKey(environment),
+    rehearses: !hasA && !hasB,
     summary: [
-      `Claude Code: ${stateText(providers.anthropic !== undefined, claudeCode !== undefined)}`,
-      `Codex: ${stateText(providers.openai !== undefined, codex !== undefined)}`,
+      `Claude Code: ${stateText(accountText('BACKEND_A', providers), claudeCode !== undefined)}`,
+      `Codex: ${stateText(accountText('BACKEND_B', providers), codex !== undefined)}`,
     ],
   };
 }
 
-/** With a key for a real backend, agents must run in a sandbox unless the operator decides otherwise. */
-export const hasProviderKey = (environment: Environment): boolean =>
-  Object.keys(providersOf(environment)).length > 0;
-
-function providersOf(environment: Environment): Providers {
-  const { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL } = environment;
-  return {
-    ...(ANTHROPIC_API_KEY && {
-      anthropic: { url: ANTHROPIC_BASE_URL || 'https://api.anthropic.com', apiKey: ANTHROPIC_API_KEY },
-    }),
-    ...(OPENAI_API_KEY && {
-      openai: { url: OPENAI_BASE_URL || 'https://api.openai.com/v1', apiKey: OPENAI_API_KEY },
-    }),
+function modelFinder(backend: Backend, accounts: Accounts, models: ModelTable): FindModel {
+  const usual = usualProvider(backend, accounts) ?? 'anthropic';
+  return (model) => {
+    const found = providerModel(model, models, usual);
+    if (!Object.hasOwn(models, model) && !backendOfModel(model))
+      return `The model "${model}" is not in the file that MUSTER_MODELS of this runner names; give it the same file as the service`;
+    if (accounts[found.provider]) return found;
+    return `The model "${model}" needs an account of ${providerTitles[found.provider]}, which this runner does not have`;
   };
 }
 
-function stateText(hasKey: boolean, isInstalled: boolean): string {
-  if (!hasKey) return 'no key';
-  return isInstalled ? 'ready' : 'key found, but not installed (npm install --include=optional)';
+function stateText(account: string | undefined, isInstalled: boolean): string {
+  if (account === undefined) return 'no key';
+  return isInstalled
+    ? `ready with ${account}`
+    : `${account} found, but not installed (npm install --include=optional)`;
 }

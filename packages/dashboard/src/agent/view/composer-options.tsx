@@ -1,6 +1,6 @@
 import type { AgentStatus } from '@muster/sdk';
 import { backendNames, backendOfModel, reasoningEfforts, serviceTiers } from '@muster/sdk/contract';
-import { useModels, useResources } from '../../live/resources.ts';
+import { useModels, useOwnModels, useResources } from '../../live/resources.ts';
 import { Button } from '../../parts/button.tsx';
 import { ChoiceField, SchemaField, SuggestionField, TextField } from '../../parts/field.tsx';
 import { type Draft, localMinute, quickTimes } from '../model/message-draft.ts';
@@ -40,7 +40,8 @@ const unchanged = (value: string): string => (value === '' ? 'unchanged' : `unch
 function SettingOptions({ status, draft, update, problems }: OptionProps & { readonly status: AgentStatus }) {
   const { backend } = status;
   const personas = useResources('persona').map(({ name }) => name);
-  const models = useModels().filter((model) => backendOfModel(model) === backend);
+  const own = useOwnModels();
+  const models = useModels().filter((model) => backendOfModel(model, own) === backend);
   const tiers = serviceTiers[backend];
   const choice = (
     field: 'persona' | 'reasoningEffort' | 'serviceTier' | 'fastMode',

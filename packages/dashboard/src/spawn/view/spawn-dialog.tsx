@@ -11,7 +11,7 @@ import {
 } from '@muster/sdk/contract';
 import { type KeyboardEvent, useContext, useEffect, useMemo, useState } from 'react';
 import { FleetContext } from '../../live/fleet.ts';
-import { useModels, useResources } from '../../live/resources.ts';
+import { useModels, useOwnModels, useResources } from '../../live/resources.ts';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
 import { ChoiceField, SchemaField, SuggestionField, TextField } from '../../parts/field.tsx';
@@ -228,7 +228,7 @@ function MoreOptions({ hasOwner, ...part }: FormPart & { readonly hasOwner: bool
 
 /** The efforts and tiers depend on the backend, and the backend on the model. */
 function ModelSettings({ draft, field }: FormPart) {
-  const backend = backendOfModel(draft.model.trim());
+  const backend = backendOfModel(draft.model.trim(), useOwnModels());
   const available = (values: Readonly<Record<Backend, readonly string[]>>) => [
     ...new Set((backend ? [backend] : backends).flatMap((one) => values[one])),
   ];

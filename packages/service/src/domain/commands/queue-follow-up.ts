@@ -1,4 +1,4 @@
-import { type FollowUpState, isTerminal, limits, type Task } from '@muster/sdk/contract';
+import { type FollowUpState, isTerminal, limits, type OwnModels, type Task } from '@muster/sdk/contract';
 import { type AgentState, isLive, isUndelivered, type SettingsChange } from '../agent.ts';
 import { abandonBatch, runningBatch } from '../batch.ts';
 import { refuseSize, refuseTasks } from '../checklist.ts';
@@ -29,6 +29,8 @@ export interface QueueFollowUp {
   readonly attachmentIds?: readonly string[] | Refusal;
   /** What the message sets; or why that could not be read from the catalog. */
   readonly change: SettingsChange | Refusal;
+  /** The model names that the operator added. */
+  readonly ownModels?: OwnModels;
   readonly preempt: boolean;
   readonly replace: boolean;
   readonly deliverAt: string | null;
@@ -189,7 +191,7 @@ function refuse(
   const path = agent.path.join('/');
   if (isTerminal(agent.phase))
     return notFound(`the agent ${path} is not running: it has ended (${agent.phase})`);
-  const badSettings = refuseSettings(change, agent.settings, agent.backend);
+  const badSettings = refuseSettings(change, agent.settings, agent.backend, command.ownModels);
   if (badSettings) return badSettings;
   if (command.deliverAt) {
     if (command.deliverAt <= now) return invalid('deliverAt', 'must be in the future');

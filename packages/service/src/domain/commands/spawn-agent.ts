@@ -4,6 +4,7 @@ import {
   isTerminal,
   limits,
   modelExpected,
+  type OwnModels,
   type Task,
 } from '@muster/sdk/contract';
 import {
@@ -44,6 +45,8 @@ export interface SpawnAgent {
   readonly change: SettingsChange & { readonly persona: PersonaCopy };
   /** The model where neither the request nor the persona nor the parent has one. */
   readonly defaultModel: string;
+  /** The model names that the operator added. */
+  readonly ownModels?: OwnModels;
   readonly pool: string;
   readonly repos: readonly string[];
   readonly labels: Labels;
@@ -124,7 +127,7 @@ type FirstSettings = Settings & { readonly backend: Backend };
 
 /** The settings of the first run. They fix the backend for the agent's whole life. */
 function firstSettings(
-  { change, defaultModel, description, expectedOutput }: SpawnAgent,
+  { change, defaultModel, ownModels, description, expectedOutput }: SpawnAgent,
   parent: AgentState | Refusal | null,
 ): FirstSettings | Refusal {
   const tooLong =
@@ -132,10 +135,13 @@ function firstSettings(
   if (tooLong) return tooLong;
   const parentModel = parent && !isRefusal(parent) ? parent.agent.settings.model : '';
   const model = change.model || change.persona.model || parentModel || defaultModel;
-  const backend = backendOfModel(model);
+  const backend = backendOfModel(model, ownModels);
   if (!backend)
-    return invalid(change.model ? 'model' : 'agent', `the model "${model}" is unknown; use ${modelExpected}`);
-  const refused = refuseSettings(change, { ...unset, model }, backend);
+    return invalid(
+      change.model ? 'model' : 'agent',
+      `the model "${model}" is unknown; use ${modelExpected(ownModels)}`,
+    );
+  const refused = refuseSettings(change, { ...unset, model }, backend, ownModels);
   return refused ?? { ...applied({ ...unset, model }, change), model, backend };
 }
 

@@ -3,8 +3,18 @@ import { lstatSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { arch, platform } from 'node:process';
 import type { EffortLevel, McpServerConfig, Options } from '@anthropic-ai/claude-agent-sdk';
+import type { ProviderModel } from '../../lib/models.ts';
 import { isExecutable, resolveFrom } from '../agent-process.ts';
-import { allowsTool, type Harness, type McpServer, modelsOf, readsProject, type Work } from '../harness.ts';
+import {
+  accessOf,
+  allowsTool,
+  type FindModel,
+  type Harness,
+  type McpServer,
+  modelOrThrow,
+  readsProject,
+  type Work,
+} from '../harness.ts';
 import { CommandOutput } from './command-output.ts';
 import { ClaudeSession, type OutputAdapter, outputAdapter } from './session.ts';
 import { Timeline } from './timeline.ts';
@@ -27,27 +37,50 @@ export function findClaudeCode(): string | undefined {
 }
 
 /** Claude Code, driven by its SDK: one process per run, which receives one message at a time. */
-export function claudeCodeHarness(executable: string, helperModel: string): Harness {
+export function claudeCodeHarness(
+  executable: string,
+  helperModel: string,
+  find: FindModel = atAnthropic,
+): Harness {
   // Loaded at the start: loading blocks this process, which later has leases to renew.
   const loading = import('@anthropic-ai/claude-agent-sdk');
   loading.catch(() => {});
+  const found: FindModel = (model) => {
+    const one = find(model);
+    return typeof one === 'string' ? one : { ...one, name: aliases[one.name] ?? one.name };
+  };
+  /** The run's own model, where the run's provider has no helper of this name: clouds have only those of the table. */
+  const helperOf = (used: ProviderModel): ProviderModel => {
+    const helper = found(helperModel);
+    if (typeof helper === 'string' || helper.provider !== used.provider) return used;
+    return used.provider === 'anthropic' || helper.isOwn ? helper : used;
+  };
   return {
     sessionFiles: (session) => [`.claude/projects/*/${session}.jsonl`, `.claude/projects/*/${session}`],
-    providerOf: (claim) => ({
-      name: 'anthropic',
-      models: [...modelsOf(claim), helperModel].map(providerModel),
-      webSearch: allowsTool(claim, 'web_search'),
-    }),
+    providerOf: (claim) => {
+      const used = modelOrThrow(found(claim.model));
+      const access = accessOf(claim, found, helperOf(used));
+      const names = Object.entries(access.pricedAs ?? {}).map(([name, model]) => [
+        withoutSuffix(name),
+        model,
+      ]);
+      return {
+        ...access,
+        models: access.models.map(withoutSuffix),
+        ...(access.pricedAs && { pricedAs: Object.fromEntries(names) }),
+      };
+    },
     open: async (work, listener) => {
       const { query } = await loading;
       work.signal.throwIfAborted();
+      const used = modelOrThrow(found(work.claim.model));
       const session = work.resumes ? work.claim.session : randomUUID();
       listener.action('Starting Claude Code');
       listener.session(session);
       const commands = new CommandOutput(work, listener, session);
       const output = outputAdapter(work.claim.outputSchema);
       const options = {
-        ...optionsOf(work, output, helperModel),
+        ...optionsOf(work, output, used, helperOf(used)),
         ...(work.resumes ? { resume: session } : { sessionId: session }),
         pathToClaudeCodeExecutable: executable,
       };
@@ -71,20 +104,24 @@ const aliases: Readonly<Record<string, string>> = {
   haiku: 'claude-haiku-5-5',
 };
 
-/** The model for Claude Code. Never an alias: the gateway has to know the model that will be requested. */
-const claudeModel = (model: string): string => aliases[model] ?? model;
+const atAnthropic: FindModel = (name) => ({ provider: 'anthropic', name });
 
 /** The model in requests to the provider: there the suffix for a longer context is a header. */
-const providerModel = (model: string): string => claudeModel(model).replace(/\[1m\]$/, '');
+const withoutSuffix = (name: string): string => name.replace(/\[1m\]$/, '');
 
-function optionsOf(work: Work, output: OutputAdapter | undefined, helperModel: string): Options {
+function optionsOf(
+  work: Work,
+  output: OutputAdapter | undefined,
+  used: ProviderModel,
+  helper: ProviderModel,
+): Options {
   const { claim, endpoint, mcpServers } = work;
   const hasProject = readsProject(claim);
   const has = (...names: string[]) => hasProject && names.some((name) => isRealFolder(work, '.claude', name));
   return {
     cwd: work.workspaceFolder,
-    env: environmentOf(work, helperModel),
-    model: claudeModel(claim.model),
+    env: environmentOf(work, used, helper),
+    model: used.name,
     includePartialMessages: true,
     ...(claim.reasoningEffort ? { effort: claim.reasoningEffort as EffortLevel } : {}),
     settings: {
@@ -147,7 +184,8 @@ const tokenVariable = 'MUSTER_RUN_TOKEN';
 /** Added to the environment of every process of the agent. */
 function environmentOf(
   { claim, homeFolder, endpoint, mcpServers }: Work,
-  helperModel: string,
+  used: ProviderModel,
+  helper: ProviderModel,
 ): Record<string, string> {
   const temporary = join(homeFolder, 'tmp');
   return {
@@ -157,14 +195,14 @@ function environmentOf(
     TMPDIR: temporary,
     CLAUDE_CODE_TMPDIR: temporary,
     XDG_RUNTIME_DIR: join(homeFolder, 'run'),
-    ANTHROPIC_BASE_URL: `${endpoint.url}/anthropic`,
+    ...protocolVariables(used, endpoint.url),
     ANTHROPIC_AUTH_TOKEN: endpoint.token,
     [tokenVariable]: endpoint.token,
     // For its background requests. The gateway allows only this model and those of the agent's settings.
-    ANTHROPIC_DEFAULT_HAIKU_MODEL: claudeModel(helperModel),
+    ANTHROPIC_DEFAULT_HAIKU_MODEL: helper.name,
     // A sub-agent may ask for another model, which the gateway would refuse.
     ...(allowsTool(claim, 'sub_agents') && {
-      CLAUDE_CODE_SUBAGENT_MODEL: claudeModel(claim.model),
+      CLAUDE_CODE_SUBAGENT_MODEL: used.name,
       CLAUDE_CODE_SUBAGENT_MODEL_FORCE: '1',
     }),
     // By default it replaces old models in the settings with newer ones.
@@ -188,4 +226,27 @@ function environmentOf(
     // As root it refuses to run without permission prompts unless it is in a sandbox.
     IS_SANDBOX: '1',
   };
+}
+
+/**
+ * Claude Code speaks the protocol of the cloud, because each has other features. The gateway signs: region and project
+ * are its own, whatever is named here.
+ */
+function protocolVariables({ provider }: ProviderModel, url: string): Record<string, string> {
+  if (provider === 'bedrock')
+    return {
+      CLAUDE_CODE_USE_BEDROCK: '1',
+      CLAUDE_CODE_SKIP_BEDROCK_AUTH: '1',
+      ANTHROPIC_BEDROCK_BASE_URL: `${url}/bedrock`,
+      AWS_REGION: 'us-east-1',
+    };
+  if (provider === 'vertex')
+    return {
+      CLAUDE_CODE_USE_VERTEX: '1',
+      CLAUDE_CODE_SKIP_VERTEX_AUTH: '1',
+      ANTHROPIC_VERTEX_BASE_URL: `${url}/vertex`,
+      ANTHROPIC_VERTEX_PROJECT_ID: 'muster',
+      CLOUD_ML_REGION: 'global',
+    };
+  return { ANTHROPIC_BASE_URL: `${url}/anthropic` };
 }

@@ -2,13 +2,17 @@ import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { arch, platform } from 'node:process';
 import type { Claim } from '@muster/sdk/contract';
+import type { ProviderModel } from '../../lib/models.ts';
 import { isExecutable, resolveFrom, within } from '../agent-process.ts';
 import {
+  accessOf,
   allowsTool,
+  type FindModel,
   type Harness,
   type McpServer,
   type McpServers,
-  modelsOf,
+  modelOrThrow,
+  type ProviderAccess,
   readsProject,
   type Work,
 } from '../harness.ts';
@@ -38,17 +42,29 @@ export function findCodex(): string | undefined {
   return isExecutable(executable) ? executable : undefined;
 }
 
+const atOpenai: FindModel = (name) => ({ provider: 'openai', name });
+
+/** Codex knows how to use a model by its maker's name, not by that of a deployment. The gateway sends the latter. */
+const codexName = ({ name, pricedAs }: ProviderModel): string => pricedAs ?? name;
+
+function underCodexNames({ models, pricedAs = {}, ...access }: ProviderAccess): ProviderAccess {
+  const known = models.map((one) => pricedAs[one] ?? one);
+  // Of two deployments of one model, the newest of the agent's settings, which comes first.
+  const renames = models.flatMap((one, i) => (known[i] === one ? [] : [[known[i], one] as const])).reverse();
+  return { ...access, models: [...new Set(known)], renames: Object.fromEntries(renames) };
+}
+
 /** Codex, driven by its app server: one process per run, with one open thread. */
-export function codexHarness(executable: string): Harness {
+export function codexHarness(executable: string, find: FindModel = atOpenai): Harness {
   const sent: SentInstructions = new Map();
   return {
     sessionFiles,
-    providerOf: (claim) => ({
-      name: 'openai',
-      models: modelsOf(claim),
-      webSearch: allowsTool(claim, 'web_search'),
-    }),
-    open: async (work, listener) => {
+    providerOf: (claim) => underCodexNames(accessOf(claim, find)),
+    open: async (given, listener) => {
+      const work = {
+        ...given,
+        claim: { ...given.claim, model: codexName(modelOrThrow(find(given.claim.model))) },
+      };
       const output = outputFormat(work.claim.outputSchema);
       const instructions = [work.instructions, output?.instruction].filter(Boolean).join('\n\n');
       const timeline = new Timeline(listener, work.workspaceFolder);

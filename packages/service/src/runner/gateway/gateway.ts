@@ -5,14 +5,20 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { limits } from '@muster/sdk/contract';
-import type { HarnessListener, ProviderAccess, ProviderName } from '../../harness/harness.ts';
+import {
+  type HarnessListener,
+  type ProtocolName,
+  type ProviderAccess,
+  protocolOf,
+} from '../../harness/harness.ts';
 import { hashSecret } from '../../lib/token.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
+import type { Accounts } from '../accounts/accounts.ts';
 import type { ResolvedMcpServers } from '../workspace/mcp-servers.ts';
 import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
 import { McpServers } from './mcp-servers.ts';
-import { type Provider, ProviderEndpoint, type SharedOptions } from './provider.ts';
+import { ProviderEndpoint, type SharedOptions } from './provider.ts';
 import type { ProviderFailure } from './provider-errors.ts';
 import { refuse } from './provider-protocols.ts';
 import { RequestChecker, receiveBody } from './request-body.ts';
@@ -21,7 +27,8 @@ import { forward, forwardedHeaders, framingHeaders, joinUrl, requestUpstream } f
 /**
  * The only network access of an agent's processes. Each run has its own endpoint, an HTTP server that closes with it:
  *
- *   /anthropic/…, /openai/v1/…   the providers, with the runner's key instead of the run's token; metered
+ *   /anthropic/…, /openai/v1/…,
+ *   /bedrock/…, /vertex/…        the providers, with the runner's credentials instead of the run's token; metered
  *   /mcp                         the agent's tools, at the service
  *   /mcp-servers/NAME            the remote MCP servers of its workspace, with their headers
  *   /git/…                       the repositories of its workspace
@@ -30,7 +37,7 @@ import { forward, forwardedHeaders, framingHeaders, joinUrl, requestUpstream } f
  * Every request needs the run's token, except the last kind, which gives access to nothing secret.
  */
 export interface GatewayOptions extends Pick<SharedOptions, 'prices' | 'runnerName' | 'log'> {
-  readonly providers: Providers;
+  readonly providers: Accounts;
   readonly serviceUrl: string;
   readonly limits?: Partial<GatewayLimits>;
 }
@@ -48,8 +55,6 @@ const defaultLimits: GatewayLimits = {
   receiveMs: 60_000,
 };
 
-export type Providers = Readonly<Partial<Record<ProviderName, Provider>>>;
-
 export interface EndpointOptions {
   /** The token of the run's claim. */
   readonly token: string;
@@ -65,6 +70,9 @@ export interface EndpointOptions {
   readonly mask?: ValueMask;
 }
 
+const protocols: readonly ProtocolName[] = ['anthropic', 'bedrock', 'vertex', 'openai'];
+const served = '/anthropic, /bedrock, /vertex, /openai/v1, /mcp and /git';
+
 /** What a run may have open at a time. All runs of the runner share its resources. */
 const mostConnections = 128;
 const mostRequests = 128;
@@ -77,10 +85,6 @@ export class Gateway {
   readonly #shared: Shared;
 
   constructor(options: GatewayOptions) {
-    for (const [name, provider] of Object.entries(options.providers)) {
-      if (!URL.canParse(provider.url))
-        throw new Error(`The base URL of ${name} is not a URL: ${provider.url}`);
-    }
     const chosen = { ...defaultLimits, ...options.limits };
     this.#shared = {
       ...options,
@@ -126,7 +130,7 @@ export class OpenEndpoint {
       new ProviderEndpoint({
         ...shared,
         ...run.provider,
-        provider: shared.providers[run.provider.name],
+        account: shared.providers[run.provider.name],
         token: run.token,
         listener: run.listener,
         onFailure,
@@ -215,9 +219,8 @@ export class OpenEndpoint {
     const path = at === -1 ? target : target.slice(0, at);
     const query = at === -1 ? '' : target.slice(at);
     const [, service = '', rest = ''] =
-      /^\/(anthropic|openai\/v1|openai|mcp-servers|mcp|git)((?:\/.*)?)$/.exec(path) ?? [];
-    const provider =
-      service === 'anthropic' ? 'anthropic' : service.startsWith('openai') ? 'openai' : undefined;
+      /^\/(anthropic|bedrock|vertex|openai\/v1|openai|mcp-servers|mcp|git)((?:\/.*)?)$/.exec(path) ?? [];
+    const provider = protocols.find((name) => service === name || service === `${name}/v1`);
     if (!this.#hasToken(request)) {
       const message = 'The token of this run is required; it is valid only during the run';
       if (provider) return refuse(provider, response, 401, message);
@@ -226,7 +229,7 @@ export class OpenEndpoint {
     }
     if (provider) {
       const allowed = this.#run.provider?.name;
-      if (this.#provider && allowed === provider)
+      if (this.#provider && allowed && protocolOf[allowed] === provider)
         return this.#provider.handle(request, response, rest, query);
       const reason = allowed ? `its agent uses ${allowed}` : 'it is a rehearsal, without a model';
       return refuse(provider, response, 404, `This run has no access to ${provider}: ${reason}`);
@@ -235,7 +238,7 @@ export class OpenEndpoint {
     if (service === 'mcp-servers' && this.#mcpServers)
       return this.#mcpServers.handle(request, response, rest);
     if (service === 'git' && this.#run.git) return void this.#toGit(request, response, target);
-    answer(response, 404, 'Not found; the gateway serves /anthropic, /openai/v1, /mcp and /git');
+    answer(response, 404, `Not found; the gateway serves ${served}`);
   }
 
   #handleAbsolute(request: IncomingMessage, response: ServerResponse, target: string): void {

@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { BoundedText, Meter } from './meter.ts';
+import { type AnswerFormat, BoundedText, Meter } from './meter.ts';
 import { type AnswerUsage, AnthropicReader, OpenaiReader, type UsageReader } from './provider-protocols.ts';
 
 const events = (...all: unknown[]): string =>
@@ -56,12 +56,12 @@ const openaiUsage: AnswerUsage = {
   tokens: { input: 250, cachedInput: 600, cacheWrite: 150, cacheWrite1h: 0, output: 70 },
 };
 
-function meterFor(reader: UsageReader, isEventStream = true) {
+function meterFor(reader: UsageReader, format: AnswerFormat = 'events') {
   const reported: AnswerUsage[] = [];
   const failures: unknown[] = [];
   const meter = new Meter({
     reader,
-    isEventStream,
+    format,
     onUsage: (usage) => reported.push(usage),
     onFailure: (event) => failures.push(event),
     onByte: () => {},
@@ -118,7 +118,7 @@ describe('usage is reported', () => {
       [new AnthropicReader(), { type: 'message', ...message }, 'claude-opus-4-8'],
       [new OpenaiReader(), { object: 'response', ...openaiResponse }, 'gpt-5.5'],
     ] as const) {
-      const { meter, reported } = meterFor(reader, false);
+      const { meter, reported } = meterFor(reader, 'body');
       meter.end(JSON.stringify(body));
       await text(meter);
       expect(reported.map(({ model }) => model)).toEqual([model]);
@@ -134,8 +134,8 @@ describe('usage is reported', () => {
 
   it('not when there is none', async () => {
     for (const body of ['', 'not JSON "usage"', '{"input_tokens":5}', '[]', '{"usage":7}']) {
-      for (const isEventStream of [true, false]) {
-        const { meter, reported } = meterFor(new AnthropicReader(), isEventStream);
+      for (const format of ['events', 'frames', 'body'] as const) {
+        const { meter, reported } = meterFor(new AnthropicReader(), format);
         meter.end(body);
         await text(meter);
         expect(reported).toEqual([]);
@@ -144,7 +144,7 @@ describe('usage is reported', () => {
   });
 
   it('without values that are not counts', async () => {
-    const { meter, reported } = meterFor(new AnthropicReader(), false);
+    const { meter, reported } = meterFor(new AnthropicReader(), 'body');
     const usage = { input_tokens: -5, output_tokens: 1e300, cache_read_input_tokens: 'many' };
     meter.end(JSON.stringify({ type: 'message', model: 'm', usage }));
     await text(meter);
@@ -195,7 +195,7 @@ describe('an answer that is too long to keep', () => {
   });
 
   it('is metered when it is not streamed', async () => {
-    const { meter, reported } = meterFor(new AnthropicReader(), false);
+    const { meter, reported } = meterFor(new AnthropicReader(), 'body');
     meter.end(JSON.stringify({ type: 'message', model: 'm', content: [long], usage: { output_tokens: 7 } }));
     await text(meter);
     expect(reported).toMatchObject([{ tokens: { output: 7 } }]);

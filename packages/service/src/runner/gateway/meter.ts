@@ -1,15 +1,24 @@
 import { Transform, type TransformCallback } from 'node:stream';
 import { isObject } from '../../lib/json.ts';
+import { FrameSplitter } from './event-frames.ts';
 import type { AnswerUsage, UsageReader } from './provider-protocols.ts';
 
 export interface MeterOptions {
   readonly reader: UsageReader;
-  readonly isEventStream: boolean;
+  readonly format: AnswerFormat;
   /** Called at most once: when the usage is complete, or when the answer ends or breaks off before that. */
   readonly onUsage: (usage: AnswerUsage) => void;
   /** An error event in a stream whose status was a success. */
   readonly onFailure: (event: Readonly<Record<string, unknown>>) => void;
   readonly onByte: () => void;
+}
+
+/** A stream of server-sent events, one of AWS's binary events, or a single body. */
+export type AnswerFormat = 'events' | 'frames' | 'body';
+
+export function formatOf(contentType = ''): AnswerFormat {
+  if (/^text\/event-stream/i.test(contentType)) return 'events';
+  return /^application\/vnd\.amazon\.eventstream/i.test(contentType) ? 'frames' : 'body';
 }
 
 /** Only events with one of these can hold usage or an error. The many others are not parsed. */
@@ -18,7 +27,7 @@ const relevantEvent = /"usage"|"message_stop"|"error"/;
 /** Forwards an answer and meters its usage, which is reported before the client has the end of the answer. */
 export class Meter extends Transform {
   readonly #options: MeterOptions;
-  readonly #events = new EventSplitter((data, isWhole) => this.#read(data, isWhole));
+  readonly #events: { write(chunk: Buffer): void; end(): void } | undefined;
   /** The body of an answer that is not a stream of events. */
   readonly #body = new BoundedText();
   #isSettled = false;
@@ -26,11 +35,14 @@ export class Meter extends Transform {
   constructor(options: MeterOptions) {
     super();
     this.#options = options;
+    const read = (data: string, isWhole: boolean) => this.#read(data, isWhole);
+    if (options.format === 'events') this.#events = new EventSplitter(read);
+    if (options.format === 'frames') this.#events = new FrameSplitter(read);
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     this.#options.onByte();
-    if (this.#options.isEventStream) this.#events.write(chunk);
+    if (this.#events) this.#events.write(chunk);
     else this.#body.add(chunk);
     done(null, chunk);
   }
@@ -48,7 +60,7 @@ export class Meter extends Transform {
   /** Reports the usage that is known by now. */
   settle(): void {
     if (this.#isSettled) return;
-    if (this.#options.isEventStream) this.#events.end();
+    if (this.#events) this.#events.end();
     else {
       const { text, isWhole } = this.#body.take();
       this.#read(text, isWhole);

@@ -24,6 +24,13 @@ describe('prices.json', () => {
     expect(costOf('claude-opus-4-8', { ...none, [kind]: million }, ordinary, prices)).toBeCloseTo(cost);
   });
 
+  it.each([
+    ...['anthropic.claude-opus-4-8-v1', 'eu.anthropic.claude-opus-4-8-20260301-v1:0'],
+    ...['claude-opus-4-8@20260301', 'claude-opus-4-8@default'],
+  ])('has the price of its maker for %s', (model) => {
+    expect(costOf(model, { ...none, input: million }, ordinary, prices)).toBeCloseTo(5);
+  });
+
   it('has a price for a fast mode and for service tiers', () => {
     const output = { ...none, output: million };
     expect(costOf('claude-opus-4-8', output, { fast: true, tier: 'standard' }, prices)).toBeCloseTo(50);

@@ -107,9 +107,22 @@ export const allInput = (tokens: Tokens): number =>
 
 const dateSuffix = /-(\d{8}|\d{4}-\d{2}-\d{2})$/;
 
-function priceOf(model: string, prices: Prices): Price | undefined {
+/** By its own name, else by that of its maker. */
+export function priceOf(model: string, prices: Prices): Price | undefined {
+  return makersPrice(model, prices) ?? makersPrice(withoutCloud(model), prices);
+}
+
+function makersPrice(model: string, prices: Prices): Price | undefined {
   const exact = prices.get(model);
   if (exact) return exact;
   const undated = prices.get(model.replace(dateSuffix, ''));
   return undated?.dated ? undated : undefined;
 }
+
+/** `eu.anthropic.claude-opus-4-8-20260101-v1:0` of Bedrock and `claude-opus-4-8@20260101` of Vertex. */
+const withoutCloud = (model: string): string =>
+  model
+    .replace(/^(?:[\w-]+\.)?anthropic\./, '')
+    .replace(/-v\d+(?::\d+)?$/, '')
+    .replace(/@(?:default|latest)$/, '')
+    .replace(/@(\d{8})$/, '-$1');

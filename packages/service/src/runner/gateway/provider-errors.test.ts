@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import type { ProviderName } from '../../harness/harness.ts';
 import { failureOf, statusOfEvent } from './provider-errors.ts';
 
 const now = new Date('2026-11-15T12:00:00Z');
 
 const limited = (
-  provider: 'anthropic' | 'openai',
+  provider: ProviderName,
   headers: Record<string, string>,
   body: unknown = { error: { type: 'rate_limit_error', message: 'slow down' } },
 ): string | undefined => {
@@ -73,6 +74,14 @@ describe('how long a rate limit lasts', () => {
   ])('openai: %s', (_what, headers, error, until) => {
     const body = { error: { type: 'usage_limit_reached', ...error } };
     expect(limited('openai', headers as Record<string, string>, body)).toBe(until);
+    expect(limited('chatgpt', headers as Record<string, string>, body)).toBe(until);
+  });
+
+  it('azure and vertex: the text of the error, else a minute', () => {
+    const azure = { error: { code: '429', message: 'Rate limit exceeded. Please retry after 26 seconds.' } };
+    expect(limited('azure', {}, azure)).toBe('2026-11-15T12:00:26');
+    const vertex = [{ error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'Quota exceeded' } }];
+    expect(limited('vertex', {}, vertex)).toBe('2026-11-15T12:01:00');
   });
 });
 
@@ -110,6 +119,22 @@ describe('what the operator must fix', () => {
       { error: { type: 'not_found_error', message: 'model: claude-nope' } },
     ],
     ['MODEL_UNKNOWN', 'openai', 400, { error: { code: 'model_not_found', message: 'no such model' } }],
+    ['PROVIDER_KEY_REFUSED', 'vertex', 401, { error: { code: 401, status: 'UNAUTHENTICATED' } }],
+    ['PROVIDER_FORBIDDEN', 'vertex', 403, [{ error: { code: 403, status: 'PERMISSION_DENIED' } }]],
+    [
+      'MODEL_UNKNOWN',
+      'vertex',
+      404,
+      { error: { status: 'NOT_FOUND', message: 'Publisher Model x not found' } },
+    ],
+    ['PROVIDER_KEY_REFUSED', 'azure', 401, { error: { code: '401', message: 'invalid subscription key' } }],
+    ['MODEL_UNKNOWN', 'azure', 404, { error: { code: 'DeploymentNotFound', message: 'no deployment' } }],
+    [
+      'MODEL_UNKNOWN',
+      'chatgpt',
+      400,
+      { detail: "The 'x' model is not supported when using Codex with a ChatGPT account." },
+    ],
   ] as const)('has the code %s where %s answers %i', (code, provider, status, body) => {
     const answer = { provider, status, headers: {}, body: JSON.stringify(body), runnerName: 'north' };
     expect(failureOf(answer, now)).toMatchObject({ type: 'refused', code });

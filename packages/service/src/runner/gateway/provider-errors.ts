@@ -1,6 +1,7 @@
 import type { FaultCode } from '@muster/sdk/contract';
-import type { ProviderName } from '../../harness/harness.ts';
+import { type ProviderName, protocolOf } from '../../harness/harness.ts';
 import { isObject } from '../../lib/json.ts';
+import { providerTitles } from '../accounts/account.ts';
 import { bounded } from '../run/report-queue.ts';
 
 /** Why a run can't continue with its provider: for some time, or until a person fixes it. */
@@ -14,12 +15,18 @@ export interface FailedAnswer {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** With the provider's key masked. */
   readonly body: string;
+  /** What the operator changes when the credentials are refused. */
+  readonly setting?: string | undefined;
   readonly runnerName?: string | undefined;
 }
 
-const variables: Readonly<Record<ProviderName, string>> = {
+const usualSettings: Readonly<Record<ProviderName, string>> = {
   anthropic: 'ANTHROPIC_API_KEY',
+  bedrock: 'the AWS credentials',
+  vertex: 'the Google credentials',
   openai: 'OPENAI_API_KEY',
+  azure: 'AZURE_OPENAI_API_KEY',
+  chatgpt: 'MUSTER_CODEX_AUTH',
 };
 
 const secondMs = 1_000;
@@ -29,14 +36,21 @@ const fallbackMs = 60 * secondMs;
 
 /** Undefined when the run can continue: the harness handles the error. */
 export function failureOf(answer: FailedAnswer, now: Date): ProviderFailure | undefined {
-  const error = errorIn(answer.body);
-  const answered = `${answer.provider} answered ${answer.status}${detailOf(error, answer.body)}`;
+  const error = errorIn(answer.body, answer.headers);
+  const answered = `${providerTitles[answer.provider]} answered ${answer.status}${detailOf(error, answer.body)}`;
   const code = refusalCode(answer.status, error);
   if (code) return { type: 'refused', code, message: `${answered}. ${remedy(answer, code)}` };
   if (answer.status !== 429) return undefined;
   const waitMs = Math.min(Math.max(waitOf(answer, error, now) ?? fallbackMs, shortestMs), longestMs);
   return { type: 'limit', until: new Date(now.getTime() + waitMs), waitMs, message: answered };
 }
+
+/** An account that has no credentials to send. */
+export const accountFailure = (
+  account: Pick<FailedAnswer, 'provider' | 'setting' | 'runnerName'>,
+  code: FaultCode,
+  message: string,
+): ProviderFailure => ({ type: 'refused', code, message: `${message}. ${remedy(account, code)}` });
 
 /** An error event in a stream has no status. This is the one that the same error has as an answer. */
 export function statusOfEvent(event: Readonly<Record<string, unknown>>): number | undefined {
@@ -45,9 +59,12 @@ export function statusOfEvent(event: Readonly<Record<string, unknown>>): number 
   return isLimit ? 429 : undefined;
 }
 
-const limitNames = ['rate_limit_error', 'rate_limit_exceeded', 'usage_limit_reached', 'insufficient_quota'];
+const limitNames = [
+  ...['rate_limit_error', 'rate_limit_exceeded', 'usage_limit_reached', 'insufficient_quota'],
+  ...['throttlingException', 'RESOURCE_EXHAUSTED'],
+];
 
-/** The error in the body of an answer, in either provider's format. */
+/** The error in the body of an answer, in the format of any provider. */
 interface ProviderError {
   readonly type?: string | undefined;
   readonly code?: string | undefined;
@@ -56,20 +73,25 @@ interface ProviderError {
   readonly resetsInSeconds?: number | undefined;
 }
 
-function errorIn(body: string): ProviderError {
+function errorIn(body: string, headers: FailedAnswer['headers'] = {}): ProviderError {
+  const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
+  const number = (value: unknown) => (typeof value === 'number' ? value : undefined);
+  // AWS names the error in a header, before a colon.
+  const awsType = text(headers['x-amzn-errortype'])?.split(':')[0];
   let content: unknown;
   try {
     content = JSON.parse(body);
   } catch {
-    return {};
+    return { type: awsType };
   }
-  const error = isObject(content) && isObject(content.error) ? content.error : {};
-  const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
-  const number = (value: unknown) => (typeof value === 'number' ? value : undefined);
+  // Google may send a list with the error.
+  const outer = Array.isArray(content) ? content[0] : content;
+  const fields = isObject(outer) ? outer : {};
+  const error = isObject(fields.error) ? fields.error : {};
   return {
-    type: text(error.type),
+    type: text(error.type) ?? text(error.status) ?? awsType,
     code: text(error.code),
-    message: text(error.message),
+    message: text(error.message) ?? text(fields.message) ?? text(fields.Message) ?? text(fields.detail),
     resetsAt: number(error.resets_at),
     resetsInSeconds: number(error.resets_in_seconds),
   };
@@ -87,19 +109,39 @@ const isOutOfCredit = ({ type, code, message }: ProviderError): boolean =>
 
 const isUnknownModel = (status: number, { type, code, message }: ProviderError): boolean =>
   code === 'model_not_found' ||
-  (status === 404 && type === 'not_found_error' && /\bmodel\b/i.test(message ?? ''));
+  code === 'DeploymentNotFound' ||
+  (status === 404 && notFoundTypes.includes(type ?? '') && /\bmodel\b/i.test(message ?? '')) ||
+  (status === 400 &&
+    /model identifier is invalid|model is not supported when using Codex/i.test(message ?? ''));
+
+const notFoundTypes = ['not_found_error', 'NOT_FOUND', 'ResourceNotFoundException'];
+
+/** AWS refuses invalid and expired credentials with 403. */
+const refusedCredentials =
+  /^(?:ExpiredToken(?:Exception)?|UnrecognizedClientException|InvalidSignatureException|IncompleteSignature|MissingAuthenticationTokenException|InvalidClientTokenId)$/;
+
+/** Whether other credentials of the same account could help. */
+export function areCredentialsRefused(answer: Pick<FailedAnswer, 'status' | 'headers' | 'body'>): boolean {
+  if (answer.status === 401) return true;
+  return answer.status === 403 && refusedCredentials.test(errorIn(answer.body, answer.headers).type ?? '');
+}
 
 /** The code of an error that a person has to fix; undefined for any other. */
 function refusalCode(status: number, error: ProviderError): FaultCode | undefined {
   if (isOutOfCredit(error) || status === 402) return 'PROVIDER_OUT_OF_CREDIT';
-  if (status === 401) return 'PROVIDER_KEY_REFUSED';
+  if (status === 401 || (status === 403 && refusedCredentials.test(error.type ?? '')))
+    return 'PROVIDER_KEY_REFUSED';
   if (isUnknownModel(status, error)) return 'MODEL_UNKNOWN';
   return status === 403 ? 'PROVIDER_FORBIDDEN' : undefined;
 }
 
-function remedy({ provider, runnerName }: FailedAnswer, code: FaultCode): string {
+function remedy(
+  { provider, setting, runnerName }: Pick<FailedAnswer, 'provider' | 'setting' | 'runnerName'>,
+  code: FaultCode,
+): string {
   const runner = runnerName ? `the runner ${runnerName}` : 'this runner';
-  const variable = variables[provider];
+  const variable = setting ?? usualSettings[provider];
+  if (!isKey(variable)) return otherRemedy(variable, runner, code);
   switch (code) {
     case 'PROVIDER_OUT_OF_CREDIT':
       return `Add credit to the account of ${variable} of ${runner}, or set it to the key of another account`;
@@ -112,6 +154,24 @@ function remedy({ provider, runnerName }: FailedAnswer, code: FaultCode): string
   }
 }
 
+const isKey = (setting: string): boolean => /_(KEY|TOKEN|BEDROCK)$/.test(setting);
+
+/** For credentials that are no single value. */
+function otherRemedy(setting: string, runner: string, code: FaultCode): string {
+  switch (code) {
+    case 'PROVIDER_OUT_OF_CREDIT':
+      return `Add credit to the account of ${setting} of ${runner}`;
+    case 'PROVIDER_FORBIDDEN':
+      return `Give ${setting} of ${runner} the permission to use this model`;
+    case 'MODEL_UNKNOWN':
+      return `Use another model, or correct its name in the file that MUSTER_MODELS of ${runner} names`;
+    default:
+      return setting === 'MUSTER_CODEX_AUTH'
+        ? `Sign in again with codex login, so that the file in ${setting} of ${runner} is new`
+        : `Renew ${setting} of ${runner}`;
+  }
+}
+
 /** How long to wait, from the first header or field that says so. What is missing or no number is NaN. */
 function waitOf({ provider, headers }: FailedAnswer, error: ProviderError, now: Date): number | undefined {
   const header = (name: string): string => [headers[name]].flat()[0] ?? '';
@@ -121,7 +181,7 @@ function waitOf({ provider, headers }: FailedAnswer, error: ProviderError, now: 
   const waits = [
     seconds(numberIn(retryAfter)),
     until(Date.parse(retryAfter)),
-    ...(provider === 'anthropic'
+    ...(protocolOf[provider] !== 'openai'
       ? [
           until(seconds(numberIn(header('anthropic-ratelimit-unified-reset')))),
           until(resetOf(anthropicResets(headers))),
@@ -132,6 +192,7 @@ function waitOf({ provider, headers }: FailedAnswer, error: ProviderError, now: 
           until(seconds(error.resetsAt)),
           seconds(error.resetsInSeconds),
           durationIn(/try again in ((?:[\d.]+(?:ms|[hms]))+)/i.exec(error.message ?? '')?.[1] ?? ''),
+          seconds(numberIn(/retry after (\d+) seconds?/i.exec(error.message ?? '')?.[1] ?? '')),
         ]),
   ];
   return waits.find(Number.isFinite);
@@ -178,12 +239,13 @@ function durationIn(text: string): number {
 }
 
 /**
- * Removes the provider's key from an error, where the provider may quote it whole or in part. Neither the agent nor the
+ * Removes the provider's credentials from an error, where the provider may quote them whole or in part. Neither the agent nor the
  * log may contain any of it.
  */
-export function withoutKey(text: string, key: string): string {
-  return text
-    .replaceAll(key, '***')
+export function withoutKeys(text: string, keys: readonly string[]): string {
+  return keys
+    .filter((key) => key !== '')
+    .reduce((masked, key) => masked.replaceAll(key, '***'), text)
     .replace(/[\w*-]+/g, (word) => (word.includes('***') ? '***' : word))
     .replace(/\bsk-[\w-]{4,}/g, '***');
 }

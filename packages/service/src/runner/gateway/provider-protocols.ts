@@ -1,15 +1,17 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import type { ProviderName } from '../../harness/harness.ts';
+import type { ProtocolName } from '../../harness/harness.ts';
 import { isObject } from '../../lib/json.ts';
 import type { Tokens } from './prices.ts';
 
-/** What differs between the providers' APIs. */
+/** What differs between the protocols. */
 export interface ProviderProtocol {
   /**
    * The calls that a harness needs. Every other is refused: with the key an agent could read what other agents stored
    * with the provider, or spend unmetered in batches.
    */
   readonly calls: RegExp;
+  /** Finds the model in the path, where it is not in the body. */
+  readonly modelInPath?: RegExp;
   /** Those of the calls that a model answers: only their failures end a run. */
   readonly modelCalls: RegExp;
   /** The headers to forward, besides those of HTTP itself. Organizations and projects are not among them. */
@@ -19,28 +21,52 @@ export interface ProviderProtocol {
   /** The query parameters to forward. */
   readonly queries: readonly string[];
   readonly reader: () => UsageReader;
-  readonly credentials: (apiKey: string) => OutgoingHttpHeaders;
   readonly errorBody: (status: number, message: string) => unknown;
 }
 
 /** The betas of Claude Code, without their dates. None of them lets the provider fetch, store or run anything. */
-const knownBetas =
+export const knownBetas =
   /^(?:claude-code|interleaved-thinking|context-management|context-1m|effort|fast-mode|per-turn-control|thinking-(?:token-count|display-updates|resumption|binding-controls)|redact-thinking|mid-conversation-(?:system|tool-changes|system-clear-at)|advanced-tool-use|tool-search-tool|inline-tools|structured-outputs|extended-cache-ttl|prompt-caching-(?:scope|evict)|token-counting|task-budgets|fine-grained-tool-streaming)-\d[\d-]*$/;
 
-export const providerProtocols: Readonly<Record<ProviderName, ProviderProtocol>> = {
+/** The headers of Claude Code; the same for every protocol. */
+const claudeHeaders =
+  /^(?:accept|user-agent|x-app|x-stainless-[a-z-]+|x-claude-code-session-id|anthropic-(?:version|beta|dangerous-direct-browser-access))$/;
+const claudeBetas = { header: 'anthropic-beta', known: knownBetas };
+
+const bedrockCall = /^\/model\/([\w.:%-]+)\/invoke(?:-with-response-stream)?$/;
+const vertexCall =
+  /^\/projects\/[\w:.-]+\/locations\/[\w-]+\/publishers\/anthropic\/models\/([\w.@%-]+):(?:streamRawPredict|rawPredict)$/;
+const posted = (path: RegExp): RegExp => new RegExp(path.source.replace('^', '^POST '));
+
+export const providerProtocols: Readonly<Record<ProtocolName, ProviderProtocol>> = {
   anthropic: {
     calls: /^(?:POST \/v1\/messages(?:\/count_tokens)?|GET \/v1\/models(?:\/[\w:-][\w.:-]*)?)$/,
     modelCalls: /^POST \/v1\/messages$/,
-    headers:
-      /^(?:accept|user-agent|x-app|x-stainless-[a-z-]+|x-claude-code-session-id|anthropic-(?:version|beta|dangerous-direct-browser-access))$/,
-    features: { header: 'anthropic-beta', known: knownBetas },
+    headers: claudeHeaders,
+    features: claudeBetas,
     queries: ['beta', 'limit', 'after_id', 'before_id'],
     reader: () => new AnthropicReader(),
-    credentials: (apiKey) => ({ 'x-api-key': apiKey }),
-    errorBody: (status, message) => ({
-      type: 'error',
-      error: { type: anthropicTypes[status] ?? 'api_error', message },
-    }),
+    errorBody: anthropicError,
+  },
+  bedrock: {
+    calls: posted(bedrockCall),
+    modelCalls: posted(bedrockCall),
+    modelInPath: bedrockCall,
+    headers: claudeHeaders,
+    features: claudeBetas,
+    queries: [],
+    reader: () => new AnthropicReader(),
+    errorBody: (_status, message) => ({ message }),
+  },
+  vertex: {
+    calls: posted(vertexCall),
+    modelCalls: posted(vertexCall),
+    modelInPath: vertexCall,
+    headers: claudeHeaders,
+    features: claudeBetas,
+    queries: [],
+    reader: () => new AnthropicReader(),
+    errorBody: anthropicError,
   },
   openai: {
     calls: /^(?:POST \/responses(?:\/compact)?|GET \/models(?:\/[\w:-][\w.:-]*)?)$/,
@@ -50,7 +76,6 @@ export const providerProtocols: Readonly<Record<ProviderName, ProviderProtocol>>
     features: { header: 'openai-beta', known: /^responses=/ },
     queries: ['client_version'],
     reader: () => new OpenaiReader(),
-    credentials: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
     errorBody: (status, message) => ({
       error: {
         message,
@@ -61,6 +86,10 @@ export const providerProtocols: Readonly<Record<ProviderName, ProviderProtocol>>
     }),
   },
 };
+
+function anthropicError(status: number, message: string) {
+  return { type: 'error', error: { type: anthropicTypes[status] ?? 'api_error', message } };
+}
 
 const anthropicTypes: Readonly<Record<number, string>> = {
   400: 'invalid_request_error',
@@ -75,7 +104,7 @@ const anthropicTypes: Readonly<Record<number, string>> = {
 
 /** Answers with an error in the provider's format, which its clients understand. */
 export function refuse(
-  name: ProviderName,
+  name: ProtocolName,
   response: ServerResponse,
   status: number,
   message: string,

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { ProviderName } from '../../harness/harness.ts';
+import type { ProtocolName } from '../../harness/harness.ts';
 import { checkRequest } from './provider-request.ts';
 
-const paths = { anthropic: '/v1/messages', openai: '/responses' } as const;
+const paths = { anthropic: '/v1/messages', bedrock: '', vertex: '', openai: '/responses' } as const;
 
-const checked = (provider: ProviderName, text: string, webSearch = false) =>
+const checked = (provider: ProtocolName, text: string, webSearch = false) =>
   checkRequest({ provider, path: paths[provider], webSearch, bytes: new TextEncoder().encode(text) });
 
-const refusal = (provider: ProviderName, body: unknown, webSearch = false): string | undefined => {
+const refusal = (provider: ProtocolName, body: unknown, webSearch = false): string | undefined => {
   const result = checked(provider, JSON.stringify(body), webSearch);
   return result.type === 'refused' ? result.message : undefined;
 };

@@ -1,5 +1,6 @@
-import type { ProviderName } from '../../harness/harness.ts';
+import type { ProtocolName } from '../../harness/harness.ts';
 import { exceededBound, isObject } from '../../lib/json.ts';
+import { knownBetas } from './provider-protocols.ts';
 
 /**
  * Which requests to a provider the gateway forwards: only the fields, content types and tools listed here, and data
@@ -10,11 +11,15 @@ import { exceededBound, isObject } from '../../lib/json.ts';
  * does not allow, read data of others, or spend unmetered.
  */
 export interface UncheckedRequest {
-  readonly provider: ProviderName;
+  readonly provider: ProtocolName;
   /** The path of the provider's API: `/v1/messages`, `/responses`. */
   readonly path: string;
   /** Whether the run may use the provider's web search. */
   readonly webSearch?: boolean | undefined;
+  /** The model of the path; undefined where the body has it. */
+  readonly model?: string | undefined;
+  /** What to replace the model by. */
+  readonly renames?: Readonly<Record<string, string>> | undefined;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
@@ -35,19 +40,26 @@ export const largestBodyBytes = 32 * 1024 * 1024;
 const bounds = { depth: 128, values: 1_000_000 };
 
 /** Checks a request to a provider and serializes it again. The largest takes up to a second: use a worker thread. */
-export function checkRequest({ provider, path, webSearch, bytes }: UncheckedRequest): CheckedRequest {
+export function checkRequest(request: UncheckedRequest): CheckedRequest {
+  const { provider, path, webSearch, model, renames, bytes } = request;
   const exceeded = exceededBound(bytes, bounds);
   if (exceeded === 'depth') return refused(400, `The body is nested deeper than ${bounds.depth} levels`);
   if (exceeded === 'values') return refused(400, `The body has more than ${bounds.values} values`);
   const body = parsed(bytes);
   if (!isObject(body)) return refused(400, 'The body is not a JSON object in UTF-8');
-  const problem = bodyProblem(provider, path, webSearch ? withoutSearch(body) : body);
+  const problem = bodyProblem(provider, path, webSearch ? withoutSearch(body) : body, model !== undefined);
   if (problem !== undefined) return refused(400, problem);
-  const written = new TextEncoder().encode(JSON.stringify(body)) as Uint8Array<ArrayBuffer>;
+  const text = JSON.stringify(forwarded(body, renames));
+  const written = new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>;
   if (written.length > largestBodyBytes)
     return refused(413, `The body is larger than ${largestBodyBytes} bytes`);
   const serviceTier = typeof body.service_tier === 'string' ? body.service_tier : undefined;
-  return { type: 'allowed', bytes: written, models: modelsIn(body), serviceTier };
+  return {
+    type: 'allowed',
+    bytes: written,
+    models: model === undefined ? modelsIn(body) : [model],
+    serviceTier,
+  };
 }
 
 const refused = (status: 400 | 413, message: string): CheckedRequest => ({
@@ -69,12 +81,16 @@ type Fields = Readonly<Record<string, unknown>>;
 type Problem = string | undefined;
 type Check = (value: Fields, at: string) => Problem;
 
-const fields: Readonly<Record<ProviderName, readonly string[]>> = {
-  anthropic: [
-    ...['model', 'messages', 'system', 'tools', 'tool_choice', 'max_tokens', 'stream', 'metadata'],
-    ...['temperature', 'top_p', 'top_k', 'stop_sequences', 'thinking', 'output_config', 'output_format'],
-    ...['context_management', 'compaction', 'cache_control', 'speed', 'service_tier', 'fallbacks'],
-  ],
+const claudeFields = [
+  ...['messages', 'system', 'tools', 'tool_choice', 'max_tokens', 'stream', 'metadata'],
+  ...['temperature', 'top_p', 'top_k', 'stop_sequences', 'thinking', 'output_config', 'output_format'],
+  ...['context_management', 'compaction', 'cache_control', 'speed', 'service_tier'],
+];
+
+const fields: Readonly<Record<ProtocolName, readonly string[]>> = {
+  anthropic: ['model', 'fallbacks', ...claudeFields],
+  bedrock: ['anthropic_version', 'anthropic_beta', ...claudeFields],
+  vertex: ['anthropic_version', 'anthropic_beta', ...claudeFields],
   openai: [
     ...['model', 'input', 'instructions', 'tools', 'tool_choice', 'parallel_tool_calls', 'max_tool_calls'],
     ...['stream', 'stream_options', 'store', 'include', 'reasoning', 'text', 'truncation', 'service_tier'],
@@ -84,8 +100,11 @@ const fields: Readonly<Record<ProviderName, readonly string[]>> = {
 };
 
 /** The tools that the harness runs. Every other tool runs at the provider. */
-const harnessTools: Readonly<Record<ProviderName, RegExp>> = {
-  anthropic: /^(custom|(bash|text_editor|computer|memory|tool_search)(_.*)?)$/,
+const claudeTools = /^(custom|(bash|text_editor|computer|memory|tool_search)(_.*)?)$/;
+const harnessTools: Readonly<Record<ProtocolName, RegExp>> = {
+  anthropic: claudeTools,
+  bedrock: claudeTools,
+  vertex: claudeTools,
   openai: /^(function|custom|namespace|local_shell|apply_patch|tool_search)$/,
 };
 
@@ -152,14 +171,23 @@ const openaiItems: Checks = {
 };
 
 /** Why the gateway does not forward this body; undefined when it does. */
-function bodyProblem(provider: ProviderName, path: string, body: Fields): Problem {
+function bodyProblem(provider: ProtocolName, path: string, body: Fields, isModelInPath: boolean): Problem {
   const unknown = Object.keys(body).find((name) => !fields[provider].includes(name) && isSet(body[name]));
   if (unknown !== undefined) return `\`${unknown}\`: the gateway does not forward this field to ${provider}`;
-  if (typeof body.model !== 'string') return '`model`: expected the name of a model';
+  if (!isModelInPath && typeof body.model !== 'string') return '`model`: expected the name of a model';
   return (
     toolsProblem(provider, body.tools, 'tools') ??
-    (provider === 'anthropic' ? anthropicProblem(body) : openaiProblem(path, body))
+    (provider === 'openai' ? openaiProblem(path, body) : anthropicProblem(body))
   );
+}
+
+/** Clouds get the list of features in the body, from which unknown ones are left out, as in the header. */
+function forwarded(body: Fields, renames: Readonly<Record<string, string>> = {}): Fields {
+  const model = String(body.model);
+  if (Object.hasOwn(renames, model)) return { ...body, model: renames[model] };
+  if (!Array.isArray(body.anthropic_beta)) return body;
+  const known = body.anthropic_beta.filter((beta) => typeof beta === 'string' && knownBetas.test(beta));
+  return { ...body, anthropic_beta: known };
 }
 
 /** Every model that the provider may answer with. */
@@ -169,6 +197,8 @@ function modelsIn(body: Fields): string[] {
 }
 
 function anthropicProblem(body: Fields): Problem {
+  if (isSet(body.anthropic_beta) && !Array.isArray(body.anthropic_beta))
+    return '`anthropic_beta`: expected a list';
   if (isSet(body.fallbacks) && !Array.isArray(body.fallbacks))
     return '`fallbacks`: expected a list that names each model';
   return (
@@ -227,7 +257,7 @@ const reasoningProblem: Check = ({ encrypted_content, content }, at) =>
     ? undefined
     : expected(`${at}.encrypted_content`, encrypted_content, 'the encrypted reasoning itself');
 
-function toolsProblem(provider: ProviderName, tools: unknown, at: string): Problem {
+function toolsProblem(provider: ProtocolName, tools: unknown, at: string): Problem {
   return listProblem(tools, at, (tool, place) => {
     if (tool.type !== undefined && !harnessTools[provider].test(String(tool.type)))
       return `${quoted(`${place}.type`)}: the gateway does not forward the tool ${quoted(tool.type)}, which runs at ${provider}`;

@@ -5,9 +5,9 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
 import {
-  apiKey,
   ask,
   get,
+  keyAccounts,
   messages,
   openai,
   post,
@@ -55,7 +55,7 @@ describe('a request to a provider', () => {
   });
 
   it('fails with 502 when the provider is unreachable', async () => {
-    const endpoint = await open({}, { providers: { anthropic: { url: 'http://127.0.0.1:1', apiKey } } });
+    const endpoint = await open({}, { providers: keyAccounts('http://127.0.0.1:1') });
     const response = await ask(endpoint, '/anthropic/v1/messages', {
       body: JSON.stringify({ ...messages, system: 'x'.repeat(2_000_000) }),
     });

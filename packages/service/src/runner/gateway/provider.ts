@@ -1,22 +1,31 @@
 import { once } from 'node:events';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
-import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
+import {
+  type HarnessListener,
+  type ProtocolName,
+  type ProviderAccess,
+  protocolOf,
+} from '../../harness/harness.ts';
 import type { RunnerLog } from '../../lib/log.ts';
+import { type Account, AccountError, type AuthorizedCall, providerTitles } from '../accounts/account.ts';
 import { bounded } from '../run/report-queue.ts';
 import { Capacity } from './capacity.ts';
-import { Meter } from './meter.ts';
-import { allInput, costOf, type Prices } from './prices.ts';
-import { failureOf, type ProviderFailure, statusOfEvent, withoutKey } from './provider-errors.ts';
-import { type AnswerUsage, type ProviderProtocol, providerProtocols, refuse } from './provider-protocols.ts';
+import { formatOf, Meter } from './meter.ts';
+import type { Prices } from './prices.ts';
+import {
+  accountFailure,
+  areCredentialsRefused,
+  failureOf,
+  type ProviderFailure,
+  statusOfEvent,
+  withoutKeys,
+} from './provider-errors.ts';
+import { type ProviderProtocol, providerProtocols, refuse } from './provider-protocols.ts';
 import { largestBodyBytes } from './provider-request.ts';
 import { type RequestChecker, receiveBody } from './request-body.ts';
-import { forwardedHeaders, joinUrl, requestUpstream, statusOf } from './upstream.ts';
-
-export interface Provider {
-  readonly url: string;
-  readonly apiKey: string;
-}
+import { forwardedHeaders, requestUpstream, statusOf } from './upstream.ts';
+import { UsageReport } from './usage-report.ts';
 
 /** What the runs of a runner share. */
 export interface SharedOptions {
@@ -36,8 +45,8 @@ export interface SharedOptions {
 }
 
 export interface ProviderEndpointOptions extends ProviderAccess, SharedOptions {
-  /** Undefined when the runner has no key for it. */
-  readonly provider: Provider | undefined;
+  /** Undefined when the runner has none for the provider. */
+  readonly account: Account | undefined;
   /** The run's token, which is never forwarded. */
   readonly token: string;
   readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
@@ -56,11 +65,13 @@ const mostWarnings = 20;
 const doNotRetry = { 'x-should-retry': 'false' } as const;
 
 type RateLimit = Extract<ProviderFailure, { readonly type: 'limit' }>;
+/** Why a request is sent again. */
+type Again = RateLimit | 'renewed';
 
 interface Call {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly provider: Provider;
+  readonly account: Account;
   readonly path: string;
   readonly query: string;
   readonly isModelCall: boolean;
@@ -68,16 +79,21 @@ interface Call {
   /** What the request asks for, to meter an answer that does not name it. */
   readonly model: string;
   readonly serviceTier: string | undefined;
+  /** The account's credentials were renewed for this call. */
+  isRenewed: boolean;
 }
 
-/** The run's access to its provider: forwards requests with the real key, and meters the answers. */
+/** The run's access to its provider: forwards requests with the account's credentials, and meters the answers. */
 export class ProviderEndpoint {
   /** Why the provider's last answer failed on its side; undefined when it did not. */
   outage: string | undefined;
   readonly #options: ProviderEndpointOptions;
   readonly #protocol: ProviderProtocol;
+  readonly #usage: UsageReport;
+  readonly #protocolName: ProtocolName;
+  /** In messages. */
+  readonly #title: string;
   readonly #cancels = new Set<() => void>();
-  readonly #warnedModels = new Set<string>();
   readonly #refusedModels = new Set<string>();
   readonly #memory: Capacity;
   /** All runs share the checker: each run has one request there at a time. */
@@ -89,23 +105,30 @@ export class ProviderEndpoint {
 
   constructor(options: ProviderEndpointOptions) {
     this.#options = options;
-    this.#protocol = providerProtocols[options.name];
+    this.#title = providerTitles[options.name];
+    this.#protocolName = protocolOf[options.name];
+    this.#protocol = providerProtocols[this.#protocolName];
+    this.#usage = new UsageReport(options);
     this.#memory = new Capacity(mostRunBytes, options.memory);
     this.#checks = new Capacity(1, options.checker.turn);
   }
 
   /** `path` is relative to the URL of the provider's API. */
   handle(request: IncomingMessage, response: ServerResponse, path: string, query: string): void {
-    const { name, provider, log } = this.#options;
+    const { name, account, log } = this.#options;
     const signature = `${request.method} ${path}`;
-    if (!provider)
-      return refuse(name, response, 404, `This runner has no key for ${name}; its models are not available`);
+    if (!account)
+      return this.#answer(
+        response,
+        404,
+        `This runner has no key for ${this.#title}; its models are not available`,
+      );
     if (!this.#protocol.calls.test(signature))
-      return refuse(name, response, 404, `The gateway does not forward ${signature} to ${name}`);
+      return this.#answer(response, 404, `The gateway does not forward ${signature} to ${this.#title}`);
     if (this.#refusal) return this.#refuse(response, this.#refusal);
     if (this.#calls >= mostCalls) {
-      const message = `This run has ${mostCalls} calls to ${name} in progress; retry when one has ended`;
-      return refuse(name, response, 429, message, { 'retry-after': '1' });
+      const message = `This run has ${mostCalls} calls to ${this.#title} in progress; retry when one has ended`;
+      return this.#answer(response, 429, message, { 'retry-after': '1' });
     }
     this.#calls += 1;
     response.once('close', () => {
@@ -113,7 +136,8 @@ export class ProviderEndpoint {
     });
     const isModelCall = this.#protocol.modelCalls.test(signature);
     const noBody = { body: new Uint8Array(), model: '', serviceTier: undefined };
-    const call = { request, response, provider, path, query: this.#queryOf(query), isModelCall, ...noBody };
+    const how = { path, query: this.#queryOf(query), isModelCall, isRenewed: false };
+    const call = { request, response, account, ...how, ...noBody };
     if (request.method === 'GET') request.resume();
     const handled = request.method === 'GET' ? this.#forward(call) : this.#admit(call);
     handled.catch((error: unknown) => {
@@ -128,12 +152,16 @@ export class ProviderEndpoint {
   }
 
   #refuse(response: ServerResponse, { status, message }: { status: number; message: string }): void {
-    refuse(this.#options.name, response, status, message, doNotRetry);
+    this.#answer(response, status, message, doNotRetry);
+  }
+
+  #answer(response: ServerResponse, status: number, message: string, headers?: OutgoingHttpHeaders): void {
+    refuse(this.#protocolName, response, status, message, headers);
   }
 
   /** Checks the whole request before any of it is forwarded. */
   async #admit(call: Call): Promise<void> {
-    const { name, checker, models, webSearch, receiveMs } = this.#options;
+    const { checker, models, renames, webSearch, receiveMs } = this.#options;
     const { request, response, path } = call;
     const received = await receiveBody(request, response, {
       memory: this.#memory,
@@ -143,16 +171,17 @@ export class ProviderEndpoint {
     if (!received) return;
     if (received.type === 'refused') {
       const headers = received.status === 408 ? { connection: 'close' } : {};
-      return refuse(name, response, received.status, received.message, headers);
+      return this.#answer(response, received.status, received.message, headers);
     }
     try {
       const release = await this.#checks.take(1, response);
-      const unchecked = { provider: name, path, webSearch, bytes: received.bytes };
+      const about = { provider: this.#protocolName, path, model: this.#modelIn(path), renames, webSearch };
+      const unchecked = { ...about, bytes: received.bytes };
       const checked = release && (await checker.check(unchecked).finally(release));
       if (!checked || response.destroyed) return;
-      if (checked.type === 'refused') return refuse(name, response, checked.status, checked.message);
+      if (checked.type === 'refused') return this.#answer(response, checked.status, checked.message);
       const forbidden = checked.models.find((model) => !models.includes(model));
-      if (forbidden !== undefined) return refuse(name, response, 403, this.#refuseModel(forbidden));
+      if (forbidden !== undefined) return this.#answer(response, 403, this.#refuseModel(forbidden));
       const {
         bytes: body,
         models: [model = ''],
@@ -161,6 +190,18 @@ export class ProviderEndpoint {
       await this.#forward({ ...call, body, model, serviceTier });
     } finally {
       received.release();
+    }
+  }
+
+  /** The model that the path names, in the protocols where the body has none. */
+  #modelIn(path: string): string | undefined {
+    const { modelInPath } = this.#protocol;
+    if (!modelInPath) return undefined;
+    const encoded = modelInPath.exec(path)?.[1] ?? '';
+    try {
+      return decodeURIComponent(encoded);
+    } catch {
+      return encoded;
     }
   }
 
@@ -187,15 +228,16 @@ export class ProviderEndpoint {
       if (isModelCall) listener.action('Waiting for the model');
       const limit = await this.#attempt(call, leftMs);
       if (!limit) return;
+      if (limit === 'renewed') continue;
       leftMs -= limit.waitMs;
       await this.#waitFor(limit, response);
     }
   }
 
   async #waitFor({ waitMs, message }: RateLimit, response: ServerResponse): Promise<void> {
-    const { name, listener } = this.#options;
+    const { listener } = this.#options;
     const seconds = Math.ceil(waitMs / 1_000);
-    listener.action(`Rate limited by ${name}: retrying in ${seconds} s`);
+    listener.action(`Rate limited by ${this.#title}: retrying in ${seconds} s`);
     this.#waits += 1;
     if (this.#waits <= mostWarnings)
       listener.item({ type: 'WARNING', text: `${message}. The gateway retries in ${seconds} s.` });
@@ -206,12 +248,51 @@ export class ProviderEndpoint {
     this.#cancels.delete(cancel);
   }
 
-  /** Resolves when the request is no longer needed; with the rate limit when it is to be sent again within `leftMs`. */
-  #attempt(call: Call, leftMs: number): Promise<RateLimit | undefined> {
+  /** Resolves when the request is no longer needed; with a reason when it is to be sent again. */
+  async #attempt(call: Call, leftMs: number): Promise<Again | undefined> {
+    const { request, response, account, path, query, body } = call;
+    const method = request.method ?? 'POST';
+    let authorized: AuthorizedCall;
+    try {
+      authorized = await account.authorize({ method, path, query, headers: this.#headersOf(call), body });
+    } catch (error) {
+      if (!(error instanceof AccountError)) throw error;
+      return this.#withoutCredentials(call, error);
+    }
+    return response.destroyed ? undefined : this.#send(call, authorized, leftMs);
+  }
+
+  /** The account has no credentials. Where a person has to fix that, the run ends. */
+  #withoutCredentials({ response, account, isModelCall }: Call, error: AccountError): undefined {
+    const message = withoutKeys(error.message, account.secrets());
+    const { code } = error;
+    if (!code) {
+      this.outage = `${this.#title} could not be reached.`;
+      this.#answer(response, 502, message);
+      return;
+    }
+    const { name, runnerName } = this.#options;
+    const failure = accountFailure({ provider: name, setting: account.setting, runnerName }, code, message);
+    if (isModelCall) this.#endRun(failure, 401);
+    this.#refuse(response, { status: 401, message: failure.message });
+  }
+
+  async #renew(call: Call, refused: AuthorizedCall): Promise<Again | undefined> {
+    call.isRenewed = true;
+    try {
+      await call.account.renew?.(refused);
+      return 'renewed';
+    } catch (error) {
+      if (!(error instanceof AccountError)) throw error;
+      return this.#withoutCredentials(call, error);
+    }
+  }
+
+  #send(call: Call, authorized: AuthorizedCall, leftMs: number): Promise<Again | undefined> {
     const { name, stallMs, listener, log } = this.#options;
-    const { request, response, provider, isModelCall } = call;
-    const url = joinUrl(provider.url, call.path, call.query);
-    const outgoing = requestUpstream(url, request.method ?? 'POST', this.#headersOf(call));
+    const { request, response, account, isModelCall } = call;
+    const { url } = authorized;
+    const outgoing = requestUpstream(url, request.method ?? 'POST', authorized.headers);
     let meter: Meter | undefined;
     const cancel = (): void => {
       meter?.settle();
@@ -221,9 +302,9 @@ export class ProviderEndpoint {
     const stall = setTimeout(() => {
       // The client does not read: nothing can arrive.
       if (response.writableNeedDrain) return void stall.refresh();
-      const text = `${name} sent nothing for ${stallMs / 1_000} s: the gateway ended the request, which can be retried.`;
+      const text = `${this.#title} sent nothing for ${stallMs / 1_000} s: the gateway ended the request, which can be retried.`;
       listener.item({ type: 'WARNING', text });
-      this.outage = `${name} stalled.`;
+      this.outage = `${this.#title} stalled.`;
       cancel();
     }, stallMs);
     const release = (): void => {
@@ -239,19 +320,19 @@ export class ProviderEndpoint {
     response.on('close', onClose);
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
       if (response.destroyed) return;
-      const reason = withoutKey(error.code ?? error.message, provider.apiKey);
+      const reason = withoutKeys(error.code ?? error.message, account.secrets());
       log.warn({ provider: name, host: url.host, reason }, 'provider unreachable');
-      this.outage = `${name} could not be reached.`;
-      refuse(name, response, 502, `The runner can't reach ${name} at ${url.host}: ${reason}`);
+      this.outage = `${this.#title} could not be reached.`;
+      this.#answer(response, 502, `The runner can't reach ${this.#title} at ${url.host}: ${reason}`);
     });
     return new Promise((resolve) => {
       outgoing.once('response', (answer) => {
         stall.refresh();
         const status = statusOf(answer);
-        if (isModelCall) this.outage = status >= 500 ? `${name} answered ${status}.` : undefined;
+        if (isModelCall) this.outage = status >= 500 ? `${this.#title} answered ${status}.` : undefined;
         if (status >= 400) {
-          const failing = this.#handleError(call, answer, leftMs);
-          failing.then((limit) => limit && release(), cancel);
+          const failing = this.#handleError(call, authorized, answer, leftMs);
+          failing.then((again) => again && release(), cancel);
           return resolve(failing.catch(() => undefined));
         }
         resolve(undefined);
@@ -261,15 +342,15 @@ export class ProviderEndpoint {
         pipeline(answer, meter, response, () => {});
       });
       outgoing.once('close', () => resolve(undefined));
-      // Once sent, the body is needed again only if a rate limit can be waited for.
-      if (leftMs <= 0) outgoing.once('finish', () => resolve(undefined));
+      // Once sent, the body is needed again only after a rate limit, or with other credentials.
+      if (leftMs <= 0 && !this.#mayRenew(call)) outgoing.once('finish', () => resolve(undefined));
       outgoing.end(call.body);
     });
   }
 
-  #headersOf({ request, provider, body }: Call): OutgoingHttpHeaders {
+  #headersOf({ request, body }: Call): OutgoingHttpHeaders {
     const { token } = this.#options;
-    const { headers: allowed, features, credentials } = this.#protocol;
+    const { headers: allowed, features } = this.#protocol;
     const { [features.header]: requested = '', ...headers } = forwardedHeaders(
       request,
       (name, value) => allowed.test(name) && !value.includes(token),
@@ -282,7 +363,6 @@ export class ProviderEndpoint {
       ...(known.length > 0 && { [features.header]: known.join(',') }),
       ...(request.method === 'POST' && { 'content-type': 'application/json', 'content-length': body.length }),
       'accept-encoding': 'identity',
-      ...credentials(provider.apiKey),
     };
   }
 
@@ -291,9 +371,21 @@ export class ProviderEndpoint {
     return new URLSearchParams(allowed).toString();
   }
 
-  /** Reads an error whole and removes the key before it is forwarded. A limit that ends within `leftMs` is returned. */
-  async #handleError(call: Call, answer: IncomingMessage, leftMs: number): Promise<RateLimit | undefined> {
-    const { response, provider, isModelCall } = call;
+  #mayRenew({ account, isRenewed }: Call): boolean {
+    return account.renew !== undefined && !isRenewed;
+  }
+
+  /**
+   * Reads an error whole and removes credentials before it is forwarded. Returns a limit that ends within `leftMs`, and
+   * whether refused credentials were renewed: the client has got nothing yet, so the request can be sent again.
+   */
+  async #handleError(
+    call: Call,
+    authorized: AuthorizedCall,
+    answer: IncomingMessage,
+    leftMs: number,
+  ): Promise<Again | undefined> {
+    const { response, account, isModelCall } = call;
     const parts: Buffer[] = [];
     let bytes = 0;
     for await (const part of answer as AsyncIterable<Buffer>) {
@@ -301,8 +393,10 @@ export class ProviderEndpoint {
       if (bytes > largestErrorBytes) break;
       parts.push(part);
     }
-    const body = withoutKey(Buffer.concat(parts).toString(), provider.apiKey);
+    const body = withoutKeys(Buffer.concat(parts).toString(), account.secrets());
     const status = statusOf(answer);
+    if (this.#mayRenew(call) && areCredentialsRefused({ status, headers: answer.headers, body }))
+      return this.#renew(call, authorized);
     const failure = isModelCall ? this.#failureOf(answer, status, body) : undefined;
     if (failure?.type === 'limit' && failure.waitMs <= leftMs) return failure;
     if (failure) this.#endRun(failure, status);
@@ -313,7 +407,8 @@ export class ProviderEndpoint {
 
   #failureOf({ headers }: IncomingMessage, status: number, body: string): ProviderFailure | undefined {
     const { name, runnerName } = this.#options;
-    return failureOf({ provider: name, status, headers, body, runnerName }, new Date());
+    const setting = this.#options.account?.setting;
+    return failureOf({ provider: name, setting, status, headers, body, runnerName }, new Date());
   }
 
   #endRun(failure: ProviderFailure, status: number): void {
@@ -324,46 +419,24 @@ export class ProviderEndpoint {
   }
 
   #meter(
-    { provider, isModelCall, model, serviceTier }: Call,
+    { account, isModelCall, model, serviceTier }: Call,
     answer: IncomingMessage,
     onByte: () => void,
   ): Meter {
     return new Meter({
       reader: this.#protocol.reader(),
-      isEventStream: /^text\/event-stream/i.test(answer.headers['content-type'] ?? ''),
+      format: formatOf(answer.headers['content-type']),
       onByte,
-      onUsage: (usage) =>
-        this.#reportUsage({ ...usage, model: usage.model || model, tier: usage.tier ?? serviceTier }),
+      onUsage: (usage) => this.#usage.report(usage, model, serviceTier),
       onFailure: (event) => {
         const status = isModelCall ? statusOfEvent(event) : undefined;
         if (!status) return;
         // As the body of an answer with the same error.
-        const body = withoutKey(JSON.stringify(event.response ?? event), provider.apiKey);
+        const body = withoutKeys(JSON.stringify(event.response ?? event), account.secrets());
         const failure = this.#failureOf(answer, status, body);
         if (failure) this.#endRun(failure, status);
       },
     });
-  }
-
-  #reportUsage(usage: AnswerUsage): void {
-    const { prices, listener } = this.#options;
-    const costUsd = costOf(usage.model, usage.tokens, usage, prices);
-    if (costUsd === undefined) this.#warnNoPrice(usage);
-    listener.usage({
-      inputTokens: allInput(usage.tokens),
-      cachedInputTokens: usage.tokens.cachedInput,
-      outputTokens: usage.tokens.output,
-      costUsd: costUsd ?? 0,
-    });
-  }
-
-  #warnNoPrice({ model, fast, tier }: AnswerUsage): void {
-    const mode = fast ? ' in fast mode' : tier ? ` in the tier ${tier}` : '';
-    const what = `${model || '(a model that the answer does not name)'}${mode}`;
-    if (this.#warnedModels.has(what)) return;
-    this.#warnedModels.add(what);
-    const text = `The price of ${what} is unknown: its tokens are counted, but cost nothing. Add it to the file that MUSTER_PRICES of the runner names.`;
-    this.#options.listener.item({ type: 'WARNING', text, data: { model, ...(tier && { tier }), fast } });
   }
 }
 

@@ -3,13 +3,19 @@ import type { TenantRights } from '../tenant-allow.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Whether a variable that is a switch is on. */
+export const isOn = (value: string | undefined): boolean => /^(1|true|yes|on)$/i.test(value ?? '');
+
 const namePattern = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const runnerSecret = /^(MUSTER_|ANTHROPIC_|OPENAI_|CLAUDE_|CODEX_|PG)|^DATABASE_URL$/;
+const runnerSecret = /^(MUSTER_|ANTHROPIC_|OPENAI_|AZURE_OPENAI_|CLAUDE_|CODEX_|PG)|^DATABASE_URL$/;
 const reservedName =
   /^(HOME|GIT_CONFIG_GLOBAL|GIT_CONFIG_NOSYSTEM|CODEX_HOME)$|^(MUSTER_|ANTHROPIC_|OPENAI_|CLAUDE_|CODEX_)|_PROXY$/i;
 
-/** Variables of the runner that no agent and no child process gets. */
-export const isRunnerSecret = (name: string): boolean => runnerSecret.test(name);
+/** Variables of the runner that no agent and no child process gets. A cloud's are the runner's own if it gets models there. */
+export const isRunnerSecret = (name: string, runner: Environment): boolean =>
+  runnerSecret.test(name) ||
+  (isOn(runner.CLAUDE_CODE_USE_BEDROCK) && /^AWS_/.test(name)) ||
+  (isOn(runner.CLAUDE_CODE_USE_VERTEX) && /^(GOOGLE_|CLOUDSDK_|CLOUD_ML_)/.test(name));
 
 /** What the processes of an agent get, and which of it came from a secret or from the runner. */
 export interface ResolvedVariables {
@@ -71,7 +77,7 @@ function fromSecret(field: string, name: string, { secrets = [] }: VariableSourc
 }
 
 function fromRunner(field: string, name: string, { runner, rights }: VariableSources): string {
-  if (isRunnerSecret(name))
+  if (isRunnerSecret(name, runner))
     throw new Error(`${field}: ${name} belongs to the runner and is never given to an agent`);
   if (!rights.mayReadVariable(name))
     throw new Error(

@@ -56,7 +56,7 @@ export function localEnvironment(environment: Environment): Record<string, strin
 
 export function remoteEnvironment(environment: Environment): Record<string, string> {
   const passed = Object.entries(environment).flatMap(([name, value]) =>
-    value === undefined || isRunnerSecret(name) || repositoryVariables.test(name)
+    value === undefined || isRunnerSecret(name, environment) || repositoryVariables.test(name)
       ? []
       : [[name, value] as const],
   );

@@ -1,0 +1,70 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+import type { FaultCode } from '@muster/sdk/contract';
+import type { ProviderName } from '../../harness/harness.ts';
+
+/**
+ * A way to a provider's models: it adds its credentials to a request that the gateway has checked. Credentials stay in
+ * the runner's process; the sandbox has only the token of its run.
+ */
+export interface Account {
+  readonly name: ProviderName;
+  /** The setting of the runner to change when the provider refuses the credentials. */
+  readonly setting: string;
+  /** Where it is and how it signs in, for the operator; without any value of a credential. */
+  readonly about: string;
+  /** Throws an `AccountError`. */
+  authorize(call: UnauthorizedCall): Promise<AuthorizedCall>;
+  /** Replaces credentials that the provider has refused. Throws an `AccountError`. Undefined: they never change. */
+  renew?(refused: AuthorizedCall): Promise<void>;
+  /** The values that no error may contain. */
+  secrets(): readonly string[];
+}
+
+export interface UnauthorizedCall {
+  readonly method: string;
+  /** Below the base URL of the protocol, as the harness sent it. */
+  readonly path: string;
+  readonly query: string;
+  readonly headers: OutgoingHttpHeaders;
+  readonly body: Uint8Array;
+}
+
+export interface AuthorizedCall {
+  readonly url: URL;
+  readonly headers: OutgoingHttpHeaders;
+}
+
+/** There are no credentials: they can't be had now (`code` undefined), or a person has to fix them. */
+export class AccountError extends Error {
+  override readonly name = 'AccountError';
+  readonly code: FaultCode | undefined;
+
+  constructor(message: string, code?: FaultCode) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export const keyRefused: FaultCode = 'PROVIDER_KEY_REFUSED';
+
+/** What errors call a provider. */
+export const providerTitles: Readonly<Record<ProviderName, string>> = {
+  anthropic: 'anthropic',
+  bedrock: 'Amazon Bedrock',
+  vertex: 'Google Vertex',
+  openai: 'openai',
+  azure: 'Azure OpenAI',
+  chatgpt: 'ChatGPT',
+};
+
+/** Runs one at a time: everyone who asks while it runs gets the same result. */
+export class SingleFlight<T> {
+  #flight: Promise<T> | undefined;
+
+  run(work: () => Promise<T>): Promise<T> {
+    this.#flight ??= work().finally(() => {
+      this.#flight = undefined;
+    });
+    return this.#flight;
+  }
+}
