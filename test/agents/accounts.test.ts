@@ -80,9 +80,20 @@ function environmentOf(stub: ProviderStub): Record<string, string> {
 }
 
 let agents: TestAgents;
+/** Agents of a runner whose only account of Claude is a token of `claude setup-token`. */
+let team: TestAgents;
 const visited: string[] = [];
 const service = useTestService({ env: environmentOf }, async (started) => {
   agents = await started.emptyWorkspace();
+  const pool = uniqueName('oauth');
+  await writeResource(started.api, 'pool', pool, {});
+  await started.runner(pool, {
+    // An empty variable is not set.
+    ANTHROPIC_API_KEY: '',
+    CLAUDE_CODE_OAUTH_TOKEN: secrets.oauth,
+    MUSTER_MODELS: join(folder, 'models.json'),
+  });
+  team = await started.emptyWorkspace({ pool });
 });
 
 async function play(model: string, ...steps: readonly Step[]) {
@@ -152,6 +163,20 @@ describe('the account that the table of models names', () => {
     },
     patienceMs,
   );
+
+  it.concurrent('a token of claude setup-token is a bearer token with the beta of Claude Code', async ({
+    expect,
+  }) => {
+    const marker = service().script(look, said);
+    await team.spawn('subscriber', { model: 'claude-opus-4-8', description: marker });
+    expect(await team.idle('subscriber')).toMatchObject({ response: 'That was all.' });
+    for (const { headers, body } of service().stub.requestsOf(marker)) {
+      expect(headers.authorization).toBe(`Bearer ${secrets.oauth}`);
+      expect(headers['anthropic-beta']).toMatch(/(^|,)claude-code-\d+,.*,oauth-2025-04-20$/);
+      expect(JSON.stringify(body.system)).toMatch(/You are (Claude Code|a Claude agent)/);
+    }
+    expect((await team.texts('subscriber', 'TOOL_RESULT')).join()).not.toContain(secrets.oauth);
+  });
 });
 
 describe('a ChatGPT login', () => {
@@ -189,28 +214,7 @@ describe('a ChatGPT login', () => {
   });
 });
 
-it('a token of claude setup-token is a bearer token with the beta of Claude Code', async () => {
-  const pool = uniqueName('oauth');
-  await writeResource(service().api, 'pool', pool, {});
-  // Variables of the runner: an empty one is not set.
-  await service().runner(pool, { ANTHROPIC_API_KEY: '', CLAUDE_CODE_OAUTH_TOKEN: secrets.oauth });
-  const team = await service().emptyWorkspace({ pool });
-  const marker = service().script(look, said);
-  await team.spawn('subscriber', { model: 'claude-opus-4-8', description: marker });
-  expect(await team.idle('subscriber')).toMatchObject({ response: 'That was all.' });
-  for (const { headers, body } of service().stub.requestsOf(marker)) {
-    expect(headers.authorization).toBe(`Bearer ${secrets.oauth}`);
-    expect(headers['anthropic-beta']).toMatch(/(^|,)claude-code-\d+,.*,oauth-2025-04-20$/);
-    expect(JSON.stringify(body.system)).toMatch(/You are (Claude Code|a Claude agent)/);
-  }
-  expect((await team.texts('subscriber', 'TOOL_RESULT')).join()).not.toContain(secrets.oauth);
-});
-
 it('a model whose account the runner lacks blocks the agent, and says what is missing', async () => {
-  const pool = uniqueName('plain');
-  await writeResource(service().api, 'pool', pool, {});
-  await service().runner(pool, { MUSTER_MODELS: join(folder, 'models.json') });
-  const team = await service().emptyWorkspace({ pool });
   await team.spawn('misplaced', { model: 'opus-eu', description: 'x' });
   const status = await team.idle('misplaced');
   expect(status).toMatchObject({ phaseReason: 'BLOCKED', error: { code: 'MODEL_UNKNOWN' } });

@@ -238,7 +238,6 @@ function protocolVariables({ provider }: ProviderModel, url: string): Record<str
       CLAUDE_CODE_USE_BEDROCK: '1',
       CLAUDE_CODE_SKIP_BEDROCK_AUTH: '1',
       ANTHROPIC_BEDROCK_BASE_URL: `${url}/bedrock`,
-      AWS_REGION: 'us-east-1',
     };
   if (provider === 'vertex')
     return {
