@@ -179,6 +179,27 @@ describe('the account that the table of models names', () => {
   });
 });
 
+describe('credentials of a cloud', () => {
+  const expired = { message: 'The security token included in the request is expired' };
+  it.concurrent.each([
+    ['opus-eu', { status: 403, body: expired, headers: { 'x-amzn-errortype': 'ExpiredTokenException' } }],
+    ['opus-google', { status: 401, body: { error: { code: 401, status: 'UNAUTHENTICATED' } } }],
+  ] as const)(
+    '%s: are renewed when they are refused, and the request is repeated',
+    async (model, refusal) => {
+      const before = logins('google').length;
+      const { name, status, requests } = await play(model, { ...refusal, times: 1 }, said);
+      expect(status).toMatchObject({ response: 'That was all.', phaseReason: 'RESTING' });
+      expect(requests.length).toBe(2);
+      expect(requests[0]?.text).toBe(requests[1]?.text);
+      const [last] = requests.slice(-1);
+      if (last) expectations[model](last);
+      if (model === 'opus-google') expect(logins('google').length).toBe(before + 1);
+      expect(await agents.warnings(name)).toEqual([]);
+    },
+  );
+});
+
 describe('a ChatGPT login', () => {
   it('that is refused is renewed once for two runs, written back, and both requests are repeated', async () => {
     const before = logins('chatgpt').length;

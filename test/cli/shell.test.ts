@@ -235,6 +235,11 @@ test('doctor reports what is installed and what to do', async () => {
   expect(text).toMatch(
     /^missing +Codex .*no key in this environment\n +→ set OPENAI_API_KEY or another account$/m,
   );
+  const env = { CLAUDE_CODE_USE_BEDROCK: '1', AWS_REGION: 'eu-west-1', MUSTER_MODELS: '/nonexistent.json' };
+  const { out, code } = await newcomer.muster(['doctor'], { env });
+  expect(out).toContain('Amazon Bedrock (AWS credentials, eu-west-1) in this environment');
+  expect(out).toMatch(/^broken +models +MUSTER_MODELS: must be a JSON file such as/m);
+  expect(code).toBe(1);
 });
 
 test('doctor reports the backends of the running service, not of its own environment', async () => {

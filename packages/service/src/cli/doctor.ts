@@ -5,6 +5,7 @@ import { type Backend, backendNames, type Service, tenantName } from '@muster/sd
 import { findClaudeCode } from '../harness/claude-code/claude-code.ts';
 import { findCodex } from '../harness/codex/codex.ts';
 import { messageOf } from '../lib/errors.ts';
+import { readModels } from '../lib/models.ts';
 import { type Accounts, accountsOf, accountText } from '../runner/accounts/accounts.ts';
 import { chooseSandbox } from '../runner/sandbox/probe.ts';
 import type { Invocation } from './command.ts';
@@ -45,6 +46,7 @@ export async function doctor(invocation: Invocation): Promise<void> {
     databaseFinding(env),
     service,
     ...backendFindings(running, env),
+    ...modelFindings(env),
     ...(running ? [...runnerFindings(running), ...secretFindings(running)] : []),
   ];
   output.answer(findings, () => {
@@ -111,6 +113,15 @@ function backendFindings(running: Service | undefined, env: NodeJS.ProcessEnv): 
     localBackend('BACKEND_A', findClaudeCode() !== undefined, accounts),
     localBackend('BACKEND_B', findCodex() !== undefined, accounts),
   ];
+}
+
+function modelFindings({ MUSTER_MODELS: file }: NodeJS.ProcessEnv): Finding[] {
+  if (!file) return [];
+  try {
+    return [finding('models', 'ok', `${Object.keys(readModels(file)).length} in ${file} (MUSTER_MODELS)`)];
+  } catch (error) {
+    return [finding('models', 'broken', `MUSTER_MODELS: ${messageOf(error)}`)];
+  }
 }
 
 const keyNames = { BACKEND_A: 'ANTHROPIC_API_KEY', BACKEND_B: 'OPENAI_API_KEY' } as const;

@@ -74,6 +74,20 @@ describe("the environment's variables", () => {
     },
   );
 
+  it("never include a cloud's credentials while the runner gets models there", () => {
+    const cloud = { AWS_SECRET_ACCESS_KEY: 'a-value', GOOGLE_API_KEY: 'b-value' };
+    const from = (runnersOwn: object) =>
+      environmentOf(
+        { variables: { X: { fromRunner: 'AWS_SECRET_ACCESS_KEY' }, Y: { fromRunner: 'GOOGLE_API_KEY' } } },
+        { runner: { ...cloud, ...runnersOwn }, rights: first, secrets },
+      );
+    expect(from({}).variables).toEqual({ X: 'a-value', Y: 'b-value' });
+    expect(() => from({ CLAUDE_CODE_USE_BEDROCK: '1' })).toThrow(
+      'variables.X: AWS_SECRET_ACCESS_KEY belongs',
+    );
+    expect(() => from({ CLAUDE_CODE_USE_VERTEX: '1' })).toThrow('variables.Y: GOOGLE_API_KEY belongs');
+  });
+
   it.each([
     ['HOME'],
     ['GIT_CONFIG_GLOBAL'],
