@@ -67,7 +67,7 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   await codeHosts.start();
   const runner =
     config.runner && sandbox
-      ? await startConfiguredRunner(config.runner, abilitiesOf(env, config.models), {
+      ? await startConfiguredRunner(config.runner, abilitiesOf(env, config.models, log), {
           url: reachable(address),
           apiKey: control.keys.serviceRunnerKey(),
           sandbox: sandbox.sandbox,

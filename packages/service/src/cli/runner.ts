@@ -29,7 +29,7 @@ export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Pro
   const { sandbox, note } = await chooseConfiguredSandbox(config);
   await checkKey(url, apiKey);
   openDataFolder(dataFolder, log);
-  const abilities = abilitiesOf(env, config.models);
+  const abilities = abilitiesOf(env, config.models, log);
   const runner = await startConfiguredRunner(config, abilities, {
     url,
     apiKey,

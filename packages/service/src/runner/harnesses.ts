@@ -2,6 +2,7 @@ import { type Backend, backendOfModel, type Claim, isRehearsalModel } from '@mus
 import { claudeCodeHarness, findClaudeCode } from '../harness/claude-code/claude-code.ts';
 import { codexHarness, findCodex } from '../harness/codex/codex.ts';
 import type { FindModel, Harness } from '../harness/harness.ts';
+import type { RunnerLog } from '../lib/log.ts';
 import { type ModelTable, providerModel } from '../lib/models.ts';
 import { providerTitles } from './accounts/account.ts';
 import { type Accounts, accountsOf, accountText, usualProvider } from './accounts/accounts.ts';
@@ -41,9 +42,9 @@ export interface Abilities {
 export const defaultHelperModel = 'haiku';
 
 /** Without any account everything is rehearsed; with one, the rehearsal agent never plays a real model. */
-export function abilitiesOf(environment: Environment, models: ModelTable = {}): Abilities {
+export function abilitiesOf(environment: Environment, models: ModelTable = {}, log?: RunnerLog): Abilities {
   const helperModel = environment.MUSTER_HELPER_MODEL_A || defaultHelperModel;
-  const providers = accountsOf(environment);
+  const providers = accountsOf(environment, log);
   const claudeCode = findClaudeCode();
   const codex = findCodex();
   const find = (backend: Backend): FindModel => modelFinder(backend, providers, models);

@@ -57,6 +57,18 @@ export const providerTitles: Readonly<Record<ProviderName, string>> = {
   chatgpt: 'ChatGPT',
 };
 
+/** Whether asking for credentials failed because a host could not be reached or failed itself. */
+export function isTemporary(error: unknown): boolean {
+  const { code, status, name, cause } = error as Partial<
+    Record<'code' | 'status' | 'name' | 'cause', unknown>
+  >;
+  const isNetwork = typeof code === 'string' && networkCodes.test(code);
+  const isServer = typeof status === 'number' && status >= 500;
+  return isNetwork || isServer || name === 'TimeoutError' || (cause instanceof Error && isTemporary(cause));
+}
+
+const networkCodes = /^(ECONN|ENOTFOUND|EAI_|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|UND_ERR)/;
+
 /** Runs one at a time: everyone who asks while it runs gets the same result. */
 export class SingleFlight<T> {
   #flight: Promise<T> | undefined;

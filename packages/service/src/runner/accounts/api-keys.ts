@@ -1,5 +1,4 @@
 import { type OutgoingHttpHeaders, validateHeaderName, validateHeaderValue } from 'node:http';
-import type { ProviderName } from '../../harness/harness.ts';
 import { joinUrl } from '../gateway/upstream.ts';
 import type { Environment } from '../workspace/environment.ts';
 import type { Account } from './account.ts';
@@ -15,7 +14,7 @@ interface FixedAccount extends Pick<Account, 'name' | 'setting' | 'about'> {
   readonly custom?: CustomHeaders;
 }
 
-export function fixedAccount({
+function fixedAccount({
   url,
   headers,
   beta,
@@ -79,7 +78,9 @@ export function anthropicAccount(environment: Environment): Account | undefined 
 export function openaiAccount({ OPENAI_API_KEY, OPENAI_BASE_URL }: Environment): Account | undefined {
   if (!OPENAI_API_KEY) return undefined;
   return fixedAccount({
-    ...named('openai', 'OPENAI_API_KEY'),
+    name: 'openai',
+    setting: 'OPENAI_API_KEY',
+    about: 'OPENAI_API_KEY',
     url: OPENAI_BASE_URL || 'https://api.openai.com/v1',
     headers: { authorization: `Bearer ${OPENAI_API_KEY}` },
     secret: OPENAI_API_KEY,
@@ -106,8 +107,6 @@ export function azureAccount(environment: Environment): Account | undefined {
     secret: AZURE_OPENAI_API_KEY,
   });
 }
-
-const named = (name: ProviderName, setting: string) => ({ name, setting, about: setting });
 
 export function baseUrl(name: string, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;

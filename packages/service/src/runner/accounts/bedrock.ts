@@ -6,6 +6,7 @@ import {
   type Account,
   AccountError,
   type AuthorizedCall,
+  isTemporary,
   keyRefused,
   type UnauthorizedCall,
 } from './account.ts';
@@ -115,7 +116,8 @@ class Signer {
       this.#credentials = await this.#chain({ forceRefresh });
       return this.#credentials;
     } catch (error) {
-      throw new AccountError(`AWS has no credentials for Amazon Bedrock: ${messageOf(error)}`, keyRefused);
+      const message = `AWS has no credentials for Amazon Bedrock: ${messageOf(error)}`;
+      throw new AccountError(message, isTemporary(error) ? undefined : keyRefused);
     }
   }
 }

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { accessSync, constants, readFileSync, realpathSync } from 'node:fs';
-import { open, readFile, rename } from 'node:fs/promises';
+import { open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { messageOf } from '../../lib/errors.ts';
 import { isObject } from '../../lib/json.ts';
@@ -102,6 +103,8 @@ class Login {
   readonly #log: RunnerLog | undefined;
   readonly #renewal = new SingleFlight<Tokens>();
   #tokens: Tokens | undefined;
+  /** An answer to a request with the tokens before may still arrive. */
+  #before: Tokens | undefined;
 
   constructor(file: string, tokenUrl: string, log: RunnerLog | undefined) {
     this.#file = file;
@@ -110,8 +113,9 @@ class Login {
   }
 
   get secrets(): string[] {
-    const { id_token, access_token, refresh_token } = this.#tokens ?? {};
-    return [id_token, access_token, refresh_token].filter((token) => token !== undefined);
+    return [this.#tokens, this.#before].flatMap((tokens) =>
+      tokens ? [tokens.id_token, tokens.access_token, tokens.refresh_token] : [],
+    );
   }
 
   async tokens(): Promise<Tokens> {
@@ -125,6 +129,7 @@ class Login {
     if (this.#tokens && this.#tokens.access_token !== refused) return this.#tokens;
     return this.#renewal.run(async () => {
       const stored = await this.#read();
+      this.#before = this.#tokens;
       this.#tokens = stored.access_token === refused ? await this.#refresh(stored) : stored;
       return this.#tokens;
     });
@@ -175,7 +180,7 @@ class Login {
 
   /** All or nothing: a file that is cut off would end the login. */
   async #write(tokens: Tokens): Promise<void> {
-    const temporary = `${this.#file}.${process.pid}.new`;
+    const temporary = `${this.#file}.${randomUUID()}.new`;
     try {
       const content = parsed(await readFile(this.#file, 'utf8'));
       const others = isObject(content) ? content : {};
@@ -188,6 +193,7 @@ class Login {
         .finally(() => handle.close());
       await rename(temporary, this.#file);
     } catch (error) {
+      await rm(temporary, { force: true }).catch(() => {});
       // The tokens still work until this process ends.
       this.#log?.error({ reason: messageOf(error) }, 'renewed ChatGPT login could not be saved');
     }

@@ -1,7 +1,7 @@
 import { messageOf } from '../../lib/errors.ts';
 import { joinUrl } from '../gateway/upstream.ts';
 import { type Environment, isOn } from '../workspace/environment.ts';
-import { type Account, AccountError, type AuthorizedCall, keyRefused } from './account.ts';
+import { type Account, AccountError, type AuthorizedCall, isTemporary, keyRefused } from './account.ts';
 import { baseUrl, customHeaders, secretsIn } from './api-keys.ts';
 
 /** Claude in Google Vertex. Google's own library finds the credentials (GOOGLE_APPLICATION_CREDENTIALS, gcloud, the machine). */
@@ -63,13 +63,15 @@ class GoogleTokens {
   readonly #project: string;
   #client: Promise<Client> | undefined;
   #token = '';
+  /** An answer to a request with the token before may still arrive. */
+  #before = '';
 
   constructor(project: string) {
     this.#project = project;
   }
 
   get secrets(): string[] {
-    return this.#token === '' ? [] : [this.#token];
+    return [this.#token, this.#before];
   }
 
   async headers(): Promise<Record<string, string>> {
@@ -77,32 +79,22 @@ class GoogleTokens {
     const finding = this.#client;
     try {
       const headers = Object.fromEntries(await (await finding).getRequestHeaders());
-      this.#token = (headers.authorization ?? '').replace(/^Bearer /, '');
+      if (this.#client === finding) this.#token = (headers.authorization ?? '').replace(/^Bearer /, '');
       return headers;
     } catch (error) {
       if (this.#client === finding) this.#client = undefined;
-      throw accountError(error);
+      const message = `Google gave no token for Vertex: ${messageOf(error)}`;
+      throw new AccountError(message, isTemporary(error) ? undefined : keyRefused);
     }
   }
 
   /** A new client has no token. */
   async renew({ headers }: AuthorizedCall): Promise<void> {
     if (headers.authorization === `Bearer ${this.#token}`) {
+      this.#before = this.#token;
       this.#token = '';
       this.#client = undefined;
     }
     await this.headers();
   }
 }
-
-/** Google's token endpoint may be down, or refuse. The error of its library quotes the request: only its message is kept. */
-function accountError(error: unknown): AccountError {
-  const { status, code } = error as { status?: unknown; code?: unknown };
-  const isTemporary = (typeof status === 'number' && status >= 500) || isNetworkCode(code);
-  const message = `Google gave no token for Vertex: ${messageOf(error)}`;
-  return new AccountError(message, isTemporary ? undefined : keyRefused);
-}
-
-const isNetworkCode = (code: unknown): boolean =>
-  typeof code === 'string' &&
-  /^(ECONN|ENOTFOUND|EAI_|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|UND_ERR)/.test(code);
