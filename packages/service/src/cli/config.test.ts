@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ConfigError, defaultWorkers, readConfig } from './config.ts';
 
@@ -74,5 +77,28 @@ test.each([
     const read = () => readConfig({ MUSTER_RUNNER: runner, MUSTER_TENANT_ALLOW: text });
     expect(read).toThrow(ConfigError);
     expect(read).toThrow(/^MUSTER_TENANT_ALLOW: /);
+  }
+});
+
+test('accounts and the table of models are checked at the start, and choose the default model', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'muster-config-'));
+  try {
+    const MUSTER_MODELS = join(folder, 'models.json');
+    const bedrock = { CLAUDE_CODE_USE_BEDROCK: '1', AWS_REGION: 'eu-west-1', MUSTER_MODELS };
+    writeFileSync(MUSTER_MODELS, '{"a": {"backend": "BACKEND_A", "provider": "bedrock"}}');
+    expect(() => readConfig({ MUSTER_MODELS })).toThrow(ConfigError);
+    expect(() => readConfig({ MUSTER_MODELS })).toThrow(
+      /^MUSTER_MODELS: can't use .*: "a"\.name is required$/,
+    );
+    expect(() => readConfig({ ...bedrock, AWS_REGION: '' })).toThrow(ConfigError);
+    writeFileSync(
+      MUSTER_MODELS,
+      '{"opus-eu": {"backend": "BACKEND_A", "name": "eu.anthropic.x", "provider": "bedrock"}}',
+    );
+    expect(readConfig(bedrock)).toMatchObject({ defaultModel: 'opus-eu', runner: { sandbox: 'required' } });
+    expect(readConfig({ MUSTER_MODELS, MUSTER_DEFAULT_MODEL: 'opus-eu' }).defaultModel).toBe('opus-eu');
+    expect(readConfig({ MUSTER_MODELS, OPENAI_API_KEY: 'k' }).defaultModel).toBe('gpt-5.5');
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 });

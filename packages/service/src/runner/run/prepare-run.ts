@@ -96,6 +96,11 @@ export async function prepareRun(
   const { client, runnerId, sandbox, dataFolder } = context;
   const { preparing } = signals;
   try {
+    const provider = await failingAs(
+      () => 'MODEL_UNKNOWN',
+      'The model is not available',
+      async () => harness.providerOf?.(claimed),
+    );
     const folders = await agentFolders(dataFolder, claimed);
     const { homeFolder, workspaceFolder, isFresh } = folders;
     const claim = withRepos(claimed, folders.repos);
@@ -132,7 +137,7 @@ export async function prepareRun(
     const submodules = isFresh ? found : await knownSubmodules(folders.kept, repos, submoduleOptions);
     const { setup, setupEach, secretValues, ...environment } = readEnvironment(claim, context, rights, warn);
     // A rehearsal has no tools.
-    const mcpServers = readMcpServers(harness.providerOf ? claim : null, context, rights);
+    const mcpServers = readMcpServers(provider ? claim : null, context, rights);
     mask.hide([...secretValues, ...mcpServers.secretValues]);
     const profile = claim.workspace.vmProfile as VmProfile;
     const limits = resourceLimits(profile);
