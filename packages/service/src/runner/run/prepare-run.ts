@@ -119,11 +119,6 @@ export async function prepareRun(
         signal: preparing,
       }),
     );
-    const provider = await failingAs(
-      () => 'MODEL_UNKNOWN',
-      'The model is not available',
-      async () => harness.providerOf?.(claim),
-    );
     const submoduleOptions: SubmoduleOptions = {
       tenant: claim.agentId.tenant,
       mirrors: context.mirrors,
