@@ -56,7 +56,7 @@ export class SimNode {
       blockOnStateError: unguarded,
       models: {},
       wakes: this.wakes,
-      catalog: { document: async () => undefined } as unknown as Catalog,
+      catalog: { document: async () => undefined, current: async () => undefined } as unknown as Catalog,
       keys: { runToken: () => '' } as unknown as Keys,
       tenants: {
         first: async () => 1,
