@@ -30,7 +30,7 @@ describe('queue-add: preempt', () => {
     }
     await t.end(run, 'INTERRUPTED');
     const next = await t.claim('a');
-    expect(next.messages).toEqual([{ followUpId: now, text: 'now' }]);
+    expect(next.messages).toMatchObject([{ followUpId: now, text: 'now' }]);
     expect((await t.status('a')).model).toBe('rehearsal-a');
   });
 
@@ -121,7 +121,7 @@ describe('queue-add: deliverAt', () => {
     await t.queue('a', { followUpId: 'timed', description: 'wake', deliverAt: inMs(500) });
     expect(await t.historyOf('timed')).toMatchObject([{ type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED' }]);
     const run = await t.claim('a');
-    expect(run.messages).toEqual([{ followUpId: 'timed', text: 'wake' }]);
+    expect(run.messages).toMatchObject([{ followUpId: 'timed', text: 'wake' }]);
     expect(await t.historyOf('timed')).toMatchObject([
       { type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED', runId: '0' },
       { type: 'FOLLOW_UP_QUEUED', from: 'DEFERRED', to: 'QUEUED' },

@@ -130,7 +130,7 @@ describe('batches', () => {
     await t.spawn('a', { description: 'do this' });
     const ids = [await t.queue('a', 'one'), await t.queue('a', 'two')];
     const run = await t.claim('a');
-    expect(run.messages).toEqual([
+    expect(run.messages).toMatchObject([
       { followUpId: '', text: 'do this' },
       { followUpId: ids[0], text: 'one' },
       { followUpId: ids[1], text: 'two' },
