@@ -168,7 +168,7 @@ export class ReportQueue {
   #keptImages(images: readonly string[]): Buffer[] {
     const kept: Buffer[] = [];
     for (const base64 of images) {
-      if (this.#bytes + bytesOf(kept) + base64.length > imageBytes) break;
+      if (this.#bytes + bytesOf(kept) + base64.length > imageBytes) continue;
       const image = this.#options.images.accept(base64);
       if (image) kept.push(image);
     }

@@ -17,7 +17,8 @@ export interface ToolImagesOptions extends Pick<Claim, 'agentKey' | 'runId' | 't
 /** The images that the agent's tools return in a run. One that can't be stored is left out: the run goes on without it. */
 export class ToolImages {
   readonly #options: ToolImagesOptions;
-  #accepted = 0;
+  /** Also those that contain a secret: to search a large image takes time. */
+  #searched = 0;
   #failures = 0;
 
   constructor(options: ToolImagesOptions) {
@@ -26,16 +27,16 @@ export class ToolImages {
 
   /** The bytes of an image that may be stored. The agent can write any file, also one that contains a secret. */
   accept(base64: string): Buffer | undefined {
-    if (this.#accepted >= limits.toolImagesPerRun || base64.length > mostLength) return undefined;
+    if (this.#searched >= limits.toolImagesPerRun || base64.length > mostLength) return undefined;
     const { mask, token } = this.#options;
     const image = Buffer.from(base64, 'base64');
     if (image.length > limits.attachmentBytes || !imageTypeOf(image) || image.includes(token))
       return undefined;
+    this.#searched += 1;
     if (!mask.isEmpty) {
       const text = image.toString();
       if (mask.text(text) !== text) return undefined;
     }
-    this.#accepted += 1;
     return image;
   }
 

@@ -34,9 +34,11 @@ const outcomeIcons: Readonly<Record<ToolOutcome['state'], string>> = {
 export const ToolRow = ({ row }: ToolProps) => (
   <>
     <ToolLine row={row} />
-    <MessageImages ids={imagesOf(row)} of={toolSummary(row)} />
+    <MessageImages ids={imagesOf(row)} of={toolSummary(row).slice(0, altLength)} />
   </>
 );
+
+const altLength = 100;
 
 const imagesOf = ({ results }: RowOf<'tool'>): string[] => [
   ...new Set(results.flatMap(({ data }) => stringsIn(data.attachmentIds))),
