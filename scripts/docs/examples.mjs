@@ -142,7 +142,7 @@ await muster.queue('fix-login', { description: 'It looks like this.', attachment
   attachment: {
     body: { agentId, attachmentId: '$ATTACHMENT' },
     cli: null,
-    ts: `for await (const { data } of muster.timelineAll('fix-login', { types: ['FOLLOW_UP_DELIVERED'] })) {
+    ts: `for await (const { data } of muster.timelineAll('fix-login', { types: ['FOLLOW_UP_DELIVERED', 'TOOL_RESULT'] })) {
   for (const id of (data.attachmentIds ?? []) as string[])
     console.log((await muster.attachments.read('fix-login', id)).mediaType);
 }`,
@@ -330,6 +330,7 @@ console.log(state);`,
   runnerCheckpoints: { body: held },
   runnerLoadCheckpoint: { body: { ...held, checkpointId, part: 0 } },
   runnerAttachment: { body: { ...held, attachmentId: '$ATTACHMENT' } },
+  runnerSaveAttachment: { body: { ...held, content: 'R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs=' } },
   runnerGitCredential: { body: { ...held, repo: 'https://github.com/acme/app.git' } },
   runnerEndedAgents: { body: { runnerId, agentKeys: ['$AGENT_KEY'] } },
 };

@@ -176,6 +176,7 @@ describe.concurrent.each(backends)('$title', ({ model, provider }) => {
     if (isAnthropic)
       expect((await agents.texts(name, 'TOOL_RESULT')).at(-1)).toMatch(/^403 .*permission_error/);
     expect(more.at(-1)).toContain(png);
+    if (isAnthropic) expect(await agents.images(name)).toEqual([png]);
 
     const price = prices[model];
     if (!price) throw new Error(`${model} is not in prices.json`);

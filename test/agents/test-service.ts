@@ -12,6 +12,7 @@ import { Agents, accepted } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
+import { expectOk } from '../support/expect-reply.ts';
 import { type GitRemote, makeGitRemote } from '../support/git-remote.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { program, type Server, startServer } from '../support/server.ts';
@@ -88,6 +89,16 @@ export class TestAgents extends Agents {
 
   async texts(path: string, ...types: EntryType[]): Promise<string[]> {
     return (await this.timeline(path, ...types)).map(({ text }) => text);
+  }
+
+  /** The images of its tools, as base64. */
+  async images(path: string): Promise<string[]> {
+    const results = await this.timeline(path, 'TOOL_RESULT');
+    const ids = results.flatMap(({ data }) => (data.attachmentIds ?? []) as string[]);
+    const agentId = this.id(path);
+    const read = (attachmentId: string) =>
+      this.api.post<{ content: string }>('/v1/agent/attachment', { agentId, attachmentId });
+    return (await Promise.all(ids.map(read))).map((answer) => expectOk(answer).content);
   }
 
   warnings(path: string): Promise<string[]> {

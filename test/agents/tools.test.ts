@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SeenRequest, Step } from '../provider/script.ts';
 import { writeResource } from '../support/catalog.ts';
 import { databaseDump, findSecretsScript, wantedFile } from '../support/find-secrets.ts';
+import { png } from '../support/images.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { localMcpServer, startTeamMcpServer, type TeamMcpServer } from '../support/team-mcp-server.ts';
 import { backends, claudeCode, codex, contentOf, type TestAgents, useTestService } from './test-service.ts';
@@ -93,7 +94,7 @@ describe.concurrent.each(backends)('$title', ({ name, model }) => {
     expect(lines.filter((line) => !line.endsWith(`:${canary}`))).toEqual([]);
     expect(given.join('')).toContain(createHash('sha256').update(localToken).digest('hex'));
     expect(given.join('')).toContain('MUSTER_MCP_1_TOKEN=***');
-    expect(JSON.parse(measured.slice(measured.indexOf('{')))).toMatchObject({
+    expect(JSON.parse(/{.*}/.exec(measured)?.[0] ?? '')).toMatchObject({
       args: [`it's "\${HOME}" $HOME`],
       TOKEN: '***',
       MODE: 'plain',
@@ -101,6 +102,7 @@ describe.concurrent.each(backends)('$title', ({ name, model }) => {
       proxied: sandbox !== null,
       cwd: folder?.trim(),
     });
+    expect(await agents.images(name)).toEqual([png().toString('base64')]);
     expect(offeredIn(service().firstRequest(marker))).toEqual([]);
     const content = contentOf(service().lastRequest(marker));
     for (const value of [bearer, team, codeHostToken]) expect(content).not.toContain(value);

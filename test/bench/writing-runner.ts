@@ -75,6 +75,7 @@ async function start({ agentKey, runId, token }: Claim): Promise<void> {
     token,
     mask,
     output: live.open({ agentKey, runId }, mask, token),
+    images: { accept: () => undefined, upload: async () => [] },
     mayAct: () => true,
     maxItems: limits.reportItems,
     textLength: limits.reportedTextLength,

@@ -1,13 +1,14 @@
-import { agentPage } from '@muster/sdk/contract';
+import { type Attachment, agentPage } from '@muster/sdk/contract';
 import type { Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents, inMs } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import type { Visitor } from '../support/browser.ts';
 import { apiWithNewKey } from '../support/catalog.ts';
+import { expectOk } from '../support/expect-reply.ts';
 import { png } from '../support/images.ts';
 import { sharedServer } from '../support/shared-server.ts';
-import { newTestTenant } from '../support/test-tenant.ts';
+import { newTestTenant, newWorkingTenant } from '../support/test-tenant.ts';
 import { addressOf } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
 
@@ -202,6 +203,23 @@ describeInBrowser("the commands on an agent's page", () => {
     const isDrawn = (image: HTMLImageElement) => image.decode().then(() => image.naturalWidth);
     expect(await shown.nth(0).evaluate(isDrawn)).toBe(1);
     expect(await shown.nth(1).evaluate(isDrawn)).toBe(1);
+  });
+
+  test('shows the images that a tool returned', async () => {
+    const { t, run } = await newWorkingTenant(fixture.api);
+    const body = { runnerId: t.runner.runnerId, agentKey: run.agentKey, runId: run.runId };
+    const { attachmentId } = expectOk(
+      await t.api
+        .as(t.runner.key)
+        .post<Attachment>('/v1/runner/attachments', { ...body, content: png().toString('base64') }),
+    );
+    const data = { tool: 'Read', id: 'call' };
+    const result = { type: 'TOOL_RESULT', data: { ...data, attachmentIds: [attachmentId, 'deleted'] } };
+    await t.report(run, { items: [{ type: 'TOOL_CALL', text: 'Read shot.png', data }, result] });
+    await visitor.follow(await addressOf(t, 'a'));
+    const shown = page.getByRole('list', { name: 'Images', exact: true });
+    await shown.getByRole('img', { name: /^Image 1: .*shot\.png$/ }).waitFor();
+    await shown.getByText('no longer stored').waitFor();
   });
 
   test('clears queued messages, and keeps scheduled ones', async () => {

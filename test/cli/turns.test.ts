@@ -73,6 +73,7 @@ describe('wait', () => {
     expect(withImage.response).toContain('Rehearsed.');
     const [delivered] = (await ada.agents.timeline(name, 'FOLLOW_UP_DELIVERED')).slice(-1);
     expect(delivered?.data.attachmentIds).toHaveLength(1);
+    expect(await ada.prints(['logs', name])).toMatch(/^ *\[image\]$/m);
     expect(await ada.muster(['send', name, 'x', '--image', text])).toMatchObject({
       code: 2,
       err: expect.stringContaining('expected a PNG, JPEG, WebP or GIF image'),

@@ -144,6 +144,40 @@ test('an agent has at most 50 MiB of images that no run has got', async () => {
   await upload(t, png());
 });
 
+test('the runner of a live run saves images of tools, which are kept as if a run had got them', async () => {
+  const { t, run } = await newWorkingTenant(api);
+  const runner = t.api.as(t.runner.key);
+  const held = { runnerId: t.runner.runnerId, agentKey: run.agentKey, runId: run.runId };
+  const save = (image: Uint8Array, more: object = {}) =>
+    runner.post<Attachment>('/v1/runner/attachments', {
+      ...held,
+      content: Buffer.from(image).toString('base64'),
+      ...more,
+    });
+  const uploaded = await upload(t, png('both'));
+  expect(expectOk(await save(png('both')))).toEqual(uploaded);
+  const saved = expectOk(await save(large('tool')));
+  expect(saved).toMatchObject({ mediaType: 'image/png', bytes: limits.attachmentBytes });
+  expect(expectOk(await read(t, saved.attachmentId)).content).toBe(large('tool').toString('base64'));
+  const database = new pg.Client({ connectionString: api.databaseUrl });
+  await database.connect();
+  const ids = [uploaded.attachmentId, saved.attachmentId];
+  const { rows } = await database.query(
+    'SELECT delivered_at IS NOT NULL AS kept FROM attachments WHERE id = ANY ($1)',
+    [ids],
+  );
+  await database.end();
+  expect(rows).toEqual([{ kept: true }, { kept: true }]);
+  expectError(await save(Buffer.from('<svg/>')), 'INVALID_ARGUMENT', 'content');
+  expectError(await save(large('x', limits.attachmentBytes + 1)), 'INVALID_ARGUMENT', 'content');
+  expectError(await save(png(), { content: 'no base64' }), 'INVALID_ARGUMENT', 'content');
+  expectError(await save(png(), { runId: 2 }), 'ABORTED');
+  const member = await t.api.post('/v1/runner/attachments', { ...held, content: png().toString('base64') });
+  expectError(member, 'PERMISSION_DENIED');
+  await t.end(run);
+  expectError(await save(png()), 'ABORTED');
+});
+
 test('who may read an agent may read its images, and who may command it may upload them', async () => {
   const { t } = await newWorkingTenant(api);
   const { attachmentId } = await upload(t, png());

@@ -149,6 +149,23 @@ export const lostRunnerReplies: LostReplies = {
     },
   ],
 
+  runnerSaveAttachment: [
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
+      const content = png('tool').toString('base64');
+      return {
+        key: tenant.runner.key,
+        sent: { path: '/v1/runner/attachments', body: { ...run, content } },
+        async check(retried) {
+          const { attachmentId } = expectOk(retried) as { attachmentId: string };
+          const { agentId } = claim;
+          const read = await tenant.api.post('/v1/agent/attachment', { agentId, attachmentId });
+          expect(expectOk(read)).toMatchObject({ attachmentId, content });
+        },
+      };
+    },
+  ],
+
   runnerGitCredential: [
     async (tenant) => {
       const { run } = await heldRun(tenant);

@@ -251,6 +251,7 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   runnerCheckpoints: withCheckpoint,
   runnerLoadCheckpoint: withCheckpoint,
   runnerAttachment: heldWithImage,
+  runnerSaveAttachment: heldByRunner,
   runnerGitCredential: heldByRunner,
   runnerEndedAgents: heldByRunner,
 };

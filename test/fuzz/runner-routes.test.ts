@@ -207,6 +207,13 @@ const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
   runnerCheckpoints: fc.constant({}),
   runnerLoadCheckpoint: fc.record({ checkpointId, part }),
   runnerAttachment: fc.record({ attachmentId: mostly(imageId, text) }),
+  runnerSaveAttachment: fc.record({
+    content: fc.oneof(
+      text.map((name) => png(name).toString('base64')),
+      fc.base64String({ maxLength: 400 }),
+      text,
+    ),
+  }),
   runnerGitCredential: fc.record(
     { repo: mostly('https://github.com/team/project.git', text), refused: fc.boolean() },
     { requiredKeys: ['repo'] },

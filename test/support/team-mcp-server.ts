@@ -6,6 +6,7 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { png } from './images.ts';
 
 export interface TeamMcpServer {
   readonly url: string;
@@ -63,18 +64,21 @@ export async function startTeamMcpServer(authorization: string): Promise<TeamMcp
   };
 }
 
-/** A local server, as a file of a repository: its tool reports what it was started with. */
+/** A local server, as a file of a repository: its tool reports what it was started with, and two images. */
 export const localMcpServer = `
 import { createInterface } from 'node:readline';
+const pixel = Buffer.from('${png().toString('base64')}', 'base64');
 const reply = (id, result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
 createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method, params } = JSON.parse(line);
   const { TOKEN, MODE, TEAM, HTTPS_PROXY } = process.env;
+  // The second image contains the secret.
+  const images = ['', TOKEN].map((end) => Buffer.concat([pixel, Buffer.from(end)]).toString('base64'));
   const given = { args: process.argv.slice(2), TOKEN, MODE, TEAM, proxied: HTTPS_PROXY !== undefined, cwd: process.cwd() };
   if (method === 'initialize')
     reply(id, { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'local', version: '1' } });
   else if (method === 'tools/list')
     reply(id, { tools: [{ name: 'measure', description: 'Measures.', inputSchema: { type: 'object' } }] });
-  else if (method === 'tools/call') reply(id, { content: [{ type: 'text', text: JSON.stringify(given) }] });
+  else if (method === 'tools/call') reply(id, { content: [{ type: 'text', text: JSON.stringify(given) }, ...images.map((data) => ({ type: 'image', mimeType: 'image/png', data }))] });
   else if (id !== undefined) reply(id, {});
 });`;

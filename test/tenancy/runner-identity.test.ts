@@ -102,6 +102,8 @@ const callers: Record<string, { answer: ErrorCode | 200; as: (owner: Owner) => P
 
 type RunnerRoute = Extract<RouteName, `runner${string}`>;
 
+const evilPart = { part: 0, content: 'ZXZpbA==' };
+
 /** A request with the owner's id and name that changes as much as the route can. */
 const bodies: Record<RunnerRoute, (owner: Owner) => Record<string, unknown>> = {
   runnerPoll: ({ runner }) => ({
@@ -126,16 +128,12 @@ const bodies: Record<RunnerRoute, (owner: Owner) => Record<string, unknown>> = {
       },
     ],
   }),
-  runnerSaveCheckpoint: (owner) => ({
-    ...runOf(owner),
-    checkpointId: randomUUID(),
-    part: 0,
-    content: 'ZXZpbA==',
-  }),
+  runnerSaveCheckpoint: (owner) => ({ ...runOf(owner), checkpointId: randomUUID(), ...evilPart }),
   runnerCompleteCheckpoint: (owner) => ({ ...checkpointOf(owner), parts: 1, final: true }),
   runnerCheckpoints: (owner) => runOf(owner),
   runnerLoadCheckpoint: (owner) => ({ ...checkpointOf(owner), part: 0 }),
   runnerAttachment: (owner) => ({ ...runOf(owner), attachmentId: owner.attachmentId }),
+  runnerSaveAttachment: (owner) => ({ ...runOf(owner), content: png('evil').toString('base64') }),
   runnerGitCredential: (owner) => ({ ...runOf(owner), repo: 'https://github.com/team/project.git' }),
   runnerEndedAgents: ({ runner, claim }) => ({ runnerId: runner.runnerId, agentKeys: [claim.agentKey] }),
 };

@@ -7,7 +7,7 @@ import { createKey, createShareLink, encode, postResource, uniqueName } from '..
 import { routeEntries } from '../support/contract-schemas.ts';
 import { type ErrorCode, expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { gifText } from '../support/images.ts';
+import { gifText, png } from '../support/images.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { type OpenRequest, openRequest } from '../support/streams.ts';
 import { newTenant, tenantOf } from '../support/tenants.ts';
@@ -58,6 +58,7 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   runnerCheckpoints: 'ABORTED',
   runnerLoadCheckpoint: 'ABORTED',
   runnerAttachment: 'ABORTED',
+  runnerSaveAttachment: 'ABORTED',
   runnerGitCredential: 'ABORTED',
 };
 
@@ -224,6 +225,7 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   if (name === 'runnerCheckpoints') return run;
   if (name === 'runnerLoadCheckpoint') return { ...checkpoint, part: 0 };
   if (name === 'runnerAttachment') return { ...run, attachmentId: 'x' };
+  if (name === 'runnerSaveAttachment') return { ...run, content: png().toString('base64') };
   if (name === 'runnerGitCredential') return { ...run, repo: 'https://git.example/team/project.git' };
   if (name === 'runnerEndedAgents') return { runnerId: run.runnerId, agentKeys: [run.agentKey] };
   if (name === 'waitMany') return { agentIds: [aim.id] };

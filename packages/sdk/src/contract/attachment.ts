@@ -34,7 +34,7 @@ const attachmentFields = {
   bytes: { type: 'integer' },
 } as const;
 
-export const attachment = reply('Attachment', attachmentFields);
+export const attachment = reply('StoredAttachment', attachmentFields);
 export type Attachment = Infer<typeof attachment>;
 
 export const attachmentRequest = request('AttachmentRequest', { agentId: agentIdIn, attachmentId });

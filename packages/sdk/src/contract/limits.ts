@@ -104,6 +104,7 @@ export const limits = {
   watchedAgentsPerKey: 100_000,
   attachmentBytes: 5 * 1024 * 1024,
   attachmentsPerMessage: 10,
+  toolImagesPerRun: 20,
   undeliveredAttachmentBytes: 50 * 1024 * 1024,
   attachmentBytesPerTenant: 10 * 1024 * 1024 * 1024,
   attachmentBytesInFlight: 64 * 1024 * 1024,

@@ -34,7 +34,7 @@ export const tags: Readonly<
       followUp: 'Returns one follow-up: its state, its run and the answer.',
       clearFollowUps: 'Discards all queued follow-ups.',
       uploadAttachment: 'Uploads an image for messages to an agent.',
-      attachment: 'Returns an image of a message.',
+      attachment: 'Returns an image of a message or of a tool.',
     },
   },
   runs: {
@@ -112,6 +112,7 @@ export const tags: Readonly<
       runnerCheckpoints: "Lists an agent's checkpoints, newest first.",
       runnerLoadCheckpoint: 'Returns one part of a checkpoint.',
       runnerAttachment: 'Returns an image of a message of a run.',
+      runnerSaveAttachment: 'Saves an image that a tool returned in a run.',
       runnerGitCredential: "Returns an integration's credential for a repository of a run.",
       runnerEndedAgents: 'Lists which agents have ended.',
     },

@@ -70,6 +70,7 @@ export const paths = {
   runnerCheckpoints: post('/v1/runner/checkpoints'),
   runnerLoadCheckpoint: post('/v1/runner/checkpoint/load'),
   runnerAttachment: post('/v1/runner/attachment'),
+  runnerSaveAttachment: post('/v1/runner/attachments'),
   runnerGitCredential: post('/v1/runner/git-credential'),
   runnerEndedAgents: post('/v1/runner/agents/ended'),
 } as const;

@@ -251,6 +251,12 @@ const operations = {
     body: runner.runnerAttachmentRequest,
     reply: attachments.attachmentContent,
   },
+  runnerSaveAttachment: {
+    access: 'runner',
+    body: runner.saveAttachmentRequest,
+    reply: attachments.attachment,
+    bodyBytes: Math.ceil(limits.attachmentBytes / 3) * 4 + 1024,
+  },
   runnerGitCredential: {
     access: 'runner',
     body: runner.gitCredentialRequest,

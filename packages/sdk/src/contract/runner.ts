@@ -260,6 +260,11 @@ export const runnerAttachmentRequest = aboutHeldRun('RunnerAttachmentRequest', {
   attachmentId: { type: 'string', maxLength: limits.idLength },
 });
 
+export const saveAttachmentRequest = aboutHeldRun('SaveAttachmentRequest', {
+  // No length here: the service checks the decoded size.
+  content: { type: 'string', description: `Base64 of an image of at most ${limits.attachmentBytes} bytes.` },
+});
+
 /**
  * Asks for what git needs for a repository of the run's workspace. The runner uses it for its own git and never shows it
  * to the agent.

@@ -56,6 +56,11 @@ interface EntryFormat {
 
 const whole = ({ text }: TimelineEntry): string => text;
 const short = ({ text }: TimelineEntry): string => truncate(text);
+/** One line per image of an entry. */
+function withImages(text: string, { data }: TimelineEntry): string {
+  const images = Array.isArray(data.attachmentIds) ? data.attachmentIds : [];
+  return [...(text.trim() === '' ? [] : [text.trimEnd()]), ...images.map(() => '[image]')].join('\n');
+}
 const detail = (mark: string, text: EntryFormat['text']): EntryFormat => ({ mark, style: 'dim', text });
 
 /** Entry types that are not listed are not shown to people: phases, settings, changes of the queue. */
@@ -68,7 +73,7 @@ const formats: Readonly<Partial<Record<TimelineEntry['type'], EntryFormat>>> = {
   FOLLOW_UP_DELIVERED: {
     mark: '>',
     style: 'bold',
-    text: ({ followUpId, text }) => `${followUpId} ${firstLine(text)}`.trim(),
+    text: (entry) => withImages(`${entry.followUpId} ${firstLine(entry.text)}`.trim(), entry),
   },
   FOLLOW_UP_CLEARED: detail('-', ({ followUpId }) => `cleared ${followUpId}`),
   FOLLOW_UP_REMOVED: detail('-', ({ followUpId }) => `removed ${followUpId}`),
@@ -78,7 +83,7 @@ const formats: Readonly<Partial<Record<TimelineEntry['type'], EntryFormat>>> = {
   MESSAGE: { mark: ' ', text: whole },
   THINKING: detail('…', short),
   TOOL_CALL: { mark: '$', style: 'cyan', text: short },
-  TOOL_RESULT: detail(' ', short),
+  TOOL_RESULT: detail(' ', (entry) => withImages(short(entry), entry)),
   PLAN: detail('≡', ({ text }) => `plan: ${text}`),
   COMPACTION: detail('─', whole),
   QUESTION: { mark: '?', style: 'yellow', text: whole },

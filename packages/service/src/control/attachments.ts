@@ -38,8 +38,8 @@ import type { Tenants } from './tenants.ts';
 const arrivalMs = 60_000;
 
 /**
- * Images for messages. The id of one derives from its content, so an upload that is repeated has the same result. One
- * counts as delivered when the runner of a run that needs it has read it.
+ * Images of messages and of tools. The id of one derives from its content, so an upload that is repeated has the same
+ * result. One counts as delivered when the runner of a run that needs it has read it, or if a tool of a run returned it.
  */
 export class Attachments {
   readonly #database: pg.Pool;
@@ -74,8 +74,7 @@ export class Attachments {
       if (!mediaType) return invalid('body', `must be one of ${imageTypes.join(', ')}; got another file`);
       if (type !== '' && type !== mediaType)
         return invalid('Content-Type', `must be that of the body, ${mediaType}; got "${type.slice(0, 100)}"`);
-      const id = hash('sha256', content, 'hex').slice(0, 32);
-      return await this.#writeTurns.run(agent.tenant, () => this.#store(agent, id, mediaType, content));
+      return await this.#writeTurns.run(agent.tenant, () => this.#store(agent, mediaType, content, false));
     } finally {
       this.#bytes.release(agent.tenant, most);
     }
@@ -83,29 +82,33 @@ export class Attachments {
 
   async #store(
     { tenant, id: agent }: AgentKey,
-    id: string,
     mediaType: Attachment['mediaType'],
     content: Buffer,
+    isDelivered: boolean,
   ): Promise<Attachment | Refusal> {
+    const id = hash('sha256', content, 'hex').slice(0, 32);
     const stored = { attachmentId: id, mediaType, bytes: content.length };
-    if ((await useAttachments(this.#database, tenant, agent, [id])).length > 0) return stored;
+    if ((await useAttachments(this.#database, tenant, agent, [id], isDelivered)).length > 0) return stored;
     const [row] = await readAttachmentBytes(this.#database, tenant, agent);
     const { undelivered = 0, of_tenant: ofTenant = 0 } = row ?? {};
-    if (undelivered + content.length > limits.undeliveredAttachmentBytes)
+    if (!isDelivered && undelivered + content.length > limits.undeliveredAttachmentBytes)
       return exhausted(
         `an agent has at most ${limits.undeliveredAttachmentBytes} bytes of attachments that no run has got yet`,
       );
     if (ofTenant + content.length > limits.attachmentBytesPerTenant)
       return exhausted(`a tenant has at most ${limits.attachmentBytesPerTenant} bytes of attachments`);
     const key = [tenant, agent, id] as const;
-    const inserted = await insertAttachment(this.#database, ...key, mediaType, content.length, content);
+    const image = [mediaType, content.length, content] as const;
+    const inserted = await insertAttachment(this.#database, ...key, ...image, isDelivered);
     return inserted.length > 0 ? stored : tenantClosed();
   }
 
   /** The ids of a message, each once; or what is wrong with one. */
   async named({ tenant, id }: AgentKey, ids: readonly string[]): Promise<readonly string[] | Refusal> {
     const wanted = [...new Set(ids)];
-    const found = new Set((await useAttachments(this.#database, tenant, id, wanted)).map((row) => row.id));
+    const found = new Set(
+      (await useAttachments(this.#database, tenant, id, wanted, false)).map((row) => row.id),
+    );
     const missing = wanted.findIndex((one) => !found.has(one));
     return missing < 0 ? wanted : invalid(`attachmentIds[${missing}]`, notFoundText(wanted[missing] ?? ''));
   }
@@ -119,15 +122,39 @@ export class Attachments {
   }
 
   /** For the runner that holds the agent's live run. */
-  async load(caller: Principal, body: BodyOf<'runnerAttachment'>): Promise<AttachmentContent | Refusal> {
-    const { agentKey, runId, runnerId, attachmentId } = body;
+  load(caller: Principal, body: BodyOf<'runnerAttachment'>): Promise<AttachmentContent | Refusal> {
+    const { attachmentId } = body;
+    return this.#whileHeld(this.#readTurns, caller, body, async ({ tenant, id }) => {
+      const [row] = await deliverAttachment(this.#database, tenant, id, attachmentId);
+      return row ? contentOf(row) : notFound(notFoundText(attachmentId));
+    });
+  }
+
+  /** An image that a tool returned, from the runner that holds the agent's live run. */
+  async save(caller: Principal, body: BodyOf<'runnerSaveAttachment'>): Promise<Attachment | Refusal> {
+    const content = Buffer.from(body.content, 'base64');
+    if (content.length > limits.attachmentBytes)
+      return invalid('content', `must be at most ${limits.attachmentBytes} bytes before base64`);
+    if (content.toString('base64') !== body.content)
+      return invalid('content', 'must be base64, with its padding');
+    const mediaType = imageTypeOf(content);
+    if (!mediaType) return invalid('content', `must be one of ${imageTypes.join(', ')}; got another file`);
+    return this.#whileHeld(this.#writeTurns, caller, body, (key) =>
+      this.#store(key, mediaType, content, true),
+    );
+  }
+
+  async #whileHeld<T>(
+    turns: TenantTurns,
+    caller: Principal,
+    { agentKey, runId, runnerId }: BodyOf<'runnerCheckpoints'>,
+    work: (key: AgentKey) => Promise<T | Refusal>,
+  ): Promise<T | Refusal> {
     const key = await this.#tenants.agentKey(caller.tenant.id, agentKey);
     if (!key) return notFound('the agent does not exist');
-    return this.#readTurns.run(key.tenant, async () => {
+    return turns.run(key.tenant, async () => {
       const [held] = await isHeld(this.#database, key.tenant, key.id, runId, runnerId);
-      if (!held) return fenced(`run ${runId} is not a live run of this runner`);
-      const [row] = await deliverAttachment(this.#database, key.tenant, key.id, attachmentId);
-      return row ? contentOf(row) : notFound(notFoundText(attachmentId));
+      return held ? work(key) : fenced(`run ${runId} is not a live run of this runner`);
     });
   }
 }

@@ -32,6 +32,16 @@ export function contentText(content: unknown): string {
   return content.flatMap((part) => (isObject(part) && 'text' in part ? [String(part.text)] : [])).join('\n');
 }
 
+/** The images in the result of a tool, as base64: of Claude Code, and as MCP has them. */
+export function imagesIn(content: unknown): string[] {
+  if (!Array.isArray(content)) return [];
+  return content.flatMap((part) => {
+    if (!isObject(part) || part.type !== 'image') return [];
+    const { data } = isObject(part.source) ? part.source : part;
+    return typeof data === 'string' ? [data] : [];
+  });
+}
+
 /** A path relative to the workspace, if it is inside. */
 export function workspacePath(workspaceFolder: string, path: string): string {
   const inside = relative(workspaceFolder, path);

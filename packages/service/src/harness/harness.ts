@@ -179,7 +179,8 @@ export interface AgentTools {
 
 /** What a harness reports while it works. */
 export interface HarnessListener {
-  item(item: ReportItem): void;
+  /** `images` are what a tool returned, as base64. They are not checked: the agent's processes may have written them. */
+  item(item: ReportItem, images?: readonly string[]): void;
   /** The next piece of a text of which an item will be reported. That item has the key in `data.key`. */
   partial(partial: Partial): void;
   /** No item will be reported of this text. */

@@ -1,5 +1,5 @@
 import { type AgentStatus, errorOf } from '@muster/sdk';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   deliveryText,
   emptyDraft,
@@ -171,6 +171,19 @@ describe('unsent messages', () => {
     expect(messageDrafts.get('/a')).toBe(emptyDraft);
     messageDrafts.set('/a', { ...emptyDraft, text: 'twice' });
     expect(new Set([first, second, messageDrafts.toRequest('/a').followUpId]).size).toBe(3);
+  });
+
+  it('release the previews of images that were removed or sent', () => {
+    const revoke = vi.spyOn(URL, 'revokeObjectURL');
+    const image = (url: string) => ({ name: '', file: new Blob(), url });
+    const [one, two] = [image('blob:1'), image('blob:2')];
+    const sent = { ...emptyDraft, images: [two] };
+    messageDrafts.set('a', { ...emptyDraft, images: [one, two] });
+    messageDrafts.set('a', sent);
+    expect(revoke.mock.calls).toEqual([['blob:1']]);
+    messageDrafts.accepted('a', sent);
+    expect(revoke.mock.calls).toEqual([['blob:1'], ['blob:2']]);
+    revoke.mockRestore();
   });
 
   it('keep text that was written while the message was being sent', () => {

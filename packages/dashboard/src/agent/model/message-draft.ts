@@ -200,6 +200,8 @@ class MessageDrafts {
   }
 
   set(key: string, draft: Draft): void {
+    for (const image of this.get(key).images)
+      if (!draft.images.includes(image)) URL.revokeObjectURL(image.url);
     if (draft === emptyDraft) this.#drafts.delete(key);
     else this.#drafts.set(key, draft);
   }
@@ -212,7 +214,7 @@ class MessageDrafts {
 
   /** Text written since then stays. */
   accepted(key: string, sent: Draft): void {
-    if (this.get(key) === sent) this.#drafts.delete(key);
+    if (this.get(key) === sent) this.set(key, emptyDraft);
     this.#sent.accepted(key);
   }
 }

@@ -5,6 +5,7 @@ import type { HarnessListener, McpServer } from '../harness.ts';
 import {
   bounded,
   contentText,
+  imagesIn,
   oneLine,
   retryText,
   toolsUnavailableText,
@@ -163,7 +164,10 @@ export class Timeline {
       ...(diff !== undefined && { diff }),
       ...(hasPartials && { key: block.tool_use_id }),
     };
-    this.#listener.item({ type: 'TOOL_RESULT', text: contentText(block.content), data });
+    this.#listener.item(
+      { type: 'TOOL_RESULT', text: contentText(block.content), data },
+      imagesIn(block.content),
+    );
   }
 }
 

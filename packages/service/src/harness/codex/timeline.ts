@@ -3,6 +3,7 @@ import type { HarnessListener, Partial } from '../harness.ts';
 import {
   bounded,
   contentText,
+  imagesIn,
   oneLine,
   retryText,
   toolsUnavailableText,
@@ -131,7 +132,10 @@ export class Timeline {
       case 'mcpToolCall':
         if (!this.#called.has(item.id)) this.#call(item);
         this.#called.delete(item.id);
-        return this.#listener.item(resultOf(item, this.#keyOf(item.id)));
+        return this.#listener.item(
+          resultOf(item, this.#keyOf(item.id)),
+          item.type === 'mcpToolCall' ? imagesIn(item.result?.content) : [],
+        );
       case 'contextCompaction':
         return this.#compacted();
       case 'webSearch':

@@ -137,6 +137,7 @@ export const operations = {
   runnerCheckpoints: registered(({ control, caller, body }) => control.checkpoints.list(caller, body)),
   runnerLoadCheckpoint: registered(({ control, caller, body }) => control.checkpoints.load(caller, body)),
   runnerAttachment: registered(({ control, caller, body }) => control.attachments.load(caller, body)),
+  runnerSaveAttachment: registered(({ control, caller, body }) => control.attachments.save(caller, body)),
   runnerGitCredential: registered(({ codeHosts, caller, body }) => codeHosts.gitCredential(caller, body)),
   runnerEndedAgents: registered(({ control, body }) => control.runners.ended(body)),
 } satisfies { readonly [N in RouteName]?: Operation<N> };

@@ -4,6 +4,10 @@ import type { ValueMask } from '../../lib/value-mask.ts';
 
 type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed' | 'context'>;
 type Contents = Latest & Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage'>;
+/** Chooses which images of tools are stored. */
+export interface ImageCheck {
+  accept(base64: string): Buffer | undefined;
+}
 type Part = { readonly bytes: number } & (
   | { readonly item: ReportItem }
   | { readonly push: Push }
@@ -16,6 +20,8 @@ export const textBytes = 256 * 1024;
 const diffBytes = 512 * 1024;
 /** What is queued while the service is unavailable; beyond it new items are counted and dropped. */
 const queueBytes = 16 * 1024 * 1024;
+/** Of the queue, images are kept up to here. */
+const imageBytes = (queueBytes * 3) / 4;
 const pushesPerReport = 100;
 const maxWaitingPushes = 100;
 /** Items that the harness reports in the order of events; a warning can come from anywhere. */
@@ -36,6 +42,7 @@ export interface QueueOptions {
   /** Applied to every text before it is cut. */
   readonly mask: ValueMask;
   readonly output: ProducedTexts;
+  readonly images: ImageCheck;
 }
 
 /** What the run is producing, for those who watch it. */
@@ -60,6 +67,8 @@ export class ReportQueue {
   #parts: Part[] = [];
   #bytes = 0;
   #dropped = 0;
+  /** The images of items that are queued or were taken. */
+  readonly #images = new WeakMap<ReportItem, readonly Buffer[]>();
   #usage: Usage | undefined;
   #latest: Latest = {};
 
@@ -77,14 +86,19 @@ export class ReportQueue {
     return this.#sessionName;
   }
 
-  item(item: ReportItem): void {
+  item(item: ReportItem, images: readonly string[] = []): void {
     const { type, data } = item;
-    this.#addItem(item);
+    this.#addItem(item, images);
     if (typeof data?.key === 'string') this.#options.output.settle(data.key);
     if (type === 'TOOL_CALL') this.#runningCalls.add(data?.id);
     if (type === 'TOOL_RESULT') this.#runningCalls.delete(data?.id);
     if (harnessItems.includes(type)) this.flushPushes();
     this.#options.onChange();
+  }
+
+  /** Of an item that was taken. They are uploaded before it is reported. */
+  imagesOf(item: ReportItem): readonly Buffer[] {
+    return this.#images.get(item) ?? [];
   }
 
   partial(partial: Partial): void {
@@ -135,7 +149,7 @@ export class ReportQueue {
     this.#options.onChange();
   }
 
-  #addItem(item: ReportItem): void {
+  #addItem(item: ReportItem, images: readonly string[] = []): void {
     const { mask, textLength } = this.#options;
     const text =
       item.text === undefined ? {} : { text: bounded(mask.text(item.text), textLength, textBytes) };
@@ -145,7 +159,20 @@ export class ReportQueue {
       ...text,
       ...(data && jsonBytes(data) <= textBytes / 4 && { data }),
     };
-    this.#add({ item: stored, bytes: jsonBytes(stored) });
+    const kept = this.#keptImages(images);
+    if (kept.length > 0) this.#images.set(stored, kept);
+    this.#add({ item: stored, bytes: jsonBytes(stored) + bytesOf(kept) });
+  }
+
+  /** Those that leave space for further items while the service is unavailable. */
+  #keptImages(images: readonly string[]): Buffer[] {
+    const kept: Buffer[] = [];
+    for (const base64 of images) {
+      if (this.#bytes + bytesOf(kept) + base64.length > imageBytes) continue;
+      const image = this.#options.images.accept(base64);
+      if (image) kept.push(image);
+    }
+    return kept;
   }
 
   #addPush(push: Push): void {
@@ -279,5 +306,7 @@ export function bounded(text: string, maxLength: number, maxBytes = Number.POSIT
   }
   return storable(kept);
 }
+
+const bytesOf = (images: readonly Buffer[]): number => images.reduce((sum, { length }) => sum + length, 0);
 
 export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '');

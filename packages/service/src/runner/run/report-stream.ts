@@ -9,6 +9,7 @@ import {
 import { messageOf } from '../../lib/errors.ts';
 import { backoffMs, faultOf, pauseUnless, serviceFailure } from '../retry.ts';
 import { type QueueOptions, ReportQueue } from './report-queue.ts';
+import type { ToolImages } from './tool-images.ts';
 
 /**
  * The reports of one run to the service: one at a time, numbered from 1. A report that was not acknowledged is sent
@@ -16,6 +17,7 @@ import { type QueueOptions, ReportQueue } from './report-queue.ts';
  * item arrives once and in order, whatever the network does.
  */
 export interface ReportStreamOptions extends Omit<QueueOptions, 'onChange'> {
+  readonly images: Pick<ToolImages, 'accept' | 'upload'>;
   readonly client: MusterClient;
   readonly runnerId: string;
   readonly agentKey: string;
@@ -136,13 +138,24 @@ export class ReportStream {
 
   async #sendAll(extra: Extra): Promise<ReportReply> {
     for (;;) {
-      const report = this.queue.take();
+      const report = await this.#withImages(this.queue.take());
       // A diff and the end of a run of the maximum size would not fit into one request.
       const isLast = this.queue.length === 0 && !(report.diff && extra.end);
       this.#number += 1;
       const reply = await this.#deliver(this.#masked(isLast ? { ...report, ...extra } : report));
       if (isLast) return reply;
     }
+  }
+
+  async #withImages<T extends Report>(report: T): Promise<T> {
+    if (!report.items?.some((item) => this.queue.imagesOf(item).length > 0)) return report;
+    const items: ReportItem[] = [];
+    for (const item of report.items) {
+      const images = this.queue.imagesOf(item);
+      const attachmentIds = await this.#options.images.upload(images, this.#closed.signal);
+      items.push(attachmentIds.length > 0 ? { ...item, data: { ...item.data, attachmentIds } } : item);
+    }
+    return { ...report, items };
   }
 
   /** An agent may print its own key, which readers of its timeline must not be able to use. */

@@ -11,6 +11,7 @@ const mask = new ValueMask(['hidden-value']);
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
+const images = { accept: (base64: string) => Buffer.from(base64, 'base64'), upload: async () => ['stored'] };
 const output = new LiveOutput(async () => {}).open({ agentKey: 'a', runId: 1 }, mask, 'mst_a.secret');
 
 /** A stream, the texts of each report it sent, and the incidents of failed reports. */
@@ -35,6 +36,7 @@ function open(answer: (report: ReportRequest) => void = () => {}) {
     onPush: () => {},
     mask,
     output,
+    images,
     mayAct: () => true,
     onReply: () => {},
     onFenced: () => {},
@@ -130,7 +132,7 @@ describe('a report on which the service fails', () => {
 
 describe('ReportQueue', () => {
   const queueOf = (maxItems: number, textLength: number) =>
-    new ReportQueue({ maxItems, textLength, mask, output, onChange: () => {}, onPush: () => {} });
+    new ReportQueue({ maxItems, textLength, mask, output, images, onChange: () => {}, onPush: () => {} });
 
   it('masks the values of secrets in every text, before it is cut', () => {
     const queue = queueOf(10, 16);
@@ -202,6 +204,7 @@ describe('the order of pushes', () => {
       textLength: 100,
       mask,
       output,
+      images,
       onChange,
       onPush: () => {},
     });

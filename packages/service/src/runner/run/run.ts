@@ -13,6 +13,7 @@ import { ReportStream, ReportsClosed, type RunEnd, reportFailedEnd } from './rep
 import { endOf, failedEnd, isInterruptedByProvider, RunFailure } from './run-end.ts';
 import { begin, type Effect, next, type RunEvent, type RunState, type SentReport } from './run-machine.ts';
 import { Steers } from './steers.ts';
+import { ToolImages } from './tool-images.ts';
 import { monitored, Turns } from './turns.ts';
 
 export interface RunContext extends PrepareContext {
@@ -327,6 +328,7 @@ export class Run {
       textLength: limits.reportedTextLength,
       mask: this.#mask,
       output: this.#output,
+      images: new ToolImages({ ...this.ref, client, runnerId, mask: this.#mask, token: this.#claim.token }),
       onPush: () => this.#turns.changed(),
       onReply: (reply) => {
         this.#turns.activeTaskIds = reply.activeTaskIds;

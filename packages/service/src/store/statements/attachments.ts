@@ -19,19 +19,25 @@ export const readAttachmentBytes = statement<Key, { undelivered: number; of_tena
 
 /** An attachment that is there already is only used again. No row: the tenant is closed. */
 export const insertAttachment = statement<
-  [...Key, id: string, mediaType: string, bytes: number, content: Buffer],
+  [...Key, id: string, mediaType: string, bytes: number, content: Buffer, isDelivered: boolean],
   { id: string }
 >(
   'insert-attachment',
-  `INSERT INTO attachments (tenant, agent, id, media_type, bytes, content, used_at)
-   SELECT t.id, $2, $3, $4, $5, $6, now() FROM tenants t WHERE t.id = $1 AND t.closed_at IS NULL
-   ON CONFLICT (tenant, agent, id) DO UPDATE SET used_at = excluded.used_at RETURNING id`,
+  `INSERT INTO attachments (tenant, agent, id, media_type, bytes, content, used_at, delivered_at)
+   SELECT t.id, $2, $3, $4, $5, $6, now(), CASE WHEN $7 THEN now() END
+   FROM tenants t WHERE t.id = $1 AND t.closed_at IS NULL
+   ON CONFLICT (tenant, agent, id) DO UPDATE SET used_at = excluded.used_at,
+     delivered_at = coalesce(attachments.delivered_at, excluded.delivered_at) RETURNING id`,
 );
 
 /** Those of an agent that exist. They are kept for as long as if they were new. */
-export const useAttachments = statement<[...Key, ids: readonly string[]], { id: string }>(
+export const useAttachments = statement<
+  [...Key, ids: readonly string[], isDelivered: boolean],
+  { id: string }
+>(
   'use-attachments',
-  `UPDATE attachments SET used_at = now() WHERE tenant = $1 AND agent = $2 AND id = ANY ($3::text[]) RETURNING id`,
+  `UPDATE attachments SET used_at = now(), delivered_at = coalesce(delivered_at, CASE WHEN $4 THEN now() END)
+   WHERE tenant = $1 AND agent = $2 AND id = ANY ($3::text[]) RETURNING id`,
 );
 
 export const readAttachment = statement<[...Key, id: string], AttachmentRow & { content: Buffer }>(

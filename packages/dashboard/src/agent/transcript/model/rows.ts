@@ -81,6 +81,9 @@ export const liveRowKey = (key: string): string => `live ${key}`;
 export const stringIn = (data: TimelineEntry['data'], field: string): string =>
   typeof data[field] === 'string' ? data[field] : '';
 
+export const stringsIn = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.map(String) : [];
+
 /** Limits the memory for keys of entries that are no longer loaded. */
 const maxKeys = 50_000;
 

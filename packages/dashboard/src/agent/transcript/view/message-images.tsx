@@ -3,14 +3,14 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useTranscript } from './transcript-context.ts';
 
-/** The images of a delivered message. */
-export function MessageImages({ ids }: { readonly ids: readonly string[] }) {
+/** The images of a delivered message, or of a tool. */
+export function MessageImages({ ids, of = '' }: { readonly ids: readonly string[]; readonly of?: string }) {
   if (ids.length === 0) return null;
   return (
     <ul className="message-images wrap" aria-label="Images">
       {ids.map((id, i) => (
         <li key={id}>
-          <MessageImage id={id} name={`Image ${i + 1}`} />
+          <MessageImage id={id} name={`Image ${i + 1}${of && `: ${of}`}`} />
         </li>
       ))}
     </ul>

@@ -7,7 +7,7 @@ import { wholeTime } from '../../../parts/times.tsx';
 import { outcomeText } from '../../model/status-text.ts';
 import { PlanSteps } from '../../panels/view/plan.tsx';
 import { childText, contextIn, systemText, unknownText } from '../model/entry-text.ts';
-import { type Row, type RowOf, stringIn } from '../model/rows.ts';
+import { type Row, type RowOf, stringIn, stringsIn } from '../model/rows.ts';
 import { Expandable, LongText, MarkdownText } from './expandable.tsx';
 import { MessageImages } from './message-images.tsx';
 import { SetupRow, ToolRow } from './tool-row.tsx';
@@ -250,8 +250,6 @@ function PushRow({ row: { key, entry } }: { readonly row: RowOf<'push'> }) {
     </Expandable>
   );
 }
-
-const stringsIn = (value: unknown): readonly string[] => (Array.isArray(value) ? value.map(String) : []);
 
 function ChildRow({ row: { entry } }: { readonly row: RowOf<'child'> }) {
   const isNew = entry.type === 'CHILD_SPAWNED';

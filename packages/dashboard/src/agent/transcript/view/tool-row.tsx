@@ -1,6 +1,6 @@
 import { Fragment, useEffect, useState } from 'react';
 import { jsonText } from '../../../parts/model/text.ts';
-import { type RowOf, stringIn } from '../model/rows.ts';
+import { type RowOf, stringIn, stringsIn } from '../model/rows.ts';
 import {
   diffOfChanges,
   diffOfEdits,
@@ -17,6 +17,7 @@ import {
   toolSummary,
 } from '../model/tool-call.ts';
 import { Expandable, LongText } from './expandable.tsx';
+import { MessageImages } from './message-images.tsx';
 
 interface ToolProps {
   readonly row: RowOf<'tool'>;
@@ -29,8 +30,21 @@ const outcomeIcons: Readonly<Record<ToolOutcome['state'], string>> = {
   none: '–',
 };
 
-/** A tool call in one line; expanded, its arguments and results. */
-export function ToolRow({ row }: ToolProps) {
+/** A tool call in one line, with the images that it returned; expanded, its arguments and results. */
+export const ToolRow = ({ row }: ToolProps) => (
+  <>
+    <ToolLine row={row} />
+    <MessageImages ids={imagesOf(row)} of={toolSummary(row).slice(0, altLength)} />
+  </>
+);
+
+const altLength = 100;
+
+const imagesOf = ({ results }: RowOf<'tool'>): string[] => [
+  ...new Set(results.flatMap(({ data }) => stringsIn(data.attachmentIds))),
+];
+
+function ToolLine({ row }: ToolProps) {
   const { state, text } = toolOutcome(row);
   return (
     <Expandable
@@ -130,6 +144,7 @@ function Result({ row, text }: ToolProps & { readonly text: string }) {
     return <LongText name={`${row.key} result`} text={text} isEnd={state === 'failed'} />;
   const output = terminalText(row.liveOutput ?? '');
   if (output.trim() !== '') return <LongText name={`${row.key} result`} text={output} isDiff={false} isEnd />;
+  if (imagesOf(row).length > 0) return null;
   if (row.results.length > 0) return <p className="secondary">No output</p>;
   if (state === 'ok') return null;
   return (
