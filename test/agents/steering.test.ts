@@ -70,7 +70,7 @@ describe.concurrent.each(backends)('$title', ({ model }) => {
     const parking = service().script({ say: 'I parked.' });
     await agents.spawn('a', { model, description: `Drive. ${marker}` });
     await service().asked(marker);
-    const [now, later] = [png(), png('later')];
+    const [now, later] = [png(model), png(`${model} later`)];
     await agents.queue('a', {
       followUpId: 'later',
       description: `Park. ${parking}`,

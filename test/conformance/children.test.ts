@@ -58,7 +58,7 @@ describe('children', () => {
     await t.turn('p/one', { response: 'one is done' });
     const id = await t.queue('p', 'how is it going?');
     const run = await t.start('p');
-    expect(run.messages).toEqual([{ followUpId: id, text: 'how is it going?' }]);
+    expect(run.messages).toMatchObject([{ followUpId: id, text: 'how is it going?' }]);
     expect(run.preface).toMatch(/one/);
     await t.end(run);
     expect(await t.phase('p')).toBe('PENDING/CHILDREN');

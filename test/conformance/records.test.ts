@@ -230,12 +230,15 @@ describe('replies', () => {
       serviceTier: '',
       fastMode: null,
       outputSchema: '',
+      attachmentIds: [],
+      steer: false,
       truncated: false,
     };
     const queued = followUps.filter(({ state }) => state === 'QUEUED');
     expect(queued).toEqual([
       { ...bare, followUpId: 'plain', state: 'QUEUED', description: 'one', deliverAt: null, queuedAt: time },
       {
+        ...bare,
         followUpId: 'settings',
         state: 'QUEUED',
         description: '',
@@ -244,10 +247,8 @@ describe('replies', () => {
         agent: 'reviewer',
         model: 'claude-x',
         reasoningEffort: 'low',
-        serviceTier: '',
         fastMode: false,
         outputSchema: '{"type":"object"}',
-        truncated: false,
       },
     ]);
     const deferred = followUps.filter(({ state }) => state === 'DEFERRED');

@@ -132,7 +132,12 @@ function serviceBackend({ backend, ready, rehearsed }: Service['backends'][numbe
   const found = rehearsed
     ? 'the service has no provider key: rehearsal only, without a model'
     : 'no runner of the service has this backend';
-  return finding(name, 'missing', found, `set ${keyNames[backend]} or another account where the runner is started`);
+  return finding(
+    name,
+    'missing',
+    found,
+    `set ${keyNames[backend]} or another account where the runner is started`,
+  );
 }
 
 function localBackend(backend: Backend, isInstalled: boolean, accounts: Accounts): Finding {
