@@ -27,6 +27,11 @@ export class ValueMask {
     return this.#matcher === null;
   }
 
+  /** Whether the bytes contain one of the values. */
+  occursIn(bytes: Buffer): boolean {
+    return this.#matcher !== null && this.#matcher.search(bytes.toString()).places.length > 0;
+  }
+
   /** A text may have been cut: the beginning of a value at its end is replaced too. */
   text(text: string): string {
     if (!this.#matcher) return text;

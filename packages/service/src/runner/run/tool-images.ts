@@ -33,11 +33,7 @@ export class ToolImages {
     if (image.length > limits.attachmentBytes || !imageTypeOf(image) || image.includes(token))
       return undefined;
     this.#searched += 1;
-    if (!mask.isEmpty) {
-      const text = image.toString();
-      if (mask.text(text) !== text) return undefined;
-    }
-    return image;
+    return mask.occursIn(image) ? undefined : image;
   }
 
   /** The ids of those that were stored. Never rejects. */
