@@ -108,6 +108,9 @@ describeInBrowser('sign-in', () => {
     const visitor = await arrive({ key: server.key });
     const { page } = visitor;
     await page.getByText('Live').waitFor();
+    // The page may ask before the browser has the new cookie.
+    const refused = { status: 401, body: await (await fetch(`${server.url}/v1/session`)).text() };
+    await page.route('**/v1/session', (route) => route.fulfill(refused), { times: 1 });
     await visitor.page.context().request.post(`${server.url}/v1/sign-in`, {
       headers: { authorization: `Bearer ${key}`, origin: server.url },
       data: {},

@@ -80,10 +80,14 @@ export async function answerSwitch(isAccepted: boolean): Promise<void> {
   else setSession(rest);
 }
 
-async function resume(reason: string): Promise<void> {
+async function resume(reason: string, patienceMs = 0): Promise<void> {
   try {
     enter(await clientFor().session());
   } catch (error) {
+    if (error instanceof UnauthenticatedError && patienceMs > 0) {
+      await new Promise((resolve) => setTimeout(resolve, patienceMs));
+      return resume(reason);
+    }
     setSession({
       state: 'out',
       reason: error instanceof UnauthenticatedError ? reason : (error as Error).message,
@@ -104,6 +108,9 @@ export async function signOut(): Promise<void> {
 
 let isChecking = false;
 
+/** A sign-in in another tab ends the session before the browser has the cookie of the new one. */
+const newCookieMs = 1_000;
+
 /**
  * Every call and stream reports its errors here. An authentication error means that the session has ended, or that a
  * person signed in again in another tab: the page then continues as that person.
@@ -111,7 +118,7 @@ let isChecking = false;
 export function reportError(error: unknown): void {
   if (!(error instanceof UnauthenticatedError) || session.state !== 'in' || isChecking) return;
   isChecking = true;
-  void resume('Your session has ended. Sign in again.').finally(() => {
+  void resume('Your session has ended. Sign in again.', newCookieMs).finally(() => {
     isChecking = false;
   });
 }
