@@ -219,7 +219,7 @@ describeInBrowser("the commands on an agent's page", () => {
     await visitor.follow(await addressOf(t, 'a'));
     const shown = page.getByRole('list', { name: 'Images', exact: true });
     await shown.getByRole('img', { name: /^Image 1: .*shot\.png$/ }).waitFor();
-    await shown.getByText('no longer stored').waitFor();
+    await shown.getByText('was deleted').waitFor();
   });
 
   test('clears queued messages, and keeps scheduled ones', async () => {

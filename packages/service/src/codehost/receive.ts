@@ -8,13 +8,14 @@ import type pg from 'pg';
 import { batchReads } from '../control/batch-reads.ts';
 import type { Catalog } from '../control/catalog/catalog.ts';
 import { FairShare } from '../control/tenant-limits.ts';
+import { readBody } from '../lib/read-body.ts';
 import {
   countWaiting,
   findHook,
   insertDeliveries,
   type NewDelivery,
 } from '../store/statements/deliveries.ts';
-import type { Headers, HostType, SignatureCheck } from './host.ts';
+import type { Headers, HostType } from './host.ts';
 import { readers } from './hosts.ts';
 import { typeOf } from './integrations.ts';
 
@@ -86,7 +87,7 @@ export class Receiver {
     if (await this.#isFull(hook.tenant)) return 'busy';
     if (!this.#bytes.take(hook.tenant, declared)) return 'busy';
     try {
-      const bytes = await readBody(body, declared, signature);
+      const bytes = await readBody(body, { bytes: declared, arrivalMs }, (chunk) => signature.update(chunk));
       if (typeof bytes === 'string') return bytes;
       if (!signature.isValid()) return 'unsigned';
       const { id: deliveryId, event } = reader.identify(headers, hash('sha256', bytes, 'hex'));
@@ -146,30 +147,6 @@ export class Receiver {
     // A host that makes its own key signs with that one only.
     const found = await catalog.secretValue(tenant, webhookSecret.fromSecret);
     return { tenant, integration, type, secrets: 'value' in found ? [found.value.trim()] : [] };
-  }
-}
-
-/** Reads a body of at most so many bytes into the check of its signature. */
-async function readBody(
-  body: Readable,
-  most: number,
-  signature: SignatureCheck,
-): Promise<Buffer | 'too-large' | 'cut'> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  const late = setTimeout(() => body.destroy(new Error('the body took too long')), arrivalMs);
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > most) return 'too-large';
-      chunks.push(chunk);
-      signature.update(chunk);
-    }
-    return Buffer.concat(chunks, length);
-  } catch {
-    return 'cut';
-  } finally {
-    clearTimeout(late);
   }
 }
 

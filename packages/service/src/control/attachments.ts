@@ -19,6 +19,7 @@ import {
   tenantClosed,
   unavailable,
 } from '../domain/refusal.ts';
+import { readBody } from '../lib/read-body.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import {
   type AttachmentRow,
@@ -68,8 +69,9 @@ export class Attachments {
     if (!this.#bytes.take(agent.tenant, most))
       return unavailable('too many images arrive at the same time; send it again');
     try {
-      const content = await bytesOf(body);
-      if (!Buffer.isBuffer(content)) return content;
+      const content = await readBody(body, { bytes: limits.attachmentBytes, arrivalMs });
+      if (content === 'too-large') return tooLarge;
+      if (content === 'cut') return invalid('body', 'did not arrive');
       const mediaType = imageTypeOf(content);
       if (!mediaType) return invalid('body', `must be one of ${imageTypes.join(', ')}; got another file`);
       if (type !== '' && type !== mediaType)
@@ -174,21 +176,3 @@ const contentOf = ({
   bytes,
   content: content.toString('base64'),
 });
-
-async function bytesOf(body: Readable): Promise<Buffer | Refusal> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  const late = setTimeout(() => body.destroy(new Error('the body took too long')), arrivalMs);
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > limits.attachmentBytes) return tooLarge;
-      chunks.push(chunk);
-    }
-    return Buffer.concat(chunks, length);
-  } catch {
-    return invalid('body', 'did not arrive');
-  } finally {
-    clearTimeout(late);
-  }
-}

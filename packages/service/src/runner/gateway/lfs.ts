@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { lookup } from 'node:dns';
 import { once } from 'node:events';
 import {
   type ClientRequest,
@@ -9,7 +8,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { limits } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
@@ -18,6 +17,7 @@ import { isObject } from '../../lib/json.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 import type { HttpAccess } from '../workspace/remote-access.ts';
+import { Lookups } from './lookups.ts';
 import { framingHeaders } from './upstream.ts';
 
 /**
@@ -28,6 +28,7 @@ import { framingHeaders } from './upstream.ts';
 export class LfsEndpoint {
   /** What the server's answers allow, oldest first. */
   readonly #actions = new Map<string, Action>();
+  readonly #lookups = new Lookups();
 
   /** The batch request of git-lfs. */
   async batch(
@@ -43,7 +44,7 @@ export class LfsEndpoint {
     const access = await repository.mirror.httpAccess(repository.askCredential);
     const { hash_algo, objects, ref } = body;
     const sent = JSON.stringify({ operation, transfers: ['basic'], hash_algo, objects, ref });
-    const { answer, mask } = await sendBatch(access, sent);
+    const { answer, mask } = await sendBatch({ access, lookups: this.#lookups, client: response }, sent);
     const gateway = `http://${request.headers.host}${request.url?.replace(/[/.]*(git)?\/info\/lfs\/.*$/, '')}`;
     const objectsIn = Array.isArray(answer.objects) ? answer.objects.slice(0, limits.lfsBatchObjects) : [];
     const rewritten = objectsIn.filter(isObject).map((object) => ({
@@ -52,7 +53,7 @@ export class LfsEndpoint {
       ...(isObject(object.actions) && { actions: this.#keep(object.actions, access, gateway) }),
     }));
     response
-      .writeHead(200, { 'content-type': 'application/vnd.git-lfs+json' })
+      .writeHead(200, { 'content-type': batchType })
       .end(JSON.stringify({ transfer: 'basic', objects: rewritten, hash_algo: answer.hash_algo }));
   }
 
@@ -63,7 +64,8 @@ export class LfsEndpoint {
     if (request.method !== action.method) throw new LfsError(405, `use ${action.method}`);
     const type = request.headers['content-type'];
     const headers = { ...(type && { 'content-type': type }), ...framingHeaders(request), ...action.headers };
-    const outgoing = await connect(action.access, action.url, action.method, headers);
+    const place = { access: action.access, lookups: this.#lookups, client: response };
+    const outgoing = await connect(place, action.url, action.method, headers);
     response.once('close', () => outgoing.destroy());
     request.pipe(outgoing);
     const [answer] = (await once(outgoing, 'response').catch((error: unknown) => {
@@ -101,6 +103,13 @@ interface Action {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** The server or the object store of a request of the agent. */
+interface Place {
+  readonly access: HttpAccess;
+  readonly lookups: Lookups;
+  readonly client: ServerResponse;
+}
+
 const methods = { download: 'GET', upload: 'PUT', verify: 'POST' } as const;
 
 /** An error that git-lfs prints. */
@@ -115,7 +124,7 @@ export class LfsError extends Error {
 
 export function answerError(response: ServerResponse, status: number, message: string): void {
   const body = JSON.stringify({ message: `muster: ${message}` });
-  response.writeHead(status, { 'content-type': 'application/vnd.git-lfs+json' }).end(body);
+  response.writeHead(status, { 'content-type': batchType }).end(body);
 }
 
 const basicOf = ({ username, password }: NonNullable<HttpAccess['credential']>): string =>
@@ -141,13 +150,14 @@ function headersOf(given: unknown): Record<string, string> {
 
 /** First without the credentials of the runner's user, as git does. */
 async function sendBatch(
-  access: HttpAccess,
+  place: Place,
   body: string,
 ): Promise<{ answer: Record<string, unknown>; mask: ValueMask }> {
-  const first = await post(access, body, access.credential);
+  const { access } = place;
+  const first = await post(place, body, access.credential);
   const isRefused = first.status === 401 && !access.credential;
   const used = isRefused ? await access.ownCredential() : access.credential;
-  const { status, text } = isRefused && used ? await post(access, body, used) : first;
+  const { status, text } = isRefused && used ? await post(place, body, used) : first;
   // A server could send back what it received.
   const mask = new ValueMask(used ? [used.password, basicOf(used)] : []);
   const answer = parse(text);
@@ -158,10 +168,10 @@ async function sendBatch(
   throw new LfsError(status === 404 || status === 422 ? status : 403, message);
 }
 
-async function post(access: HttpAccess, body: string, credential: HttpAccess['credential']) {
-  const base = access.url.replace(/\/+$/, '');
+async function post(place: Place, body: string, credential: HttpAccess['credential']) {
+  const base = place.access.url.replace(/\/+$/, '');
   const url = new URL(`${base}${base.endsWith('.git') ? '' : '.git'}/info/lfs/objects/batch`);
-  const outgoing = await connect(access, url, 'POST', {
+  const outgoing = await connect(place, url, 'POST', {
     accept: batchType,
     'content-type': batchType,
     'content-length': `${Buffer.byteLength(body)}`,
@@ -183,7 +193,7 @@ async function post(access: HttpAccess, body: string, credential: HttpAccess['cr
 
 /** The name is resolved once, and only to addresses that the tenant may reach. */
 async function connect(
-  access: HttpAccess,
+  { access, lookups, client }: Place,
   url: URL,
   method: string,
   headers: OutgoingHttpHeaders,
@@ -198,15 +208,11 @@ async function connect(
       `${url.host} is ${address}, an address of an internal network; LFS objects are not fetched from it`,
     );
   if (isIP(host) && !isAllowed(host)) throw refused(host);
-  const checked: LookupFunction = (name, options, done) =>
-    lookup(name, { ...options, all: true }, (error, found) => {
-      if (error) return done(error, []);
-      const wrong = found.find(({ address }) => !isAllowed(address));
-      if (wrong) return done(refused(wrong.address), []);
-      const [first] = found;
-      if (options.all) done(null, found);
-      else done(null, first?.address ?? '', first?.family);
-    });
+  const checked = lookups.forConnection(client, (_name, found) => {
+    const wrong = found.find(({ address }) => !isAllowed(address));
+    if (wrong) throw refused(wrong.address);
+    return [...found];
+  });
   const send = url.protocol === 'https:' ? requestHttps : requestHttp;
   const outgoing = send(url, { method, headers, lookup: checked, agent: false });
   // An error after the answer has begun would otherwise end the runner.

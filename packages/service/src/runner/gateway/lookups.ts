@@ -1,4 +1,5 @@
 import { type LookupAddress, lookup } from 'node:dns';
+import type { LookupFunction } from 'node:net';
 import { promisify } from 'node:util';
 import { Capacity, type Holder } from './capacity.ts';
 
@@ -22,5 +23,29 @@ export class Lookups {
     } finally {
       release?.();
     }
+  }
+
+  /**
+   * For one connection: its name is resolved once, so an address that changes after the check has no effect. `choose`
+   * returns the addresses that may be used; it throws if none may.
+   */
+  forConnection(
+    client: Holder,
+    choose: (name: string, found: readonly LookupAddress[]) => LookupAddress[],
+  ): LookupFunction {
+    return (name, options, done) => {
+      this.find(name, client)
+        .then((found = []) => {
+          if (found.length === 0) throw new Error(`${name} has no address`);
+          return choose(name, found);
+        })
+        .then(
+          (chosen) => {
+            if (options.all) done(null, chosen);
+            else done(null, chosen[0]?.address ?? '', chosen[0]?.family);
+          },
+          (error: Error) => done(error, '', 0),
+        );
+    };
   }
 }

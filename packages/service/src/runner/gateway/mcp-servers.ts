@@ -130,25 +130,12 @@ export class McpServers {
       : requestHttp(url, { ...options, agent: this.#agents.http });
   }
 
-  /** The addresses of a name, for one connection: one that changes after the check has no effect. */
   #lookup(server: RemoteMcpServer, response: ServerResponse): LookupFunction {
-    const find = async (name: string) => {
-      const found = (await this.#lookups.find(name, response)) ?? [];
+    return this.#lookups.forConnection(response, (name, found) => {
       const allowed = found.filter(({ address }) => server.mayBeInner === true || !isPrivateAddress(address));
-      const [first] = found;
-      if (allowed.length === 0 && first) throw new Error(innerText(server, name, first.address));
-      if (allowed.length === 0) throw new Error(`${name} has no address`);
+      if (allowed.length === 0) throw new Error(innerText(server, name, found[0]?.address ?? ''));
       return allowed;
-    };
-    return (name, options, done) => {
-      find(name).then(
-        (allowed) => {
-          if (options.all) done(null, allowed);
-          else done(null, allowed[0]?.address ?? '', allowed[0]?.family);
-        },
-        (error: Error) => done(error, '', 0),
-      );
-    };
+    });
   }
 
   #answerHeaders(received: IncomingMessage): OutgoingHttpHeaders {

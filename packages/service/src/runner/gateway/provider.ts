@@ -248,7 +248,7 @@ export class ProviderEndpoint {
     this.#cancels.delete(cancel);
   }
 
-  /** Resolves when the request is no longer needed; with a reason when it is to be sent again. */
+  /** Resolves when the request is done; with a reason if it has to be sent again. */
   async #attempt(call: Call, leftMs: number): Promise<Again | undefined> {
     const { request, response, account, path, query, body } = call;
     const method = request.method ?? 'POST';

@@ -47,9 +47,9 @@ export class PreparedCopies {
   }
 
   /**
-   * Copies the folders `workspace` and `home` of a prepared copy into the folder of an agent, which has neither. If there
-   * is no such copy, `make` makes one; several callers wait for the same one and get its output and its failure. If it is
-   * aborted, the next caller tries again.
+   * Copies the folders `workspace` and `home` of a prepared copy into the folder of an agent, which has neither. `make`
+   * makes a missing copy; several callers wait for the same one and get its output and its failure. If it is aborted, the
+   * next caller tries again.
    */
   async copyTo(agentFolder: string, copy: string, options: CopyOptions): Promise<'made' | 'found'> {
     const { signal, listener } = options;

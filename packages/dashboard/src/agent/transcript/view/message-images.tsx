@@ -35,7 +35,7 @@ function MessageImage({ id, name }: { readonly id: string; readonly name: string
     setUrl(made);
     return () => URL.revokeObjectURL(made);
   }, [data]);
-  if (error) return <p className="secondary">{name} is no longer stored.</p>;
+  if (error) return <p className="secondary">{name} was deleted.</p>;
   if (url === '') return <p className="secondary">Loading {name} …</p>;
   return (
     <a href={url} target="_blank" rel="noreferrer">
