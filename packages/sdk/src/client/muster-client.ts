@@ -12,6 +12,7 @@ import { AttachmentClient } from './attachments.ts';
 import { Caller, type CallSettings, type ClientOptions, type Page, readPages } from './caller.ts';
 import { CatalogClient } from './catalog.ts';
 import { CodeHostClient } from './code-hosts.ts';
+import type { ServerSentEvent } from './event-parser.ts';
 import type {
   CallOptions,
   FollowUpInput,
@@ -292,6 +293,7 @@ export class MusterClient extends CodeHostClient {
         onPartial?.(JSON.parse(event.data) as TimelinePartial);
         continue;
       }
+      if (!isEntry(event)) continue;
       const entry = JSON.parse(event.data) as TimelineEntry;
       if (compareInt64(entry.sequence, last) <= 0) continue;
       last = entry.sequence;
@@ -424,6 +426,9 @@ export class MusterClient extends CodeHostClient {
     return this.#caller.call('finish', { agentId: agentIdOf(agent), text }, settings);
   }
 }
+
+/** Entries have names in capitals. A newer service may send other events. */
+const isEntry = ({ type }: ServerSentEvent): boolean => /^[A-Z_]+$/.test(type);
 
 const schemaText = (schema: OutputSchema | undefined): string | undefined =>
   typeof schema === 'object' ? JSON.stringify(schema) : schema;
