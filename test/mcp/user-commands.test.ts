@@ -3,6 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { createKey } from '../support/catalog.ts';
+import { expectOk } from '../support/expect-reply.ts';
+import { png, uploadTo } from '../support/images.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, type TestTenant } from '../support/test-tenant.ts';
 import { McpFixture, ToolUser } from './client.ts';
@@ -148,8 +150,13 @@ describe('commands', () => {
     expect(await tools.use('clear_queue', { agent })).toBe('Messages removed: 0.');
     await tools.use('send_message', { agent, text: 'and this' });
     expect(await tools.use('clear_queue', { agent })).toBe('Messages removed: 1.');
-    await tools.use('send_message', { agent, text: 'during the turn', steer: true });
-    expect(await t.status(agent)).toMatchObject({ followUps: [{ steer: true }, {}, {}] });
+    const { attachmentId } = expectOk(await uploadTo(t.api, t.id(agent), png(agent)));
+    const look = { agent, text: 'during the turn', steer: true, attachmentIds: [attachmentId] };
+    const steer = await tools.data('send_message', look);
+    expect(await t.status(agent)).toMatchObject({
+      followUps: [{ steer: true, attachmentIds: [attachmentId] }, {}, {}],
+    });
+    expect(await tools.use('read_message', { agent, id: steer.id })).toContain(`\nImages: ${attachmentId}`);
     expect(await tools.use('clear_queue', { agent })).toBe('Messages removed: 1.');
     for (const { followUpId } of queue.slice(1)) await tools.use('remove_message', { agent, id: followUpId });
     expect(await tools.use('list_queue', { agent })).toBe('No messages are queued.');
@@ -167,6 +174,7 @@ describe('commands', () => {
       [{ deliverAt: at, preempt: true }, 'deliverAt'],
       [{ deliverAt: at, steer: true }, 'steer'],
       [{ deliverAt: 'tomorrow' }, 'deliverAt'],
+      [{ attachmentIds: ['unknown'] }, 'attachmentIds[0]'],
       [{ deliverAt: at, delaySeconds: 1 }, 'delaySeconds'],
     ] as const)
       expect(await tools.refused('send_message', { agent, text: 'x', ...more })).toContain(blamed);

@@ -273,7 +273,7 @@ export function followUpText({
   const text = truncated
     ? `${description.slice(0, detailLength)}… (truncated)`
     : truncate(description, detailLength);
-  return `${when}${text || '(no text: tasks or settings)'}`;
+  return `${when}${text || '(no text: images, tasks or settings)'}`;
 }
 
 export const runText = (run: Run): string =>
@@ -287,10 +287,11 @@ export const runText = (run: Run): string =>
   );
 
 export function messageText(message: FollowUp): string {
-  const { followUpId, state, deliverAt, description, tasks, run, answered, answer } = message;
+  const { followUpId, state, deliverAt, description, attachmentIds, tasks, run, answered, answer } = message;
   return lines(
     `${followUpId}: ${state}${state === 'DEFERRED' ? ` until ${deliverAt}` : ''}${run ? `, run ${run.runId}` : ''}, ${answered ? 'answered' : 'not answered yet'}`,
     description && `Text: ${description}`,
+    attachmentIds.length > 0 && `Images: ${attachmentIds.join(', ')}`,
     section('Tasks:', tasks.map(taskText)),
     answer && `Answer: ${answer}`,
     run?.error && `Error: ${run.error.code}: ${run.error.message}`,

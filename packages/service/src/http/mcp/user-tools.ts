@@ -1,4 +1,13 @@
-import { isTerminal, kinds, labels, limits, type Phase, pageIn, phases } from '@muster/sdk/contract';
+import {
+  attachmentIdsIn,
+  isTerminal,
+  kinds,
+  labels,
+  limits,
+  type Phase,
+  pageIn,
+  phases,
+} from '@muster/sdk/contract';
 import type { Principal } from '../../control/principal.ts';
 import { invalidField } from '../errors.ts';
 import { checklistTools, lifecycleTools, spawn, spawnInput, stopTurn } from './agent-tools.ts';
@@ -102,6 +111,10 @@ const commands: readonly Tool[] = [
       'Sends a message to an agent: an answer, or more work. An idle agent starts immediately. A working agent gets it after its turn; during its turn with steer; or immediately with preempt, which ends its turn and drops its queued messages. Pass a time to deliver it later.',
     input: {
       text: text('The message.'),
+      attachmentIds: {
+        ...attachmentIdsIn,
+        description: 'Images: the ids that POST /v1/agent/attachments returned for this agent.',
+      },
       steer: flag('Default false. Not together with the fields below.'),
       preempt: flag('Default false.'),
       deliverAt: string('A date-time such as 2026-01-31T09:00:00Z. Not together with preempt.'),
