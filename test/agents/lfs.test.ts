@@ -26,7 +26,15 @@ describe.skipIf(!hasLfs)('files in LFS', () => {
     folder = mkdtempSync(join(tmpdir(), 'muster-lfs-'));
     lfs = await startLfsServer({ root: folder, username: 'robot', password, objectToken });
     const allow = { [`codehost_app/${allowedOrg}`]: { repos: [`${lfs.url}/**`] } };
-    service = await TestService.start({ env: { MUSTER_TENANT_ALLOW: JSON.stringify(allow) } });
+    service = await TestService.start({
+      env: {
+        MUSTER_TENANT_ALLOW: JSON.stringify(allow),
+        // The credential helper of the runner's user.
+        GIT_CONFIG_COUNT: '1',
+        GIT_CONFIG_KEY_0: `credential.${lfs.url}.helper`,
+        GIT_CONFIG_VALUE_0: `!f() { printf 'username=robot\\npassword=%s\\n' '${password}'; }; f`,
+      },
+    });
   });
   afterAll(async () => {
     await service?.close();
@@ -34,12 +42,12 @@ describe.skipIf(!hasLfs)('files in LFS', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** A workspace with a repository on the LFS server. */
-  async function place(api = service.api) {
+  /** A workspace with a repository on the LFS server, whose URL contains this credential. */
+  async function place(api = service.api, credential = `robot:${password}@`) {
     const name = uniqueName('big');
     const remote = makeGitRemote(folder, `team/${name}`);
     remote.git('config', 'http.receivepack', 'true');
-    const url = `http://robot:${password}@${new URL(lfs.url).host}/team/${name}.git`;
+    const url = `http://${credential}${new URL(lfs.url).host}/team/${name}.git`;
     await writeResource(api, 'workspace', name, { repos: [url] });
     return { remote, agents: new TestAgents(api, name) };
   }
@@ -62,6 +70,18 @@ describe.skipIf(!hasLfs)('files in LFS', () => {
     expect(lfs.objects.get(oid)?.toString()).toBe('new\n');
     expect(await agents.warnings('a')).toEqual([]);
     expect(JSON.stringify(await agents.timeline('a'))).not.toContain('canary');
+  });
+
+  it("are fetched and uploaded with the credential helper of the runner's user", async () => {
+    const { remote, agents } = await place(service.api, '');
+    remote.commit('main', { ...attributes, 'a.bin': lfs.add('with a helper\n') });
+    const work =
+      'cat a.bin; echo helped > b.bin; git add b.bin; git commit -qm b; git push -q 2>/dev/null; env';
+    const printed = await printedBy(agents, 'a', work);
+    expect(printed).toMatch(/^with a helper\n/);
+    expect(printed).not.toContain('canary');
+    expect([...lfs.objects.values()].map(String)).toContain('helped\n');
+    expect(await agents.warnings('a')).toEqual([]);
   });
 
   it('that the server does not have, or keeps at an address that the tenant may not reach, stay pointers', async () => {

@@ -85,7 +85,11 @@ describeInBrowser('the dialog for a new agent', () => {
     await dialog(page).getByLabel('Persona').selectOption('porter');
     await expect.poll(() => noteOf(page, 'Persona')).toBe('You carry code to other platforms.');
     await expect.poll(() => noteOf(page, 'Model')).toContain('gpt-5');
-    await dialog(page).getByLabel('Model').fill('rehearsal-b');
+    // A name that the operator added: the form offers it and knows its backend, which has the effort `none`.
+    await expect
+      .poll(() => page.locator('datalist option[value="team-gpt"]').count(), { message: 'suggested' })
+      .toBeGreaterThan(0);
+    await dialog(page).getByLabel('Model').fill('team-gpt');
 
     await page.getByRole('button', { name: 'Add task' }).click();
     await page.keyboard.type('Look');
@@ -114,7 +118,8 @@ describeInBrowser('the dialog for a new agent', () => {
       description: '!say hello',
       expectedOutput: 'A greeting',
       persona: 'porter',
-      model: 'rehearsal-b',
+      model: 'team-gpt',
+      backend: 'BACKEND_B',
       reasoningEffort: 'none',
       serviceTier: 'flex',
       fastMode: true,

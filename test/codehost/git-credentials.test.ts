@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { AgentStatus, Claim, ReplyOf } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,6 +8,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { createKey, postResource, uniqueName, writeResource } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
+import { makeGitRemote } from '../support/git-remote.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
@@ -86,6 +87,29 @@ describe('a repository that an integration covers', () => {
     const agents = await agentsIn(admin, host.gitUrl);
     expect((await ran(agents, '!run cat README.md')).error).toBeNull();
     expect(await timelineOf(agents)).toContain('# project');
+  });
+});
+
+describe('its submodule', () => {
+  it('is fetched with the credential of the same integration', async () => {
+    const team = dirname(host.remote.url);
+    const [outer, inner] = [uniqueName('outer'), uniqueName('inner')];
+    const commit = makeGitRemote(team, inner).commit('main', { 'inner.txt': 'of the submodule\n' });
+    const modules = `[submodule "in"]\n\tpath = in\n\turl = ../${inner}.git\n`;
+    makeGitRemote(team, outer).commit('main', { '.gitmodules': modules }, 'main', { in: commit });
+    const { admin } = await newTenant(operator);
+    await writeResource(admin, 'secret', 'token', { value: host.token });
+    const token = { fromSecret: 'token' };
+    await writeResource(admin, 'integration', 'hub', { type: 'github', url: host.url, token });
+    const agents = await agentsIn(admin, `${host.url}/team/${outer}.git`);
+    const before = host.server.gitPasswords.length;
+    expect((await ran(agents, '!run cat in/inner.txt; git config --list; env')).error).toBeNull();
+    const timeline = await timelineOf(agents);
+    expect(timeline).toContain('of the submodule');
+    expect(timeline).not.toContain('WARNING');
+    expect(timeline).not.toContain(host.token);
+    const accepted = host.server.gitPasswords.slice(before).filter(({ access }) => access !== 'none');
+    expect(new Set(accepted.map(({ password }) => password))).toEqual(new Set([host.token]));
   });
 });
 
@@ -234,6 +258,11 @@ describe('a runner gets a credential only for a repository of a run that it hold
     const unlisted = `${host.url}/team/secret.git`;
     const { message } = expectError(await ask(key, unlisted), 'FAILED_PRECONDITION');
     expect(message).toContain('is not a repository of the workspace');
+    const listed = { submoduleOf: host.gitUrl };
+    const ofListed = expectError(await ask(key, unlisted, listed), 'FAILED_PRECONDITION');
+    expect(ofListed.message).toContain('Install the App');
+    const ofOther = expectError(await ask(key, unlisted, { submoduleOf: unlisted }), 'FAILED_PRECONDITION');
+    expect(ofOther.message).toBe(message);
     for (const path of ['team%2Fproject', 'team//project', 'team/../team/project'])
       expect((await ask(key, `${host.url}/${path}.git`)).body).not.toHaveProperty('credential.password');
   });

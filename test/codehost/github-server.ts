@@ -178,13 +178,13 @@ export class GithubServer {
   }
 
   #serveGit(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { root, repo } = this.#options;
+    const { root } = this.#options;
     return serveGit(request, response, {
       root,
       accessOf: (wanted, _username, password) => {
         this.onGit();
         const caller = this.#callers.get(password);
-        const access = caller && wanted === repo ? gitAccessOf(caller, repo) : 'none';
+        const access = caller ? gitAccessOf(caller, wanted) : 'none';
         this.gitPasswords.push({ password, access });
         return access;
       },

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
 import type { Tenant } from '@muster/sdk/contract';
 import { afterAll } from 'vitest';
 import { type Api, apiOf, sendRequest } from './api.ts';
@@ -19,6 +20,9 @@ type Running = Pick<Server, 'url' | 'databaseUrl'> & { readonly operatorKey: str
 
 /** The address that starts the shared servers, for the workers. */
 const addressVariable = 'MUSTER_TEST_SHARED_SERVERS';
+
+/** The model names that the operator of these servers added. */
+const modelsFile = fileURLToPath(new URL('models.json', import.meta.url));
 
 export interface SharedOptions extends Pick<ServerOptions, 'runner' | 'env'> {
   /** Makes it a second node on the database of the shared server with these options. */
@@ -118,7 +122,12 @@ export async function startSharedServers(): Promise<() => Promise<void>> {
     const { sharesDatabaseWith, ...options } = JSON.parse(text) as SharedOptions;
     const first = sharesDatabaseWith && (await shared.get(JSON.stringify(sharesDatabaseWith))?.starting);
     if (sharesDatabaseWith && !first) throw new Error('the server with the database is not used');
-    const server = await startServer({ ...options, ...(first && { databaseUrl: first.server.databaseUrl }) });
+    const env = { MUSTER_MODELS: modelsFile, ...options.env };
+    const server = await startServer({
+      ...options,
+      env,
+      ...(first && { databaseUrl: first.server.databaseUrl }),
+    });
     const { url, databaseUrl } = server;
     const operatorKey = first?.running.operatorKey ?? (await operatorOf(server)).key;
     return { server, running: { url, databaseUrl, operatorKey } };
