@@ -37,8 +37,11 @@ export class TextMatcher {
   readonly #hasBranches: Uint8Array;
   /** Those children, as a hash table by node and character. */
   readonly #branches: Int32Array;
+  /** Whether a text may begin with two characters, by `pairOf`: most that are searched do not. */
+  readonly #pairs = new Uint8Array(2 ** 16);
   #nodes = 1;
 
+  /** Each text has at least two characters. */
   constructor(texts: readonly string[]) {
     const size = texts.reduce((sum, text) => sum + text.length, 1);
     this.#parent = new Int32Array(size);
@@ -58,6 +61,7 @@ export class TextMatcher {
     const places: Place[] = [];
     let at = node;
     for (let index = 0; index < text.length; index++) {
+      if (at === 0 && index + 1 < text.length && this.#pairs[pairOf(text, index)] === 0) continue;
       at = this.#next(at, text.charCodeAt(index));
       const length = this.#longest[at] as number;
       if (length > 0) addPlace(places, [index + 1 - length, index + 1]);
@@ -66,6 +70,7 @@ export class TextMatcher {
   }
 
   #add(text: string): void {
+    this.#pairs[pairOf(text, 0)] = 1;
     let node = 0;
     for (let at = 0; at < text.length; at++) {
       const character = text.charCodeAt(at);
@@ -140,3 +145,7 @@ export class TextMatcher {
     }
   }
 }
+
+/** The characters at this place and the next; other pairs may have the same number. */
+const pairOf = (text: string, at: number): number =>
+  ((text.charCodeAt(at) << 8) ^ text.charCodeAt(at + 1)) & 0xffff;

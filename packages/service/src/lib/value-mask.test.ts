@@ -19,6 +19,34 @@ describe('the values of secrets', () => {
     expect(new ValueMask().isEmpty).toBe(true);
   });
 
+  test('are found in bytes, wherever a part of the search ends, without holding up other work', async () => {
+    const values = [token, 'pässwörd €'];
+    const mask = new ValueMask(values);
+    const chunk = 256 * 1024;
+    for (const value of values.map((text) => Buffer.from(text)))
+      for (const end of [value.length, chunk, chunk + 1, chunk + value.length - 1, 2 * chunk + 3]) {
+        const image = Buffer.alloc(2 * chunk + 3, 0xe2);
+        value.copy(image, end - value.length);
+        expect(await mask.occursIn(image), `${value} until ${end}`).toBe(true);
+        image[end - 1] = 0;
+        expect(await mask.occursIn(image), `${value} changed at ${end}`).toBe(false);
+      }
+    expect(await new ValueMask().occursIn(Buffer.from(token))).toBe(false);
+
+    // The slowest to search: almost the value, again and again.
+    const almost = Buffer.alloc(8 * chunk, token.slice(0, -1));
+    let turns = 0;
+    let isDone = false;
+    const count = () => {
+      turns += 1;
+      if (!isDone) setImmediate(count);
+    };
+    setImmediate(count);
+    expect(await mask.occursIn(almost)).toBe(false);
+    isDone = true;
+    expect(turns).toBeGreaterThanOrEqual(7);
+  });
+
   test('are replaced line by line too, except for short lines', () => {
     const mask = new ValueMask([key]);
     expect(mask.text(`1: ${key}`)).toBe('1: ***\n');

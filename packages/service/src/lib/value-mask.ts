@@ -1,8 +1,11 @@
+import { setImmediate } from 'node:timers/promises';
 import { addPlace, type Place, TextMatcher } from './text-matcher.ts';
 
 /** Shorter values are words that occur by chance. */
 const leastLength = 8;
 const mark = '***';
+/** To search this many bytes takes milliseconds. */
+const chunkBytes = 256 * 1024;
 /** More levels than any text of a harness or of a tool has. */
 const mostLevels = 200;
 
@@ -12,6 +15,9 @@ const mostLevels = 200;
  */
 export class ValueMask {
   #matcher: TextMatcher | null = null;
+  #hidden: readonly string[] = [];
+  /** Of the values' bytes; made when it is needed. */
+  #byteMatcher: TextMatcher | undefined;
 
   constructor(values: readonly string[] = []) {
     this.hide(values);
@@ -19,17 +25,28 @@ export class ValueMask {
 
   /** From now on these values are replaced, instead of those before. */
   hide(values: readonly string[]): void {
-    const hidden = new Set(values.flatMap(spellings).filter((text) => text.length >= leastLength));
-    this.#matcher = hidden.size > 0 ? new TextMatcher([...hidden]) : null;
+    this.#hidden = [...new Set(values.flatMap(spellings).filter((text) => text.length >= leastLength))];
+    this.#matcher = this.#hidden.length > 0 ? new TextMatcher(this.#hidden) : null;
+    this.#byteMatcher = undefined;
   }
 
   get isEmpty(): boolean {
     return this.#matcher === null;
   }
 
-  /** Whether the bytes contain one of the values. */
-  occursIn(bytes: Buffer): boolean {
-    return this.#matcher !== null && this.#matcher.search(bytes.toString()).places.length > 0;
+  /** Whether the bytes contain one of the values. Searches a part at a time, so that other work can go on. */
+  async occursIn(bytes: Buffer): Promise<boolean> {
+    if (this.isEmpty) return false;
+    // One character per byte.
+    this.#byteMatcher ??= new TextMatcher(this.#hidden.map((text) => Buffer.from(text).toString('latin1')));
+    let node = 0;
+    for (let from = 0; from < bytes.length; from += chunkBytes) {
+      if (from > 0) await setImmediate();
+      const found = this.#byteMatcher.search(bytes.toString('latin1', from, from + chunkBytes), node);
+      if (found.places.length > 0) return true;
+      node = found.node;
+    }
+    return false;
   }
 
   /** A text may have been cut: the beginning of a value at its end is replaced too. */

@@ -18,22 +18,20 @@ export interface ToolImagesOptions extends Pick<Claim, 'agentKey' | 'runId' | 't
 export class ToolImages {
   readonly #options: ToolImagesOptions;
   /** Also those that contain a secret: to search a large image takes time. */
-  #searched = 0;
+  #accepted = 0;
   #failures = 0;
 
   constructor(options: ToolImagesOptions) {
     this.#options = options;
   }
 
-  /** The bytes of an image that may be stored. The agent can write any file, also one that contains a secret. */
+  /** The bytes of an image that is to be uploaded. */
   accept(base64: string): Buffer | undefined {
-    if (this.#searched >= limits.toolImagesPerRun || base64.length > mostLength) return undefined;
-    const { mask, token } = this.#options;
+    if (this.#accepted >= limits.toolImagesPerRun || base64.length > mostLength) return undefined;
     const image = Buffer.from(base64, 'base64');
-    if (image.length > limits.attachmentBytes || !imageTypeOf(image) || image.includes(token))
-      return undefined;
-    this.#searched += 1;
-    return mask.occursIn(image) ? undefined : image;
+    if (image.length > limits.attachmentBytes || !imageTypeOf(image)) return undefined;
+    this.#accepted += 1;
+    return image;
   }
 
   /** The ids of those that were stored. Never rejects. */
@@ -41,6 +39,8 @@ export class ToolImages {
     const ids: string[] = [];
     for (const image of images) {
       if (this.#failures >= mostFailures) break;
+      // The agent can write any file, also one that contains a secret.
+      if (image.includes(this.#options.token) || (await this.#options.mask.occursIn(image))) continue;
       const id = await this.#save(image, signal).catch(() => undefined);
       if (id === undefined) this.#failures += 1;
       else ids.push(id);
