@@ -4,6 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { Step, Tokens } from '../provider/script.ts';
 import { until } from '../support/async.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
+import { sandbox } from '../support/sandbox.ts';
 import {
   type Backend,
   backends,
@@ -153,14 +154,16 @@ describe.concurrent.each(backends)('$title', ({ model, provider }) => {
     const png =
       'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
     const limit: Step = { status: 429, headers: { 'retry-after': '1' }, times: 2 };
-    const shell = `echo ${png} | base64 -d > dot.png; pwd`;
+    // A folder that other processes of the agent do not see.
+    const dot = sandbox ? '/tmp/dot.png' : 'dot.png';
+    const shell = `echo ${png} | base64 -d > ${dot}; pwd`;
     // A model that the settings do not name, requested by a command in the sandbox.
     const other = JSON.stringify({ model: 'claude-opus-5', max_tokens: 1, messages: [] });
     const fetchOther = `node -e 'fetch(process.env.ANTHROPIC_BASE_URL + "/v1/messages", {method: "POST", headers: {"x-api-key": process.env.ANTHROPIC_AUTH_TOKEN}, body: process.argv[1]}).then(async (r) => console.log(r.status, await r.text()))' '${other}'`;
     const { name, requests } = await spawn(model, [
       limit,
       { shell },
-      { view: 'dot.png' },
+      { view: dot },
       ...(isAnthropic ? [{ shell: fetchOther }] : []),
       said,
     ]);
@@ -176,7 +179,7 @@ describe.concurrent.each(backends)('$title', ({ model, provider }) => {
     if (isAnthropic)
       expect((await agents.texts(name, 'TOOL_RESULT')).at(-1)).toMatch(/^403 .*permission_error/);
     expect(more.at(-1)).toContain(png);
-    if (isAnthropic) expect(await agents.images(name)).toEqual([png]);
+    expect(await agents.images(name)).toEqual([png]);
 
     const price = prices[model];
     if (!price) throw new Error(`${model} is not in prices.json`);

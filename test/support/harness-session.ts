@@ -36,6 +36,7 @@ export async function openSession(
   work: Pick<Work, 'workspaceFolder' | 'homeFolder' | 'endpoint' | 'processes'> & Partial<Work>,
 ) {
   const items: ReportItem[] = [];
+  const images: string[] = [];
   const partials: Piece[] = [];
   const actions: string[] = [];
   const refs: string[] = [];
@@ -62,7 +63,10 @@ export async function openSession(
       ...work,
     },
     {
-      item: (item) => items.push(item),
+      item: (item, shown = []) => {
+        items.push(item);
+        images.push(...shown);
+      },
       partial: (partial) => partials.push(partial),
       discardPartial: () => {},
       isWatched: () => true,
@@ -73,7 +77,7 @@ export async function openSession(
       session: (ref) => refs.push(ref),
     },
   );
-  return { session, items, partials, actions, refs, contexts, ref: refs[0] ?? '' };
+  return { session, items, images, partials, actions, refs, contexts, ref: refs[0] ?? '' };
 }
 
 type OpenedSession = Awaited<ReturnType<typeof openSession>>;

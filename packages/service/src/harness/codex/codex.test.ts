@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -16,6 +16,7 @@ import {
   openSession,
   startEndpoint,
 } from '../../../../../test/support/harness-session.ts';
+import { png } from '../../../../../test/support/images.ts';
 import { MarkedProcesses } from '../../../../../test/support/processes.ts';
 import {
   codexCanaries,
@@ -354,11 +355,13 @@ codex.each(models)('Codex, in one session (%s)', (model) => {
     const marker = stub.script([
       { shell: `echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3` },
       { write: { path: 'notes.md', text: 'a note\n' } },
+      { view: 'dot.png' },
       { say: 'Noted.' },
     ]);
+    writeFileSync(join(workspace, 'dot.png'), png());
     const { result, items, actions } = await deliver(marker);
     expect(result).toMatchObject({ type: 'done', response: 'Noted.' });
-    const [shell, write] = ofType(items, 'TOOL_CALL');
+    const [shell, write, dot] = ofType(items, 'TOOL_CALL');
     expect(shell).toMatchObject({
       text: `echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3`,
       data: { tool: 'shell' },
@@ -367,7 +370,10 @@ codex.each(models)('Codex, in one session (%s)', (model) => {
       text: 'Edit notes.md',
       data: { tool: 'apply_patch', files: ['notes.md'] },
     });
-    const [output, written] = ofType(items, 'TOOL_RESULT');
+    expect(dot).toMatchObject({ text: 'dot.png', data: { tool: 'view_image' } });
+    const [output, written, ...viewed] = ofType(items, 'TOOL_RESULT');
+    expect(viewed).toEqual([{ type: 'TOOL_RESULT', data: { tool: 'view_image', id: dot?.data?.id } }]);
+    expect(opened.images).toEqual([png().toString('base64')]);
     expect(output?.text?.trim().split('\n').sort()).toEqual(["it's Ada", 'two']);
     expect(output?.data).toEqual({ tool: 'shell', id: shell?.data?.id, exitCode: 3 });
     expect(written?.text).toContain('a note');

@@ -19,6 +19,7 @@ import {
 import { AppServer, type Delta, isDelta, type Notification } from './app-server.ts';
 import { CodexSession, type OutputFormat, outputFormat } from './session.ts';
 import { Timeline } from './timeline.ts';
+import { viewedImage } from './viewed-image.ts';
 
 const triples: Readonly<Record<string, string>> = {
   'linux-x64': 'x86_64-unknown-linux-musl',
@@ -67,7 +68,8 @@ export function codexHarness(executable: string, find: FindModel = atOpenai): Ha
       };
       const output = outputFormat(work.claim.outputSchema);
       const instructions = [work.instructions, output?.instruction].filter(Boolean).join('\n\n');
-      const timeline = new Timeline(listener, work.workspaceFolder);
+      const readImage = (path: string) => viewedImage(server, path);
+      const timeline = new Timeline(listener, work.workspaceFolder, readImage);
       const servers = new ServerStarts(work.mcpServers);
       let session: CodexSession | undefined;
       listener.action('Starting Codex');

@@ -20,6 +20,8 @@ export interface Conversation {
 /** An interrupt takes some 20 ms; a session that does not stop within this time is killed. */
 const interruptMs = 1200;
 const closeMs = 2000;
+/** How long the end of a turn waits for images. */
+const imagesMs = 10_000;
 
 const continueText = 'The conversation was compacted because it was too long. Continue with your task.';
 
@@ -125,7 +127,14 @@ export class CodexSession implements HarnessSession {
     if (method === 'item/started' && params.item.type === 'userMessage')
       this.#steers.get(String(params.item.clientId))?.(true);
     if (method === 'turn/started') this.#turn?.start(params.turn.id);
-    if (method === 'turn/completed') this.#turn?.end(this.#resultOf(params.turn));
+    if (method === 'turn/completed') void this.#endTurn(this.#resultOf(params.turn));
+  }
+
+  /** When the images are reported that the agent viewed. */
+  async #endTurn(result: TurnResult): Promise<void> {
+    const turn = this.#turn;
+    await within(imagesMs, this.#conversation.timeline.imagesRead());
+    turn?.end(result);
   }
 
   #resultOf({ status, error }: Turn): TurnResult {

@@ -1,15 +1,17 @@
+import { limits } from '@muster/sdk/contract';
 import { expect, test } from 'vitest';
 import { ignored } from '../../../../../test/support/harness-session.ts';
 import type { Delta, Notification } from './app-server.ts';
-import { Timeline } from './timeline.ts';
+import { type ReadImage, Timeline } from './timeline.ts';
 
 /** What the timeline reports, as `key text` for a piece and `-key` for a text that will not be completed. */
-function open() {
+function open(readImage: ReadImage = async () => '') {
   const reported: string[] = [];
   const timeline = new Timeline(
     {
       ...ignored,
-      item: ({ type, text = '', data }) => reported.push(`${type} ${data?.key} ${text}`),
+      item: ({ type, text = '', data }, images = []) =>
+        reported.push([type, data?.key, text, ...images].join(' ')),
       partial: ({ key, text }) => reported.push(`${key} ${text}`),
       discardPartial: (key) => reported.push(`-${key}`),
       usage: () => {},
@@ -17,6 +19,7 @@ function open() {
       session: () => {},
     },
     '/work',
+    readImage,
   );
   const piece = (what: string, itemId: string, delta: string, summaryIndex = 0) =>
     timeline.addPiece({
@@ -24,7 +27,7 @@ function open() {
       params: { threadId: 't', itemId, delta, summaryIndex },
     } as Delta);
   const notify = (method: string, params: object) => timeline.add({ method, params } as Notification);
-  return { reported, piece, notify };
+  return { reported, piece, notify, timeline };
 }
 
 const message = (id: string, text: string) => ({ item: { type: 'agentMessage', id, text } });
@@ -54,6 +57,19 @@ test.each([
   piece('agentMessage/delta', 'm', 'Let me');
   notify(method, params);
   expect(reported.slice(0, 3)).toEqual(['c out', 'm Let me', '-m']);
+});
+
+test('the images that the agent viewed follow their calls; of those that are gone and of too many only the path is shown', async () => {
+  const { reported, notify, timeline } = open(async (path) => (path.endsWith('gone.png') ? '' : `<${path}>`));
+  const view = (path: string) => notify('item/completed', { item: { type: 'imageView', id: path, path } });
+  view('/work/gone.png');
+  view('/tmp/a.png');
+  await timeline.imagesRead();
+  expect(reported).toEqual(['TOOL_CALL  gone.png', 'TOOL_CALL  /tmp/a.png', 'TOOL_RESULT   </tmp/a.png>']);
+  for (let n = 2; n <= limits.toolImagesPerRun; n++) view('/work/b.png');
+  await timeline.imagesRead();
+  const shown = reported.filter((text) => text.startsWith('TOOL_RESULT'));
+  expect(shown).toHaveLength(limits.toolImagesPerRun - 1);
 });
 
 test('a completed text is not withdrawn', () => {

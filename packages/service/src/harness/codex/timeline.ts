@@ -1,4 +1,4 @@
-import type { ReportItem } from '@muster/sdk/contract';
+import { limits, type ReportItem } from '@muster/sdk/contract';
 import type { HarnessListener, Partial } from '../harness.ts';
 import {
   bounded,
@@ -36,12 +36,17 @@ export class Timeline {
   #beforeTokens = 0;
   /** Items whose pieces were reported, with the part of a reasoning that the last piece belonged to. */
   readonly #streamed = new Map<string, string>();
+  readonly #readImage: ReadImage;
+  /** The images that are being read, one after the other. */
+  #reading: Promise<void> = Promise.resolve();
+  #viewed = 0;
   /** The last text of the turn: its response. */
   lastText = '';
 
-  constructor(listener: HarnessListener, workspaceFolder: string) {
+  constructor(listener: HarnessListener, workspaceFolder: string, readImage: ReadImage) {
     this.#listener = listener;
     this.#workspaceFolder = workspaceFolder;
+    this.#readImage = readImage;
     this.#plan = new PlanReporter(listener);
   }
 
@@ -146,8 +151,24 @@ export class Timeline {
       case 'subAgentActivity':
         return this.#addTool('sub_agent', item.id, `${item.kind}: ${item.agentPath}`);
       case 'imageView':
-        return this.#addTool('view_image', item.id, this.#shown(item.path));
+        this.#addTool('view_image', item.id, this.#shown(item.path));
+        return this.#showImage(item);
     }
+  }
+
+  /** Codex reports where the image is. One that can't be read stays a path. */
+  #showImage({ id, path }: ImageView): void {
+    this.#viewed += 1;
+    if (this.#viewed > limits.toolImagesPerRun) return;
+    this.#reading = this.#reading.then(async () => {
+      const image = await this.#readImage(path);
+      if (image) this.#listener.item({ type: 'TOOL_RESULT', data: { tool: 'view_image', id } }, [image]);
+    });
+  }
+
+  /** Resolves, never rejects, when the images that the agent viewed were reported. */
+  imagesRead(): Promise<void> {
+    return this.#reading;
   }
 
   #setContext({ last, modelContextWindow }: TokenUsage): void {
@@ -200,6 +221,9 @@ export class Timeline {
   }
 }
 
+/** The image as base64; empty if it can't be read. Never rejects. */
+export type ReadImage = (path: string) => Promise<string>;
+type ImageView = Extract<ThreadItem, { type: 'imageView' }>;
 type TokenUsage = Extract<Notification, { method: 'thread/tokenUsage/updated' }>['params']['tokenUsage'];
 
 const commandOutput = 'item/commandExecution/outputDelta';
