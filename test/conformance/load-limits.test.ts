@@ -35,8 +35,10 @@ describe('rate', () => {
     expect((await answersOf(api)).map(({ status }) => status)).toEqual(new Array(100).fill(200));
   });
 
-  test('MUSTER_RATE_LIMIT limits the requests per second of each key', async () => {
-    const owner = apiOf(await sharedServer(rateLimited));
+  test('MUSTER_RATE_LIMIT limits the requests per second of each key', async ({ onTestFinished }) => {
+    const limited = await sharedServer(rateLimited);
+    onTestFinished(limited.close);
+    const owner = apiOf(limited);
     const { api: other } = await createKey(owner, {});
     const answers = await answersOf(owner);
     const passed = answers.filter(({ status }) => status === 200);
@@ -67,12 +69,20 @@ describe('runs', () => {
         }),
       ),
     );
+    const listed = async (filter: object) => {
+      const body = { workspace: 'default', pageSize: 1000, ...filter };
+      return expectOk(await api.post<{ entries: AgentEntry[] }>('/v1/agents', body)).entries;
+    };
+    // The whole list is long: it is read when most runs have probably started.
+    await until(
+      'one waiting',
+      () => listed({ phases: ['PHASE_PENDING'] }),
+      (seen) => seen.length <= 1,
+      120_000,
+    );
     const entries = await until(
       '256 working and one waiting',
-      async () => {
-        const body = { workspace: 'default', pageSize: 1000 };
-        return expectOk(await api.post<{ entries: AgentEntry[] }>('/v1/agents', body)).entries;
-      },
+      () => listed({}),
       (seen) => seen.filter(({ phaseReason }) => phaseReason === 'WORKING').length >= 256,
       120_000,
     );
