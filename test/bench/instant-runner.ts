@@ -7,21 +7,29 @@ interface Claim {
   agentId: { agent: string[] };
 }
 
-/** A runner that ends every run immediately and records when it was claimed. */
+/** A runner that ends every run immediately and records when it was claimed. Like a real one it polls while runs end. */
 export class InstantRunner {
   readonly claimedAt = new Map<string, number>();
   readonly #service: Pick<Service, 'url' | 'key'>;
   readonly #runnerId = randomUUID();
+  readonly #runs = new Map<string, { agentKey: string; runId: number }>();
   #isOn = true;
   #polls = 0;
-  #runs: { agentKey: string; runId: number }[] = [];
 
   constructor(service: Pick<Service, 'url' | 'key'>) {
     this.#service = service;
   }
 
   async run(): Promise<void> {
-    while (this.#isOn) await this.poll({ real: 8, rehearsed: 256 }, 1_000);
+    const ending = new Set<Promise<void>>();
+    while (this.#isOn) {
+      const { claims } = await this.#poll({ real: 64, rehearsed: 256 }, 1_000);
+      for (const claim of claims) {
+        const end = this.#end(claim).finally(() => ending.delete(end));
+        ending.add(end);
+      }
+    }
+    await Promise.all(ending);
   }
 
   /** Polls once and ends what it got. */
@@ -29,6 +37,12 @@ export class InstantRunner {
     free: { real: number; rehearsed: number },
     waitMs: number,
   ): Promise<{ claims: number; tookMs: number }> {
+    const { claims, tookMs } = await this.#poll(free, waitMs);
+    await Promise.all(claims.map((claim) => this.#end(claim)));
+    return { claims: claims.length, tookMs };
+  }
+
+  async #poll(free: { real: number; rehearsed: number }, waitMs: number) {
     this.#polls += 1;
     const sentAt = performance.now();
     const { claims } = await post<{ claims: Claim[] }>(this.#service, '/v1/runner/poll', {
@@ -39,29 +53,31 @@ export class InstantRunner {
       backends: ['BACKEND_A', 'BACKEND_B'],
       rehearses: true,
       free,
-      runs: this.#runs,
+      runs: [...this.#runs.values()],
       waitMs,
     });
     const now = performance.now();
-    for (const claim of claims) this.claimedAt.set(claim.agentId.agent.join('/'), now);
-    this.#runs = claims.map(({ agentKey, runId }) => ({ agentKey, runId }));
-    await Promise.all(this.#runs.map((run) => this.#end(run)));
-    return { claims: claims.length, tookMs: now - sentAt };
+    for (const { agentKey, runId, agentId } of claims) {
+      this.claimedAt.set(agentId.agent.join('/'), now);
+      this.#runs.set(agentKey, { agentKey, runId });
+    }
+    return { claims, tookMs: now - sentAt };
   }
 
   stop(): void {
     this.#isOn = false;
   }
 
-  #end(run: { agentKey: string; runId: number }): Promise<unknown> {
-    const report = {
+  async #end({ agentKey, runId }: Claim): Promise<void> {
+    await post(this.#service, '/v1/runner/report', {
       runnerId: this.#runnerId,
-      ...run,
+      agentKey,
+      runId,
       report: 1,
       started: true,
       end: { outcome: 'COMPLETED' },
-    };
-    return post(this.#service, '/v1/runner/report', report);
+    });
+    if (this.#runs.get(agentKey)?.runId === runId) this.#runs.delete(agentKey);
   }
 }
 

@@ -168,11 +168,15 @@ export class Runners {
       .concat(unstored.map((row) => ({ agentKey: row.agent, runId: row.number, kind: 'KILL' as const })));
     const again = await this.#starting(unsent.map(keyOf));
     const claimed = await this.#claim(caller, request, candidates, again);
-    const claims = await Promise.all(
-      [...again, ...claimed].map((state) =>
-        blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
+    const starting = [...again, ...claimed.map(({ state }) => state)];
+    const [claims] = await Promise.all([
+      Promise.all(
+        starting.map((state) =>
+          blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
+        ),
       ),
-    );
+      this.#takeSlots(request.runnerId, claimed),
+    ]);
     const steers = held.some((row) => row.has_steers) ? await offeredSteers(database, request) : [];
     return {
       leaseMs,
@@ -228,8 +232,8 @@ export class Runners {
     request: PollRequest,
     candidates: Record<Slot, Candidate[]>,
     unsent: readonly AgentState[],
-  ): Promise<AgentState[]> {
-    const { database, transact, blockOnStateError } = this.#options;
+  ): Promise<{ slot: Slot; tenant: number; state: AgentState }[]> {
+    const { transact, blockOnStateError } = this.#options;
     const unsentModels = unsent.map(({ agent }) => agent.settings.model);
     const chosen = chooseClaims(candidates, freeSlots(request, unsentModels)).slice(0, claimsPerPoll);
     const capabilities = request.capabilities ?? [];
@@ -249,15 +253,18 @@ export class Runners {
         );
       }),
     );
-    const isClaimed = (reply: AgentState | Refusal | null | undefined): reply is AgentState =>
-      Boolean(reply) && !isRefusal(reply);
-    const claimed = chosen.filter((_, i) => isClaimed(replies[i]));
+    const claimed = chosen.flatMap(({ slot, tenant }, i) => {
+      const state = replies[i];
+      return state && !isRefusal(state) ? [{ slot, tenant, state }] : [];
+    });
     for (const { slot, tenant } of claimed) this.#turns.took(request.runnerId, slot, tenant);
-    if (claimed.length > 0) {
-      const rehearsed = claimed.filter(({ slot }) => slot === 'rehearsed').length;
-      await takeSlots(database, request.runnerId, claimed.length - rehearsed, rehearsed);
-    }
-    return replies.filter(isClaimed);
+    return claimed;
+  }
+
+  async #takeSlots(runnerId: string, claimed: readonly { readonly slot: Slot }[]): Promise<void> {
+    if (claimed.length === 0) return;
+    const rehearsed = claimed.filter(({ slot }) => slot === 'rehearsed').length;
+    await takeSlots(this.#options.database, runnerId, claimed.length - rehearsed, rehearsed);
   }
 
   /** The current state of runs that were claimed and not listed since. */

@@ -101,12 +101,12 @@ const keepTexts = write(
      AND t.text IS NULL`,
 );
 
-const upsertFollowUps = writeLists(
-  'upsert-follow-ups',
-  followUpColumns,
-  (rows) => `${insertInto('follow_ups', followUpColumns, rows)}
-   ON CONFLICT (tenant, agent, id) DO UPDATE SET ${assigned(followUpColumns, 'excluded', followUpKey)}`,
+const insertFollowUps = writeLists('insert-follow-ups', followUpColumns, (rows) =>
+  insertInto('follow_ups', followUpColumns, rows),
 );
+
+/** Messages whose ids were used before. */
+const replaceFollowUps = write('replace-follow-ups', updateOf('follow_ups', followUpColumns, followUpKey));
 
 const updateFollowUps = write(
   'update-follow-ups',
@@ -237,8 +237,13 @@ export async function saveChanges(connection: Connection, changes: readonly Chan
   send(updateRuns, combined.flatMap(changedRun));
   send(insertRuns, combined.flatMap(newRun));
   send(updateRunResults, combined.flatMap(runResultRows));
-  send(keepTexts, existing.flatMap(reusedFollowUps));
-  send(upsertFollowUps, combined.flatMap(newFollowUps));
+  send(
+    insertFollowUps,
+    combined.flatMap((f) => admittedRows(f, (id) => !wasUsed(f, id))),
+  );
+  const reused = existing.flatMap((f) => admittedRows(f, (id) => wasUsed(f, id)));
+  send(keepTexts, reused);
+  send(replaceFollowUps, reused);
   send(updateFollowUps, combined.flatMap(movedFollowUps));
   send(upsertChecklists, combined.flatMap(checklistRow));
   const relabelled = combined.filter(isRelabelled);
@@ -333,11 +338,14 @@ const runResultRows = (f: CombinedChange) =>
 
 const keyOf = ({ after }: CombinedChange) => ({ tenant: after.agent.tenant, agent: after.agent.id });
 
+/** Whether the id had a message before, which was removed or cleared. */
+const wasUsed = ({ before }: CombinedChange, id: string): boolean => before?.followUps.has(id) ?? false;
+
 /** Written out, because objects put together by spreading cost more than all other rows of a batch. */
-const newFollowUps = (f: CombinedChange) =>
+const admittedRows = (f: CombinedChange, isWanted: (id: string) => boolean) =>
   [...f.admitted.values()].flatMap(({ id, description, sequence }) => {
     const followUp = f.after.followUps.get(id);
-    if (!followUp) return [];
+    if (!followUp || !isWanted(id)) return [];
     const { state, position, change, tasks, deliverAt, queuedAt, batch, digest } = followUp;
     return [
       {
@@ -359,9 +367,6 @@ const newFollowUps = (f: CombinedChange) =>
       },
     ];
   });
-
-const reusedFollowUps = (f: CombinedChange) =>
-  [...f.admitted.keys()].filter((id) => f.before?.followUps.has(id)).map((id) => ({ ...keyOf(f), id }));
 
 const movedFollowUps = (f: CombinedChange) =>
   [...f.after.followUps.values()]
