@@ -13,7 +13,7 @@ import type { DatabaseConfig } from '../../packages/service/src/store/connection
 import { runHere } from '../cli/cli.ts';
 import { Node, type NodeOptions } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
-import { emptyDatabase } from '../support/database.ts';
+import { type Database, emptyDatabase, freshDatabase } from '../support/database.ts';
 import { program } from '../support/server.ts';
 
 /** The same for services that are compared: the addresses of webhooks contain it. */
@@ -88,15 +88,25 @@ export class Places {
     return join(this.folder, `${this.#paths}-${name}`);
   }
 
-  async database(): Promise<string> {
-    const { url, drop } = await emptyDatabase();
+  /** Without a schema. */
+  database(): Promise<string> {
+    return this.#made(emptyDatabase());
+  }
+
+  /** With the schema, and no rows. */
+  migratedDatabase(): Promise<string> {
+    return this.#made(freshDatabase());
+  }
+
+  async #made(making: Promise<Database>): Promise<string> {
+    const { url, drop } = await making;
     this.#cleanUps.push(drop);
     return url;
   }
 
   /** A new database with the rows of an archive. */
   async importedDatabase(archive: string): Promise<string> {
-    const url = await this.database();
+    const url = await this.migratedDatabase();
     await importDatabase(archive, url);
     return url;
   }

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { beforeAll, expect, test } from 'vitest';
 import { ArchiveError } from '../../packages/service/src/store/archive/archive-format.ts';
-import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { lookInto } from '../crash/store.ts';
 import { until } from '../support/async.ts';
 import { program } from '../support/server.ts';
@@ -28,8 +27,7 @@ let lines: string[];
 let empty: string;
 
 beforeAll(async () => {
-  url = await places.database();
-  await migrate({ connectionString: url });
+  url = await places.migratedDatabase();
   await lookInto(url, async (store) => {
     await store.rows("INSERT INTO tenants (id, provider, org) VALUES (7, 'PROVIDER_CODEHOST_APP', 'seven')");
     await store.rows(`INSERT INTO keys (tenant, key_id, hash, role, owner_provider, account, kind, name, created)

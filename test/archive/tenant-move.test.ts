@@ -10,13 +10,17 @@ import { createKey, postResource } from '../support/catalog.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { serviceSecret } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
 import { dump, exportDatabase, linesOf, muster, musterProcess, Places, publicAddress } from './archives.ts';
 import { archive, populate, runnerName, seen } from './contents.ts';
 
 const places = new Places();
 
 const otherSecret = 'the secret of the other installation';
-/** Services on databases of their own. The first two have no runner; agents take hours at the third one. */
+/**
+ * Services on databases of their own. The first two have no runner; agents take hours at the third one. The last one does
+ * not know the service secret of the others.
+ */
 let source: Node;
 let target: Node;
 let withLongTurns: Node;
@@ -29,7 +33,7 @@ beforeAll(async () => {
     installation(false, {}),
     installation(false, { MUSTER_SECRET: otherSecret, MUSTER_SECRET_PREVIOUS: serviceSecret }),
     installation(true, { MUSTER_REHEARSAL_MS: '3600000' }),
-    installation(true, { MUSTER_REHEARSAL_MS: '50' }),
+    installation(true, { MUSTER_REHEARSAL_MS: '50', MUSTER_SECRET: otherSecret }),
   ]);
 });
 
@@ -48,9 +52,9 @@ const importFrom = (node: Node, name: string, file: string, run = muster) =>
 /** A run at this installation gets this secret of the tenant. */
 async function secretOf(admin: Api, name: string) {
   await postResource(admin, 'environment', 'default', { variables: { TOKEN: { fromSecret: name } } });
-  const runner = (await createKey(admin, { role: 'runner', pool: 'default' })).api;
-  await new Agents(admin, 'default').spawn('with-secret');
-  return (await new FakeRunner(runner).claim()).secrets;
+  const tenant = await newTestTenant(admin);
+  await tenant.spawn('with-secret');
+  return (await tenant.claim('with-secret')).secrets;
 }
 
 const closed = { status: 400, body: { code: 9, message: expect.stringContaining('the tenant is closed') } };
@@ -233,7 +237,6 @@ test('everything that was acknowledged before the tenant closed is in its archiv
 });
 
 test('the values of secrets move too, to an installation that knows the service secret of the other one', async () => {
-  const stranger = await places.node({ runner: false, env: { MUSTER_SECRET: otherSecret } });
   const { tenant, name, admin } = await tenantOn(source);
   await postResource(admin, 'secret', 'npm', { value: 'a value that moves' });
   await postResource(admin, 'integration', 'hooks', { type: 'codehost' });
@@ -242,7 +245,7 @@ test('the values of secrets move too, to an installation that knows the service 
   await exportTo(source, name, file);
   for (const [node, secret, works] of [
     [target, { value: 'a value that moves', problem: '' }, true],
-    [stranger, { value: '', problem: expect.stringContaining('sealed with a service secret') }, false],
+    [withRunner, { value: '', problem: expect.stringContaining('sealed with a service secret') }, false],
   ] as const) {
     expect(await importFrom(node, name, file)).toMatchObject({
       code: 0,

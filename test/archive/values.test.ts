@@ -3,7 +3,6 @@ import { limits } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { archivedTables } from '../../packages/service/src/store/archive/archive-format.ts';
-import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { agentRowId as id, insertAgentRow } from '../support/database.ts';
 import { dump, exportDatabase, Places } from './archives.ts';
 
@@ -13,8 +12,7 @@ let url: string;
 let client: pg.Client;
 
 beforeAll(async () => {
-  url = await places.database();
-  await migrate({ connectionString: url });
+  url = await places.migratedDatabase();
   client = await connected(url);
   await insertOddValues();
 });
