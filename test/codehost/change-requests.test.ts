@@ -1,10 +1,11 @@
 import type { Thread, TimelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, it, type TestContext } from 'vitest';
 import { decode, readResource } from '../support/catalog.ts';
-import type { Server } from '../support/server.ts';
+import { type Server, startServer } from '../support/server.ts';
 import { FakeGithub } from './github.ts';
 import { longTestMs, until } from './patience.ts';
-import { type IntegrationFields, Scenario, startFor } from './scenario.ts';
+import { PlayedAgents } from './played-agents.ts';
+import { envFor, type IntegrationFields, Scenario } from './scenario.ts';
 import { TriggeredAgent } from './triggered-agent.ts';
 
 /** One for each test; they share a service. */
@@ -12,7 +13,7 @@ const free: FakeGithub[] = [];
 let server: Server;
 beforeAll(async () => {
   for (let i = 0; i < 16; i++) free.push(await FakeGithub.start());
-  server = await startFor(...free);
+  server = await startServer({ env: envFor(...free), runner: false });
 }, longTestMs);
 afterAll(() => server.close());
 
@@ -33,8 +34,12 @@ async function triggeredAgent(
 ): Promise<TriggeredAgent> {
   const host = takeHost();
   const scenario = await Scenario.start(host, fields, server);
-  onTestFinished(() => scenario.close());
-  return TriggeredAgent.start(host, scenario);
+  const played = await PlayedAgents.start(host, scenario.api);
+  onTestFinished(async () => {
+    played.stop();
+    await scenario.close();
+  });
+  return TriggeredAgent.start(host, scenario, played);
 }
 
 describe('a change request', () => {
@@ -283,9 +288,11 @@ describe('a review that is longer than a message', () => {
       await agent.push('hello');
       const { number } = await agent.opened();
       await agent.atRest();
+      // It answers none of them.
+      agent.played.stop();
       const threads = Array.from({ length: 70 }, (_, i) => ({
         ...{ path: 'a.txt', line: 1 },
-        body: `Thread ${i}. ${'Long. '.repeat(8000)}`,
+        body: `Thread ${i}. ${'Long. '.repeat(2800)}`,
       }));
       await host.review(number, { by: 'reviewer', verdict: 'COMMENTED', threads });
       await agent.untilTold(/^People commented on your change request/, 2);

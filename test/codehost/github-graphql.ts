@@ -1,5 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { buildSchema, type GraphQLSchema, graphql } from 'graphql';
+import {
+  buildSchema,
+  type DocumentNode,
+  execute,
+  GraphQLError,
+  type GraphQLSchema,
+  parse,
+  validate,
+} from 'graphql';
 import type { Caller } from './emulated-github.ts';
 
 /** The threads of the host, which the schema's fields are read from. */
@@ -46,18 +54,41 @@ function schema(): GraphQLSchema {
   return built;
 }
 
+/** What each query is, or what is wrong with it: checking one against this schema takes longer than executing it. */
+const checked = new Map<string, DocumentNode | readonly GraphQLError[]>();
+
+function check(query: string): DocumentNode | readonly GraphQLError[] {
+  const known = checked.get(query);
+  if (known) return known;
+  let result: DocumentNode | readonly GraphQLError[];
+  try {
+    const document = parse(query);
+    const errors = validate(schema(), document);
+    result = errors.length > 0 ? errors : document;
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error;
+    result = [error];
+  }
+  checked.set(query, result);
+  return result;
+}
+
 /** Executes a request with GitHub's own schema, so that a query that GitHub would refuse is refused here too. */
 export async function executeGraphql(
   { query, variables }: { readonly query: string; readonly variables?: Record<string, unknown> },
   caller: Caller,
   store: ThreadStore,
 ): Promise<unknown> {
-  const { data, errors } = await graphql({
-    schema: schema(),
-    source: query,
-    rootValue: rootOf(caller, store),
-    ...(variables && { variableValues: variables }),
-  });
+  const document = check(query);
+  const { data, errors } =
+    'kind' in document
+      ? await execute({
+          schema: schema(),
+          document,
+          rootValue: rootOf(caller, store),
+          ...(variables && { variableValues: variables }),
+        })
+      : { data: undefined, errors: document };
   if (!errors) return { data };
   return {
     ...(data && { data }),

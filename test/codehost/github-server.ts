@@ -360,11 +360,20 @@ const invalid = (message: string): RestReply =>
 const isFork = (pull: Json): boolean =>
   ((pull.head as Json).repo as Json)?.id !== ((pull.base as Json).repo as Json).id;
 
+/** By the commits: a comparison is a process. */
+const mergeable = new Map<string, boolean>();
+
 function canMerge(remote: GitRemote, base: string, head: string): boolean {
+  const commits = [remote.tip(base), remote.tip(head)];
+  const key = [remote.url, ...commits].join(' ');
+  let can = mergeable.get(key);
+  if (can !== undefined) return can;
   try {
-    gitIn(remote.url, 'merge-tree', '--write-tree', base, head);
-    return true;
+    gitIn(remote.url, 'merge-tree', '--write-tree', ...commits);
+    can = true;
   } catch {
-    return false;
+    can = false;
   }
+  mergeable.set(key, can);
+  return can;
 }

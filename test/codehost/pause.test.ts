@@ -11,7 +11,7 @@ let host: FakeGithub;
 let scenario: Scenario;
 beforeAll(async () => {
   host = await FakeGithub.start();
-  scenario = await Scenario.start(host, { rounds: 1 });
+  scenario = await Scenario.startWithoutRunner(host, { rounds: 1 });
 }, longTestMs);
 afterAll(() => scenario.close());
 

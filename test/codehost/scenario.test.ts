@@ -21,14 +21,26 @@ const names = Object.keys(kinds) as (keyof typeof kinds)[];
 const hosts = new Map<string, FakeHost>();
 let signing: FakeGitlab;
 let edited: FakeGitlab;
+let twice: FakeGithub;
+let reversed: FakeGithub;
 let server: Server;
 beforeAll(async () => {
   for (const name of names) hosts.set(name, await kinds[name]());
   signing = await FakeGitlab.start();
   edited = await FakeGitlab.start();
-  server = await startFor(...hosts.values(), signing, edited);
+  twice = await FakeGithub.start();
+  reversed = await FakeGithub.start();
+  server = await startFor(...hosts.values(), signing, edited, twice, reversed);
 }, longTestMs);
 afterAll(() => server.close());
+
+/** What a host that fails answers, in turn. */
+const replies = [
+  { status: 500 },
+  { status: 502 },
+  { status: 429, headers: { 'retry-after': '1' } },
+  'cut',
+] as const;
 
 describe('from an issue to a merged change', () => {
   it.concurrent.for(names)(
@@ -55,6 +67,49 @@ describe('from an issue to a merged change', () => {
       for (const number of [labelled, assigned])
         expect(await host.comments({ type: 'issue', number })).toHaveLength(1);
     },
+  );
+
+  it.concurrent(
+    'every step has its effect once with every delivery sent twice, and errors of the host',
+    async ({ onTestFinished }) => {
+      const host = twice;
+      const scenario = await Scenario.start(host, {}, server);
+      onTestFinished(() => scenario.close());
+      host.deliveries.copies = 2;
+      for (const [i, [, run]] of scenario.steps.entries()) {
+        const reply = replies[i % replies.length] ?? 'cut';
+        host.faults.add({ method: 'POST', path: /comments|replies|graphql/, reply, isAfter: i % 2 === 0 });
+        host.faults.add({ method: 'GET', path: /./, reply });
+        await run();
+        host.faults.clear();
+      }
+      await scenario.expectEnd();
+    },
+    longTestMs,
+  );
+
+  it.concurrent(
+    'every step has its effect once with the deliveries of each step in reverse order',
+    async ({ onTestFinished }) => {
+      const host = reversed;
+      const scenario = await Scenario.start(host, {}, server);
+      onTestFinished(() => scenario.close());
+      for (const [, run] of scenario.steps) {
+        host.deliveries.hold();
+        const release = setInterval(() => {
+          host.deliveries.release({ isReversed: true });
+          host.deliveries.hold();
+        }, 500);
+        try {
+          await run();
+        } finally {
+          clearInterval(release);
+          host.deliveries.release({ isReversed: true });
+        }
+      }
+      await scenario.expectEnd();
+    },
+    longTestMs,
   );
 
   it.concurrent(

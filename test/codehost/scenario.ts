@@ -6,6 +6,7 @@ import type { Capabilities } from '../../packages/service/src/codehost/host.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { writeResource } from '../support/catalog.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
 import type { FakeHost, Role } from './fake-host.ts';
 import { until } from './patience.ts';
 
@@ -43,20 +44,32 @@ export class Scenario {
   #agent: string[] = [];
   readonly #isShared: boolean;
 
-  private constructor(host: FakeHost, server: Server, isShared: boolean) {
+  private constructor(host: FakeHost, server: Server, api: Api, isShared: boolean) {
     scenarios += 1;
     this.host = host;
     this.server = server;
-    this.api = apiOf(server);
+    this.api = api;
     this.#isShared = isShared;
     this.integration = isShared ? `host-${scenarios}` : 'host';
     this.workspace = isShared ? `project-${scenarios}` : 'project';
   }
 
-  /** With a service of its own, which ends with it, or with one that others use too. */
+  /**
+   * With a service of its own, which ends with it, or with a tenant of its own at one that others use too: a comparison
+   * with the host is asked for by tenant.
+   */
   static async start(host: FakeHost, fields: IntegrationFields = {}, shared?: Server): Promise<Scenario> {
     const server = shared ?? (await startFor(host));
-    const scenario = new Scenario(host, server, shared !== undefined);
+    const api = shared ? (await newTenant(await operatorOf(shared))).admin : apiOf(server);
+    const scenario = new Scenario(host, server, api, shared !== undefined);
+    await scenario.#setUp(fields);
+    return scenario;
+  }
+
+  /** With a service of its own, which has no runner. */
+  static async startWithoutRunner(host: FakeHost, fields: IntegrationFields = {}): Promise<Scenario> {
+    const server = await startServer({ env: envFor(host), runner: false });
+    const scenario = new Scenario(host, server, apiOf(server), false);
     await scenario.#setUp(fields);
     return scenario;
   }
@@ -86,10 +99,11 @@ export class Scenario {
     const port = new URL(this.server.url).port;
     const { databaseUrl, env } = this.server;
     await this.server.end(signal);
-    const data = { MUSTER_DATA: env.MUSTER_DATA, MUSTER_BOOTSTRAP_KEY: env.MUSTER_BOOTSTRAP_KEY };
+    const { MUSTER_DATA, MUSTER_BOOTSTRAP_KEY, MUSTER_RUNNER } = env;
+    const same = { MUSTER_DATA, MUSTER_BOOTSTRAP_KEY, MUSTER_RUNNER };
     const next = await startServer({
       databaseUrl,
-      env: { ...envFor(this.host), ...data, MUSTER_PORT: port },
+      env: { ...envFor(this.host), ...same, MUSTER_PORT: port },
     });
     this.#former.push(this.server);
     this.server = next;

@@ -1,21 +1,24 @@
 import type { ChangeRequest, Thread, TimelineEntry } from '@muster/sdk/contract';
 import type { FakeGithub } from './github.ts';
 import { until } from './patience.ts';
+import type { PlayedAgents } from './played-agents.ts';
 import type { Scenario } from './scenario.ts';
 
 /** An agent that an issue has triggered, and what people do with it. */
 export class TriggeredAgent {
   readonly host: FakeGithub;
   readonly scenario: Scenario;
+  readonly played: PlayedAgents;
 
-  private constructor(host: FakeGithub, scenario: Scenario) {
+  private constructor(host: FakeGithub, scenario: Scenario, played: PlayedAgents) {
     this.host = host;
     this.scenario = scenario;
+    this.played = played;
   }
 
-  static async start(host: FakeGithub, scenario: Scenario): Promise<TriggeredAgent> {
+  static async start(host: FakeGithub, scenario: Scenario, played: PlayedAgents): Promise<TriggeredAgent> {
     await scenario.steps[0]?.[1]();
-    return new TriggeredAgent(host, scenario);
+    return new TriggeredAgent(host, scenario, played);
   }
 
   push(text: string): Promise<void> {

@@ -13,7 +13,7 @@ let webhookUrl = '';
 let signingKey = '';
 
 beforeAll(async () => {
-  scenario = await Scenario.start(await FakeGithub.start());
+  scenario = await Scenario.startWithoutRunner(await FakeGithub.start());
   const rotated = await writeResource(
     scenario.api,
     'integration',

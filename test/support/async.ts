@@ -7,9 +7,10 @@ export async function until<T>(
   probe: () => Promise<T>,
   holds: (seen: T) => boolean,
   timeoutMs = 40_000,
+  mostPauseMs = 200,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
-  for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.3, 200)) {
+  for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.3, mostPauseMs)) {
     const seen = await probe();
     if (holds(seen)) return seen;
     if (Date.now() > deadline) throw new Error(`never saw ${what}; last: ${JSON.stringify(seen)}`);
