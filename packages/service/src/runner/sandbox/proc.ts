@@ -1,6 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import type { ProcessExit } from '../../harness/harness.ts';
 
 /**
@@ -21,6 +23,9 @@ export function exitOf(child: ChildProcess): Promise<ProcessExit> {
   });
 }
 
+/** Empty if it can't be read. Takes half the processor time of `node:fs/promises`; a scan reads hundreds of files. */
+const textOf = (path: string): Promise<string> => promisify(readFile)(path, 'utf8').catch(() => '');
+
 /** A process in /proc. The start time tells it apart from a later process with the same pid. */
 export interface ProcessId {
   readonly pid: number;
@@ -39,8 +44,7 @@ interface Stat {
   readonly startTime: string;
 }
 
-const statOf = async (pid: number): Promise<Stat | undefined> =>
-  parseStat(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''));
+const statOf = async (pid: number): Promise<Stat | undefined> => parseStat(await textOf(`/proc/${pid}/stat`));
 
 /** Parses /proc/…/stat of a live process. The program's name is in parentheses and may contain anything. */
 export function parseStat(stat: string): Stat | undefined {
@@ -80,8 +84,8 @@ export async function killMarked(name: string, value: string): Promise<void> {
 async function marked(entry: string): Promise<ProcessId[]> {
   const found = await Promise.all(
     (await pids()).map(async (pid) => {
-      const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
-      return environment.split('\0').includes(entry) ? await processId(pid) : undefined;
+      const environment = await textOf(`/proc/${pid}/environ`);
+      return `\0${environment}\0`.includes(`\0${entry}\0`) ? await processId(pid) : undefined;
     }),
   );
   return found.filter((id) => id !== undefined);
