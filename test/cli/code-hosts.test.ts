@@ -79,9 +79,12 @@ describe('integration', () => {
     const newest = await issueDelivered('Another question');
     const { deliveryId: id } = newest;
     const listed = await ada.prints(['integration', 'deliveries', 'host', '--state', 'ignored']);
-    expect(listed).toMatch(/^RECEIVED +DELIVERY +EVENT +STATE +ATTEMPTS +REASON$/m);
+    expect(listed).toMatch(/^RECEIVED +DELIVERY +EVENT +SUBJECT +STATE +ATTEMPTS +REASON$/m);
     expect(listed).toMatch(
-      new RegExp(`${id} +issues\\.opened +ignored +\\d+ +the issue was opened; only a label`, 'm'),
+      new RegExp(
+        `${id} +issues\\.opened +team/project#\\d+ +ignored +\\d+ +the issue was opened; only a label`,
+        'm',
+      ),
     );
     expect(await ada.data<Delivery[]>(['integration', 'deliveries', 'host', '-n', '1'])).toEqual([newest]);
     expect(await ada.muster(['integration', 'deliveries', 'host', '--state', 'failed'])).toMatchObject({

@@ -257,6 +257,7 @@ describe('what a delivery asks for', () => {
           title: 'A bug',
           body: 'It fails.',
           url: 'https://x/3',
+          updatedAt: '',
           comment: null,
         },
         author: { id: '5', login: 'somebody' },

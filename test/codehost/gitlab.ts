@@ -315,6 +315,7 @@ export class FakeGitlab extends SmallHost {
     return {
       ...{ id: 1000 + item.number, iid: item.number, title: item.title, description: item.body },
       ...{ author_id: item.author.id, url: this.#webUrl(item), state: 'opened' },
+      updated_at: item.events.at(-1)?.at ?? item.updatedAt,
     };
   }
 

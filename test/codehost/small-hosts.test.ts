@@ -342,14 +342,15 @@ describe.each(kinds)('$name', ({ start, reader, secret: hookSecret, capabilities
   });
 
   it('sends deliveries that are signed and read, twice and in reverse order', async () => {
-    const received: { id: string; isValid: boolean; events: readonly HostEvent[] }[] = [];
+    const received: { id: string; subject: string; isValid: boolean; events: readonly HostEvent[] }[] = [];
     const hook = createServer(async (request, response) => {
       const headers = request.headers as Headers;
       const body = await buffer(request);
       const check = reader.signature(headers, ['another secret', hookSecret]);
       check?.update(body);
-      const { events } = reader.read(headers, JSON.parse(body.toString()));
-      received.push({ id: reader.identify(headers, '').id, isValid: check?.isValid() ?? false, events });
+      const { events, subject } = reader.read(headers, JSON.parse(body.toString()));
+      const { id } = reader.identify(headers, '');
+      received.push({ id, subject, isValid: check?.isValid() ?? false, events });
       response.writeHead(202).end();
     });
     hook.listen(0, '127.0.0.1');
@@ -376,6 +377,9 @@ describe.each(kinds)('$name', ({ start, reader, secret: hookSecret, capabilities
     expect(received.every(({ isValid }) => isValid)).toBe(true);
     const ids = received.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length / 2);
+    const commit = `${fake.repo}@${headSha.slice(0, 10)}`;
+    const subjects = [`${fake.repo}#${issue.number}`, `${fake.repo}#${number}`, commit];
+    expect(new Set(received.map(({ subject }) => subject))).toEqual(new Set(subjects));
     const events = received.flatMap((delivery) => delivery.events);
     const triggers = events.flatMap((event) =>
       event.type === 'trigger' ? [`${event.by} ${event.value}`] : [],

@@ -52,6 +52,9 @@ describe('people who may not write to the repository', () => {
       await host.comment(subject(), 'From a reviewer: rename it.', 'reviewer');
       await untilTold('From a reviewer: rename it.');
       expect((await messages()).filter((text) => text.includes('stranger'))).toEqual([]);
+      const about = `${host.repo}#${number}`;
+      const unheard = (await scenario.deliveries()).filter(({ reason }) => /^stranger has/.test(reason));
+      expect(unheard).toContainEqual(expect.objectContaining({ subject: about, state: 'IGNORED' }));
     },
     longTestMs,
   );

@@ -93,6 +93,11 @@ export const deliveryStates = ['RECEIVED', 'DONE', 'IGNORED', 'FAILED'] as const
 export const delivery = reply('Delivery', {
   deliveryId: { ...text, description: "The host's id of the delivery." },
   event: text,
+  subject: {
+    ...text,
+    description:
+      'The issue or change request that it is about, such as `team/project#12`, or the commit; empty until it was read.',
+  },
   state: { type: 'string', enum: deliveryStates },
   reason: { ...text, description: 'Why it was ignored or failed.' },
   attempts: { type: 'integer' },

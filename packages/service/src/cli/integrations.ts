@@ -66,6 +66,7 @@ async function deliveries(
       { title: 'RECEIVED', of: ({ receivedAt }) => clock(receivedAt) },
       { title: 'DELIVERY', of: ({ deliveryId }) => deliveryId },
       { title: 'EVENT', of: ({ event }) => event },
+      { title: 'SUBJECT', of: ({ subject }) => subject },
       { title: 'STATE', of: (delivery) => delivery.state.toLowerCase(), style: stateStyle },
       { title: 'ATTEMPTS', of: ({ attempts }) => String(attempts), isRight: true },
       { title: 'REASON', of: ({ reason }) => reason, isFlexible: true },

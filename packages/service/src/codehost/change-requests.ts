@@ -31,6 +31,7 @@ import {
   type HostState,
   heard,
   isAtLeast,
+  isComputing,
   type News,
   type ReviewNews,
   reviewOf,
@@ -161,6 +162,7 @@ export class ChangeRequests {
     state: HostState,
   ): Promise<{ next: DueChangeRequest; delayMs: number }> {
     const { request } = state;
+    const { settleMs } = this.#options;
     if (request.state === 'MERGED' || request.state === 'CLOSED') {
       return { next: await this.#tellEnd(integration, row, request), delayMs: hourMs };
     }
@@ -175,7 +177,7 @@ export class ChangeRequests {
       const isPassing = checks.state === 'PASSING';
       return {
         next: { ...row, told, ...(isPassing && { check_rounds: 0 }) },
-        delayMs: row.paused ? pausedMs : hourMs,
+        delayMs: row.paused ? pausedMs : isComputing(request, Date.now()) ? settleMs : hourMs,
       };
     }
     if (row.paused) return { next: row, delayMs: pausedMs };
@@ -249,6 +251,15 @@ export class ChangeRequests {
     const isHeard = ({ id }: Person) =>
       isAtLeast(permissionOf.get(id) ?? 'none', integration.minimumPermission);
     return beginningOf(heard(unknown, isHeard), mostTold).map((thread) => ({ ...thread, permissionOf }));
+  }
+
+  /** Why somebody is not heard; null if they are. */
+  async refuseToHear(integration: Integration, repo: RepoPath, person: Person): Promise<string | null> {
+    const permission = await this.permissionOf(integration, repo, person);
+    const { minimumPermission } = integration;
+    return isAtLeast(permission, minimumPermission)
+      ? null
+      : `${person.login} has the permission ${permission}; ${minimumPermission} is needed`;
   }
 
   /** By the host's own answer; a listed bot counts as an administrator. */

@@ -418,6 +418,7 @@ export class CodeHosts {
 const deliveryOf = (row: DeliveryRow): Delivery => ({
   deliveryId: row.id,
   event: row.event,
+  subject: row.subject,
   state: row.state,
   reason: row.reason,
   attempts: row.attempts,

@@ -1,11 +1,5 @@
 import type { FoundTrigger, Person, Trigger } from './host.ts';
 
-/** An issue or change request of a host's list. */
-export interface ListedSubject {
-  readonly trigger: Trigger;
-  readonly updatedAt: string;
-}
-
 /** Who did it, and when. */
 export interface SubjectEvent {
   readonly sender: Person;
@@ -14,19 +8,19 @@ export interface SubjectEvent {
 
 /** Those of the list that got what was looked for since then, by their newest event of that kind. */
 export async function happenedSince(
-  subjects: readonly ListedSubject[],
+  subjects: readonly Trigger[],
   since: string,
   what: Pick<Trigger, 'by' | 'value'>,
   eventsOf: (subject: Trigger['subject']) => Promise<readonly SubjectEvent[]>,
 ): Promise<FoundTrigger[]> {
   const found: FoundTrigger[] = [];
-  for (const { trigger, updatedAt } of subjects) {
+  for (const trigger of subjects) {
     const events = (await eventsOf(trigger.subject)).filter(({ at }) => Date.parse(at) >= Date.parse(since));
     const newest = events.reduce<SubjectEvent | null>(
       (last, event) => (last && Date.parse(last.at) > Date.parse(event.at) ? last : event),
       null,
     );
-    if (newest) found.push({ ...trigger, ...what, ...newest, updatedAt });
+    if (newest) found.push({ ...trigger, ...what, ...newest });
   }
   return found;
 }

@@ -1,5 +1,4 @@
-import type { ListedSubject } from './found-triggers.ts';
-import type { HostEvent, Person, RepoPath, Trigger } from './host.ts';
+import { commitName, type HostEvent, type Person, type RepoPath, subjectName, type Trigger } from './host.ts';
 import type { JsonReader } from './json-reader.ts';
 
 /** Events in bodies of GitHub's form, which Forgejo and Gitea send too. */
@@ -18,6 +17,14 @@ export const checks = (body: JsonReader, sha: string): HostEvent => ({
   repo: repoOf(body),
   sha,
 });
+
+/** What a body with these events is about. */
+export function subjectIn(body: JsonReader, events: readonly HostEvent[]): string {
+  const commit = events.find((event) => event.type === 'checks');
+  if (commit) return commitName(commit.repo, commit.sha);
+  const subject = body.find('pull_request') ?? body.find('issue');
+  return subject ? subjectName(repoOf(body), subject.number('number')) : '';
+}
 
 /** A mention in the text of an issue or pull request; with other fields, another trigger. */
 export const triggerOn = (
@@ -39,6 +46,7 @@ const triggerFrom = (subject: JsonReader, type: Trigger['subject']['type'], auth
   body: subject.textOrEmpty('body'),
   author,
   url: subject.text('html_url'),
+  updatedAt: subject.textOrEmpty('updated_at'),
   comment: null,
 });
 
@@ -65,11 +73,12 @@ export function mentionIn(
 /** An entry of a list of issues, which has pull requests too. */
 export const listedSubject =
   (personOf: (user: JsonReader | null) => Person) =>
-  (item: JsonReader): ListedSubject => ({
-    trigger: triggerFrom(
+  (item: JsonReader): Trigger => ({
+    ...triggerFrom(
       item,
       item.find('pull_request') === null ? 'issue' : 'change-request',
       personOf(item.find('user')),
     ),
+    // Needed: text that was changed since may not count.
     updatedAt: item.text('updated_at'),
   });

@@ -211,6 +211,8 @@ export interface Trigger {
   readonly body: string;
   readonly author: Person;
   readonly url: string;
+  /** When it was changed last; empty if the host does not say. */
+  readonly updatedAt: string;
   /** The comment with the mention. */
   readonly comment: { readonly id: string; readonly body: string; readonly url: string } | null;
 }
@@ -223,19 +225,23 @@ export interface WantedTriggers {
 /** A trigger as the lists of a host show it, without a delivery. */
 export interface FoundTrigger extends Trigger {
   readonly sender: Person;
-  /** When it happened. */
+  /** When it happened. The text of the issue is that of now. */
   readonly at: string;
-  /** When the issue was last changed: its text is that of now. */
-  readonly updatedAt: string;
 }
 
 export const mostFound = 100;
+
+/** How people write an issue or change request, or a commit. */
+export const subjectName = (repo: RepoPath, number: number): string => `${repo}#${number}`;
+export const commitName = (repo: RepoPath, sha: string): string => `${repo}@${sha.slice(0, 10)}`;
 
 export interface Delivery {
   /** The host's id of it, the same when it is sent again. */
   readonly id: string;
   /** As the host names it, such as `pull_request.opened`. */
   readonly event: string;
+  /** The issue, change request or commit that it is about, for people; empty if it is about something else. */
+  readonly subject: string;
   /** Who caused it; null if the host does not say. */
   readonly sender: Person | null;
   /** Ids of comments that it is about: the integration's own are known by them. */
@@ -259,10 +265,5 @@ export interface DeliveryReader {
   /** The delivery's id and event; before the body is read, except where only a digest of it identifies the delivery. */
   identify(headers: Headers, digest: string): { readonly id: string; readonly event: string };
   /** Reads a body whose signature was right. Throws a `TypeError` on one that is not what the host documents. */
-  read(
-    headers: Headers,
-    body: Readonly<Record<string, unknown>>,
-  ): Pick<Delivery, 'sender' | 'commentIds' | 'events'> & {
-    readonly event: string;
-  };
+  read(headers: Headers, body: Readonly<Record<string, unknown>>): Omit<Delivery, 'id'>;
 }

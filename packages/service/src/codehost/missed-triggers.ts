@@ -12,7 +12,7 @@ import { covers, type Integration, IntegrationError, type Integrations } from '.
 import { isAtLeast } from './news.ts';
 import { orRefusal } from './or-refusal.ts';
 import { retryMs } from './retries.ts';
-import { NameTakenError, type Triggers } from './triggers.ts';
+import { foundId, NameTakenError, sameChangeMs, type Triggers } from './triggers.ts';
 
 export interface MissedTriggersOptions {
   readonly database: pg.Pool;
@@ -24,8 +24,6 @@ export interface MissedTriggersOptions {
 const hourMs = 3_600_000;
 /** Clocks differ: what happened a little earlier is looked at again. */
 const skewMs = 10 * 60_000;
-/** A change of the text within this time after the label is that of the label itself. */
-const sameChangeMs = 5_000;
 /** Deliveries that have arrived take effect first. */
 const deliveryMs = 1_000;
 
@@ -75,7 +73,7 @@ export class MissedTriggers {
   async #handle(integration: Integration, repo: RepoPath, found: FoundTrigger): Promise<void> {
     const { database, changeRequests, triggers } = this.#options;
     const { tenant, name, minimumPermission } = integration;
-    const { sender, at, updatedAt, ...trigger } = found;
+    const { sender, at, ...trigger } = found;
     const { type, number } = trigger.subject;
     const [agent] = await findTriggered(database, tenant, name, repo, type, number);
     // An agent that was spawned after it, and killed since, was spawned for it.
@@ -83,10 +81,10 @@ export class MissedTriggers {
     if (isDone) return;
     // Only people who may ask for an agent may have changed the text since somebody else did.
     const author = await changeRequests.permissionOf(integration, repo, trigger.author);
-    if (isLater(updatedAt, at, sameChangeMs) && !isAtLeast(author, minimumPermission)) return;
-    const id = `found/${type}/${repo}/${number}/${trigger.by}/${at}`;
+    if (isLater(trigger.updatedAt, at, sameChangeMs) && !isAtLeast(author, minimumPermission)) return;
+    const event = { type: 'trigger', repo, ...trigger } as const;
     try {
-      await triggers.handle(integration, id, sender, { type: 'trigger', repo, ...trigger });
+      await triggers.handle(integration, foundId(event, at), sender, event);
     } catch (error) {
       // Nothing is told about an issue that an agent works on already.
       if (!(error instanceof NameTakenError)) throw error;

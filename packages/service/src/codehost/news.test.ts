@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { HostCheck, HostComment, HostReview, HostThread } from './host.ts';
+import type { HostChangeRequest, HostCheck, HostComment, HostReview, HostThread } from './host.ts';
 import { withMarker } from './markers.ts';
 import {
   areSubmitted,
@@ -7,6 +7,7 @@ import {
   checksOf,
   heard,
   isAtLeast,
+  isComputing,
   reviewOf,
   toldCommentBytes,
   unknownComments,
@@ -138,4 +139,16 @@ describe('permissions', () => {
     expect(isAtLeast('read', 'write')).toBe(false);
     expect(isAtLeast('none', 'read')).toBe(false);
   });
+});
+
+it('a conflict that the host is computing is asked for again soon, and that of a draft is not', () => {
+  const changedMs = Date.parse('2026-01-01T00:00:00Z');
+  const isAskedAgain = (fields: Partial<HostChangeRequest>, afterMs = 60_000) => {
+    const request = { state: 'OPEN', hasConflict: null, updatedAt: '2026-01-01T00:00:00Z', ...fields };
+    return isComputing(request as HostChangeRequest, changedMs + afterMs);
+  };
+  expect(isAskedAgain({})).toBe(true);
+  expect(isAskedAgain({ hasConflict: false })).toBe(false);
+  expect(isAskedAgain({ state: 'DRAFT' })).toBe(false);
+  expect(isAskedAgain({}, 3_600_000)).toBe(false);
 });

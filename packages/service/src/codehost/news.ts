@@ -126,6 +126,13 @@ const hasFailedChecks = (row: ChangeRequestRow, { request }: HostState, checks: 
 const hasNewConflict = (row: ChangeRequestRow, { request }: HostState): boolean =>
   request.hasConflict === true && row.told.conflictSha !== request.headSha;
 
+/** A conflict that the host has not computed after this time is found by the next comparison. */
+const computingMs = 10 * 60_000;
+
+/** Whether the host will soon know if there is a conflict. Of a draft some hosts never say it. */
+export const isComputing = ({ state, hasConflict, updatedAt }: HostChangeRequest, nowMs: number): boolean =>
+  state === 'OPEN' && hasConflict === null && nowMs - Date.parse(updatedAt) < computingMs;
+
 export type HeardThread = NewsThread & { readonly permissionOf: ReadonlyMap<string, Permission> };
 export type ReviewNews = {
   readonly type: 'review';

@@ -38,21 +38,23 @@ export class Processor {
   async process(row: DueDelivery): Promise<void> {
     const { database } = this.#options;
     const key = [row.tenant, row.integration, row.id] as const;
+    const named = { event: row.event, subject: '' };
+    const settle = (state: 'DONE' | 'IGNORED' | 'FAILED', reason: string) =>
+      settleDelivery(database, ...key, state, named.event, named.subject, reason.slice(0, 1000));
     try {
-      const outcome = await this.#effect(row);
+      const outcome = await this.#effect(row, named);
       if (outcome === 'later') return void (await postponeDelivery(database, ...key, '', echoMs));
-      const { event, ignored, failed } = outcome;
-      const state = failed ? 'FAILED' : ignored === null ? 'DONE' : 'IGNORED';
-      await settleDelivery(database, ...key, state, event, (failed ?? ignored ?? '').slice(0, 1000));
+      const { ignored, failed } = outcome;
+      await settle(failed ? 'FAILED' : ignored === null ? 'DONE' : 'IGNORED', failed ?? ignored ?? '');
     } catch (error) {
       const reason = (error as Error).message.slice(0, 1000);
       const isKnown = error instanceof HostError || error instanceof IntegrationError;
       const isOld = Date.parse(row.received_at) + retryDaysMs < Date.now();
       const isGone = error instanceof HostError && error.status === 404;
       if (isGone) {
-        await settleDelivery(database, ...key, 'IGNORED', row.event, reason);
+        await settle('IGNORED', reason);
       } else if (isOld) {
-        await settleDelivery(database, ...key, 'FAILED', row.event, reason);
+        await settle('FAILED', reason);
       } else {
         const waitMs = error instanceof HostError ? error.retryAfterMs : 0;
         await postponeDelivery(database, ...key, reason, Math.max(waitMs, retryMs(row.attempts)));
@@ -61,35 +63,40 @@ export class Processor {
     }
   }
 
-  async #effect(row: DueDelivery): Promise<'later' | { event: string; ignored: Ignored; failed?: string }> {
+  /** Notes the delivery's own names of its event and subject in `named`. */
+  async #effect(
+    row: DueDelivery,
+    named: { event: string; subject: string },
+  ): Promise<'later' | { ignored: Ignored; failed?: string }> {
     const { database, integrations, thread } = this.#options;
-    const { event } = row;
-    if (!row.body || !row.headers) return { event, ignored: null, failed: 'its body was deleted' };
+    if (!row.body || !row.headers) return { ignored: null, failed: 'its body was deleted' };
     const integration = await integrations.open(row.tenant, row.integration);
-    if (integration.paused) return { event, ignored: 'the integration is paused' };
+    if (integration.paused) return { ignored: 'the integration is paused' };
     const answer = await thread.read({ type: integration.type, headers: row.headers, body: row.body });
-    if (answer.type === 'unreadable') return { event, ignored: null, failed: answer.reason };
-    const { sender, commentIds, events, event: named } = answer.delivery;
+    if (answer.type === 'unreadable') return { ignored: null, failed: answer.reason };
+    const { sender, commentIds, events, event, subject } = answer.delivery;
+    Object.assign(named, { event, subject });
     const self = sender && commentIds.length > 0 ? await integration.host.self() : null;
-    if (self && sender?.id === self.id) {
+    const isOwn = self !== null && sender?.id === self.id;
+    if (isOwn) {
       const [own] = await readOwnPosts(database, row.tenant, row.integration, [...commentIds]);
-      if (commentIds.every((id) => own?.posted.includes(id)))
-        return { event: named, ignored: 'the integration posted it' };
+      if (commentIds.every((id) => own?.posted.includes(id))) return { ignored: 'the integration posted it' };
       if (own?.is_sending) return 'later';
     }
     const reasons: Ignored[] = [];
-    for (const one of events) reasons.push(await this.#apply(integration, row, sender, one));
+    const commenter = self && !isOwn ? sender : null;
+    for (const one of events) reasons.push(await this.#apply(integration, row, { sender, commenter }, one));
     const hasEffect = reasons.some((reason) => reason === null);
-    return { event: named, ignored: hasEffect ? null : (reasons.find(Boolean) ?? 'nothing to do') };
+    return { ignored: hasEffect ? null : (reasons.find(Boolean) ?? 'nothing to do') };
   }
 
   async #apply(
     integration: Integration,
     row: DueDelivery,
-    sender: Person | null,
+    { sender, commenter }: { readonly sender: Person | null; readonly commenter: Person | null },
     event: HostEvent,
   ): Promise<Ignored> {
-    const { database, triggers } = this.#options;
+    const { database, triggers, changeRequests } = this.#options;
     if (event.type === 'ignored') return event.reason;
     if (!covers(integration.repos, event.repo)) return `the integration does not cover ${event.repo}`;
     if (event.type === 'trigger') return triggers.handle(integration, row.id, sender, event);
@@ -98,7 +105,8 @@ export class Processor {
       return asked.length > 0 ? null : 'no change request of an agent has this commit';
     }
     const asked = await askByNumber(database, row.tenant, row.integration, event.repo, event.number);
-    return asked.length > 0 ? null : this.#find(integration, event.repo, event.number);
+    if (asked.length === 0) return this.#find(integration, event.repo, event.number);
+    return commenter && changeRequests.refuseToHear(integration, event.repo, commenter);
   }
 
   /** A change request that someone else opened from an agent's branch is the agent's. */

@@ -16,7 +16,6 @@ import type { HostEvent, Permission, Person, RepoPath } from './host.ts';
 import { type Integration, IntegrationError } from './integrations.ts';
 import { triggerAgainMessage, triggerMessage } from './messages.ts';
 import { messageId, recordName, repoAt } from './names.ts';
-import { isAtLeast } from './news.ts';
 
 /** Why an event had no effect; null if it had one. */
 export type Ignored = string | null;
@@ -63,9 +62,9 @@ export class Triggers {
     if (!sender || sender.id === self.id) return "the integration's own account did this";
     const unwanted = refuseTrigger(integration, event, self);
     if (unwanted) return unwanted;
+    const unheard = await changeRequests.refuseToHear(integration, repo, sender);
+    if (unheard) return unheard;
     const permission = await changeRequests.permissionOf(integration, repo, sender);
-    if (!isAtLeast(permission, integration.minimumPermission))
-      return `${sender.login} has the permission ${permission}; ${integration.minimumPermission} is needed`;
     if (subject.type === 'change-request') {
       // A comment on the change request of an agent reaches it as such.
       const asked = await askByNumber(database, tenant, name, repo, subject.number);
@@ -80,6 +79,7 @@ export class Triggers {
     if (agent && agent.phase !== 'PHASE_CANCELED') {
       if (event.by !== 'mention' && !integration.host.capabilities.namesAdditions)
         return 'an agent works on it, and the host does not say what was added';
+      if (isFound(agent.delivery, event)) return 'it was found at the host before this delivery arrived';
       const description = triggerAgainMessage(repo, event, sender, permission);
       const id = messageId(record, 'trigger', deliveryId);
       const told = await changeRequests.tell({ tenant, id: agent.id }, { description, tasks: [] }, id);
@@ -179,6 +179,22 @@ export class Triggers {
     } as const;
     await insertItems(this.#options.database, [item], new Date().toISOString());
   }
+}
+
+/** A trigger that was found at the host takes the place of its delivery. */
+export const foundId = (event: TriggerEvent, at: string): string => {
+  const { repo, subject, by } = event;
+  return `found/${subject.type}/${repo}/${subject.number}/${by}/${at}`;
+};
+
+/** A change within this time after a label or assignment is that of the label itself. */
+export const sameChangeMs = 5_000;
+
+/** Whether that delivery is what was found at the host: a later one of the same kind is another trigger. */
+function isFound(found: string, event: TriggerEvent): boolean {
+  const start = foundId(event, '');
+  const at = found.startsWith(start) ? Date.parse(found.slice(start.length)) : Number.NaN;
+  return Date.parse(event.updatedAt) <= at + sameChangeMs;
 }
 
 /** Why an event is not a trigger of this integration. */

@@ -120,13 +120,13 @@ function Deliveries({
     <>
       <Problem error={redeliver.error} />
       <ul className="deliveries" aria-label="Deliveries">
-        {deliveries.map(({ deliveryId, event, state, reason, receivedAt }) => {
+        {deliveries.map(({ deliveryId, event, subject, state, reason, receivedAt }) => {
           const [text, tone] = deliveryMarks[state];
           return (
             <li key={deliveryId}>
               <Mark tone={tone}>{text}</Mark>
               <span className="delivery-event">
-                {event}
+                {subject === '' ? event : `${event} ${subject}`}
                 {reason !== '' && <span className="secondary">{reason}</span>}
               </span>
               <span className="secondary">

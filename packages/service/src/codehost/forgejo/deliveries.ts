@@ -1,4 +1,4 @@
-import { changeRequest, checks, ignored, mentionIn, triggerOn } from '../github-events.ts';
+import { changeRequest, checks, ignored, mentionIn, subjectIn, triggerOn } from '../github-events.ts';
 import type { DeliveryReader, Headers, HostEvent, Trigger } from '../host.ts';
 import { JsonReader } from '../json-reader.ts';
 import { hmacCheck } from '../signatures.ts';
@@ -28,11 +28,13 @@ export const forgejoDeliveries: DeliveryReader = {
     const action = reader.textOrEmpty('action');
     const sender = reader.find('sender');
     const read = Object.hasOwn(readers, name) ? readers[name] : undefined;
+    const events = read ? read(reader, action) : [ignored(unused[name] ?? notUsed)];
     return {
       event: action ? `${name}.${action}` : name,
+      subject: read ? subjectIn(reader, events) : '',
       sender: sender && personOf(sender),
       commentIds: name === 'issue_comment' ? [String(reader.object('comment').number('id'))] : [],
-      events: read ? read(reader, action) : [ignored(unused[name] ?? notUsed)],
+      events,
     };
   },
 };

@@ -27,12 +27,15 @@ describe('the deliveries of all types', () => {
     const acted = new Set<string>();
     for (const { name, examples } of types) {
       for (const body of examples) {
-        const { events, event } = read(name, body);
+        const { events, event, subject } = read(name, body);
         expect(event).toBe(body.action ? `${name}.${body.action}` : name);
         expect(events.length, name).toBeGreaterThan(0);
         for (const found of events) {
           if (found.type === 'ignored') expect(found.reason, name).toMatch(/^\S.{10,}/);
-          else acted.add(name);
+          else {
+            acted.add(name);
+            expect(subject, name).toMatch(/^[\w-]+\/[\w-]+(#\d+|@[0-9a-f]{10})$/);
+          }
         }
       }
     }
@@ -91,6 +94,7 @@ describe('a delivery', () => {
         ...{ type: 'trigger', by: 'label', value: (body.label as { name: string }).name },
         repo: (body.repository as { full_name: string }).full_name,
         subject: { type: 'issue', number: issue.number },
+        updatedAt: (body.issue as { updated_at: string }).updated_at,
         ...{ title: issue.title, body: issue.body ?? '', url: issue.html_url, comment: null },
         author: expect.objectContaining({ login: expect.any(String) }),
       },

@@ -1,4 +1,4 @@
-import { changeRequest, checks, ignored, mentionIn, triggerOn } from '../github-events.ts';
+import { changeRequest, checks, ignored, mentionIn, subjectIn, triggerOn } from '../github-events.ts';
 import type { DeliveryReader, HostEvent, Person, Trigger } from '../host.ts';
 import { JsonReader } from '../json-reader.ts';
 import { hmacCheck } from '../signatures.ts';
@@ -28,11 +28,13 @@ export const githubDeliveries: DeliveryReader = {
     const reader = new JsonReader(body);
     const action = reader.textOrEmpty('action');
     const sender = reader.find('sender');
+    const events = eventsIn(name, action, reader);
     return {
       event: action ? `${name}.${action}` : name,
+      subject: Object.hasOwn(readers, name) ? subjectIn(reader, events) : '',
       sender: sender && personOf(sender),
       commentIds: commentsIn(name, reader),
-      events: eventsIn(name, action, reader),
+      events,
     };
   },
 };

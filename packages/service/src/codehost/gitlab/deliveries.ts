@@ -1,5 +1,14 @@
 import { hash } from 'node:crypto';
-import type { DeliveryReader, Headers, HostEvent, Person, SignatureCheck, Trigger } from '../host.ts';
+import {
+  commitName,
+  type DeliveryReader,
+  type Headers,
+  type HostEvent,
+  type Person,
+  type SignatureCheck,
+  subjectName,
+  type Trigger,
+} from '../host.ts';
 import { JsonReader } from '../json-reader.ts';
 import { hmacCheck, isSame } from '../signatures.ts';
 
@@ -30,11 +39,15 @@ export const gitlabDeliveries: DeliveryReader = {
     const read = Object.hasOwn(readers, kind) ? readers[kind] : undefined;
     const attributes = reader.find('object_attributes');
     const action = (attributes ?? reader).textOrEmpty('action');
+    const events = read
+      ? read(reader, reader.object('object_attributes'))
+      : [ignored(unused[kind] ?? notUsed)];
     return {
       event: action ? `${kind}.${action}` : kind,
+      subject: read ? subjectIn(reader, kind, events) : '',
       sender: senderOf(reader, kind, attributes),
       commentIds: kind === 'note' ? [String(reader.object('object_attributes').number('id'))] : [],
-      events: read ? read(reader, reader.object('object_attributes')) : [ignored(unused[kind] ?? notUsed)],
+      events,
     };
   },
 };
@@ -112,6 +125,16 @@ const changeRequest = (body: JsonReader, number: number): HostEvent => ({
   number,
 });
 
+function subjectIn(body: JsonReader, kind: string, events: readonly HostEvent[]): string {
+  const isItself = kind === 'issue' || kind === 'merge_request';
+  const subject = isItself
+    ? body.object('object_attributes')
+    : (body.find('merge_request') ?? body.find('issue'));
+  if (subject) return subjectName(repoOf(body), subject.number('iid'));
+  const commit = events.find((event) => event.type === 'checks');
+  return commit ? commitName(commit.repo, commit.sha) : '';
+}
+
 /** Who caused a delivery. Older versions send only the name; then the author of a comment is known by its number. */
 function senderOf(body: JsonReader, kind: string, attributes: JsonReader | null): Person | null {
   const user = body.find('user');
@@ -176,6 +199,7 @@ function triggerOn(
     body: subject.textOrEmpty('description'),
     author: { id: String(author), login: user?.numberOrNull('id') === author ? user.text('username') : '' },
     url: subject.textOrEmpty('url'),
+    updatedAt: subject.textOrEmpty('updated_at'),
     comment: null,
   };
 }

@@ -1,4 +1,4 @@
-import { happenedSince, type ListedSubject, type SubjectEvent } from '../found-triggers.ts';
+import { happenedSince, type SubjectEvent } from '../found-triggers.ts';
 import { type FoundTrigger, mostFound, type RepoPath, type Trigger, type WantedTriggers } from '../host.ts';
 import type { HttpClient } from '../http-client.ts';
 import type { JsonReader } from '../json-reader.ts';
@@ -40,18 +40,16 @@ export async function readTriggers(
   return found;
 }
 
-const subjectOf = (item: JsonReader, type: Type): ListedSubject => ({
-  trigger: {
-    subject: { type, number: item.number('iid') },
-    by: 'mention',
-    value: '',
-    title: item.text('title'),
-    body: item.textOrEmpty('description'),
-    author: personOf(item.object('author')),
-    url: item.text('web_url'),
-    comment: null,
-  },
+const subjectOf = (item: JsonReader, type: Type): Trigger => ({
+  subject: { type, number: item.number('iid') },
+  by: 'mention',
+  value: '',
+  title: item.text('title'),
+  body: item.textOrEmpty('description'),
+  author: personOf(item.object('author')),
+  url: item.text('web_url'),
   updatedAt: item.text('updated_at'),
+  comment: null,
 });
 
 async function readLabels(client: HttpClient, subject: string, label: string): Promise<SubjectEvent[]> {

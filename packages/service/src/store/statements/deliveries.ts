@@ -148,11 +148,11 @@ export const dueDeliveries = dueRows<DueDelivery>('deliveries', {
 type Key = [tenant: number, integration: string, id: string];
 
 export const settleDelivery = statement<
-  [...Key, state: 'DONE' | 'IGNORED' | 'FAILED', event: string, reason: string],
+  [...Key, state: 'DONE' | 'IGNORED' | 'FAILED', event: string, subject: string, reason: string],
   never
 >(
   'settle-delivery',
-  `UPDATE deliveries SET state = $4, event = $5, reason = $6, next_at = NULL,
+  `UPDATE deliveries SET state = $4, event = $5, subject = $6, reason = $7, next_at = NULL,
      settled_at = date_trunc('milliseconds', now())
    WHERE tenant = $1 AND integration = $2 AND id = $3`,
 );
@@ -167,6 +167,7 @@ export const postponeDelivery = statement<[...Key, reason: string, delayMs: numb
 export interface DeliveryRow {
   id: string;
   event: string;
+  subject: string;
   state: 'RECEIVED' | 'DONE' | 'IGNORED' | 'FAILED';
   reason: string;
   attempts: number;
@@ -175,7 +176,7 @@ export interface DeliveryRow {
   settled_at: string | null;
 }
 
-const shown = 'id, event, state, reason, attempts, bytes, received_at, settled_at';
+const shown = 'id, event, subject, state, reason, attempts, bytes, received_at, settled_at';
 
 /** Processes a delivery again. No row: it is unknown, or its body was deleted. */
 export const repeatDelivery = statement<Key, DeliveryRow>(
