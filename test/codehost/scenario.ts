@@ -316,6 +316,8 @@ export class Scenario {
         return onLines.length === 3 && answered && resolved === (resolvesThreads ? 2 : 0);
       },
     );
+    const open = resolvesThreads ? 1 : 3;
+    await this.untilRequest('a record of it', ({ review }) => review.openThreads === open);
     await this.atRest();
   }
 
@@ -399,5 +401,6 @@ export class Scenario {
       (all) => all.every(({ state }) => state !== 'RECEIVED'),
     );
     expect(settled.filter(({ state }) => state === 'FAILED')).toEqual([]);
+    expect(settled.map(({ subject }) => subject)).toContain(`${host.repo}#${this.#issue}`);
   }
 }

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Log } from '../lib/log.ts';
 import { ValueMask } from '../lib/value-mask.ts';
+import { askWhenPosted } from '../store/statements/change-requests.ts';
 import { type DueItem, postponeItem, settleItem } from '../store/statements/outbox.ts';
 import type { ChangeRequests } from './change-requests.ts';
 import { HostError, type HostThread, type NewChangeRequest, type RepoPath, type Subject } from './host.ts';
@@ -55,6 +56,9 @@ export class Sender {
       if (integration.paused) throw new IntegrationError('the integration is paused');
       const posted = await this.#post(integration, item);
       await settleItem(database, tenant, id, posted === null ? 'DROPPED' : 'SENT', posted ?? '', '');
+      // Not every host reports that a thread was resolved.
+      if (item.kind === 'reply' || item.kind === 'resolve' || item.kind === 'reopen')
+        await askWhenPosted(database, tenant, item.target, item.lane);
     } catch (error) {
       const reason = (error as Error).message.slice(0, 1000);
       const isUnusable =

@@ -148,6 +148,13 @@ export const askByName = statement<[tenant: number, name: string | null], { name
   `${ask} WHERE tenant = $1 AND (name = $2 OR ($2 IS NULL AND state IN ('OPEN', 'DRAFT'))) RETURNING name`,
 );
 
+/** Not while more is to be posted about it: then it is asked for afterwards. */
+export const askWhenPosted = statement<[tenant: number, integration: string, name: string], never>(
+  'ask-posted-change-request',
+  `${ask} WHERE tenant = $1 AND integration = $2 AND name = $3 AND NOT EXISTS (SELECT FROM outbox o
+     WHERE o.tenant = $1 AND o.target = $2 AND o.lane = $3 AND o.next_at IS NOT NULL)`,
+);
+
 /** When a node starts: deliveries may have been missed. Spread over a minute, for they share the limits of their host. */
 export const askAll = statement<[], never>(
   'ask-all-change-requests',
