@@ -260,7 +260,9 @@ describe.each(kinds)('$name', ({ start, reader, secret: hookSecret, capabilities
       expect.stringMatching(/role Developer|write access/),
     );
     const unknown = await fake.connect({ token: 'wrong' }).requirements(fake.repo);
-    expect(unknown).toEqual([{ name: 'token', isMet: false, advice: expect.stringContaining('401') }]);
+    expect(unknown).toEqual([
+      { name: 'token', isMet: false, advice: expect.stringContaining(': 401 Unauthorized.') },
+    ]);
   });
 
   describe('when it fails', () => {

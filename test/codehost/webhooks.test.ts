@@ -332,7 +332,7 @@ describe('the test of an integration', () => {
   );
 
   it(
-    'names a missing secret',
+    'names a missing secret, and says what to do about a token that the host does not accept',
     async () => {
       await writeResource(scenario.api, 'integration', 'broken', {
         type: 'github',
@@ -345,6 +345,10 @@ describe('the test of an integration', () => {
       );
       expect(body.checks[0]).toMatchObject({ name: 'credential', ok: false });
       expect(body.checks[0]?.advice).toContain('nowhere');
+      await writeResource(scenario.api, 'secret', 'nowhere', { value: 'a-token-that-was-revoked' });
+      const tested = await scenario.api.post<typeof body>('/v1/integration/test', { name: 'broken' });
+      expect(tested.body.checks[0]).toMatchObject({ name: 'credential', ok: false });
+      expect(tested.body.checks[0]?.advice).toMatch(/^GET \/\S+: 401 \b.* create a new one/);
     },
     longTestMs,
   );

@@ -384,7 +384,8 @@ export class CodeHosts {
       );
     } catch (error) {
       if (!(error instanceof HostError || error instanceof IntegrationError)) throw error;
-      checks.push({ name: account ? 'host' : 'credential', ok: false, advice: error.message });
+      const advice = isUnaccepted(error) ? `${error.message}. ${newCredential}` : error.message;
+      checks.push({ name: account ? 'host' : 'credential', ok: false, advice });
     }
     const [delivery] = await listDeliveries(database, tenant, name, [], 'infinity', '', 1);
     checks.push({
@@ -414,6 +415,10 @@ export class CodeHosts {
     return notFound(`integration "${name}" not found`);
   }
 }
+
+const isUnaccepted = (error: Error): boolean => error instanceof HostError && error.status === 401;
+const newCredential =
+  'The host does not accept the credential: create a new one and write it to the secret that the integration names.';
 
 const deliveryOf = (row: DeliveryRow): Delivery => ({
   deliveryId: row.id,

@@ -170,7 +170,8 @@ export class HttpClient {
   #failure(request: HttpRequest, reply: IncomingMessage, bytes: Buffer): HostError {
     const { statusCode: status = 0, headers } = reply;
     const said = messageIn(bytes);
-    const text = `${nameOf(request)}: ${status}${said && ` ${said}`}`;
+    // GitLab begins with the status itself.
+    const text = `${nameOf(request)}: ${said.startsWith(`${status} `) ? said : `${status} ${said}`.trim()}`;
     const isLimit =
       headers['retry-after'] !== undefined ||
       headers['x-ratelimit-remaining'] === '0' ||
