@@ -200,11 +200,12 @@ export class GithubServer {
       throw new Error('a delivery of emulate has a wrong signature');
     const event = String(request.headers['x-github-event']);
     const parsed = JSON.parse(body) as Json;
-    // emulate reports the labels of pull requests as those of issues; the driver reports them as GitHub does.
-    if (event === 'issues' && (parsed.issue as Json).pull_request) return;
-    // emulate leaves out what tells a comment on a pull request from one on an issue.
+    // emulate leaves out what tells a pull request from an issue.
     const issue = parsed.issue as Json | undefined;
-    if (event === 'issue_comment' && issue && this.#pulls.has(Number(issue.number)))
+    const isPull = issue !== undefined && this.#pulls.has(Number(issue.number));
+    // It reports the labels of pull requests as those of issues; the driver reports them as GitHub does.
+    if (event === 'issues' && isPull) return;
+    if (isPull)
       issue.pull_request = { url: `${this.url}/api/v3/repos/${this.#options.repo}/pulls/${issue.number}` };
     this.deliver(event, parsed);
   }

@@ -191,11 +191,15 @@ describe('change requests from forks', () => {
       const before = await scenario.agents();
       const fork = await host.openFromFork('From a fork');
       await host.label({ type: 'change-request', number: fork }, 'muster', 'maintainer');
-      await until(
-        'an ignored delivery',
-        async () => (await scenario.deliveries()).find(({ reason }) => /from a fork/.test(reason)),
-        (found) => found !== undefined,
+      const settled = await until(
+        'settled deliveries',
+        () => scenario.deliveries(),
+        (all) =>
+          all.some(({ event }) => event === 'pull_request.labeled') &&
+          all.every(({ state }) => state !== 'RECEIVED'),
       );
+      const labeled = settled.find(({ event }) => event === 'pull_request.labeled');
+      expect(labeled).toMatchObject({ state: 'IGNORED', reason: expect.stringContaining('from a fork') });
       expect(await scenario.agents()).toHaveLength(before.length);
     },
     longTestMs,
