@@ -123,7 +123,8 @@ describe('Claude Code and Codex', { timeout: 180_000 }, () => {
         patienceMs,
       );
     await runners.lose(there);
-    for (const name of [saver, claudeCode.name]) await corruptNewestSession(await runners.keyOf(name));
+    const before = await corruptNewestSession(saverKey);
+    await corruptNewestSession(await runners.keyOf(claudeCode.name));
     waiting.open();
     await runners.start();
     const third = service().script({ shell: 'echo here are *.txt' }, { say: 'The third file is there.' });
@@ -146,9 +147,8 @@ describe('Claude Code and Codex', { timeout: 180_000 }, () => {
     await agents.runEnded(saver, 4);
     const last = runners.conversations(third).at(-1) ?? '';
     expect(last).toContain('The first file is there.');
-    expect(last).not.toContain('The second file is there.');
     expect(last).toContain('here are first.txt large.txt');
-    expect(last).toContain(notResumed);
+    expect(last).toContain(`${notResumed} This run continues the session of ${before};`);
     expect((await agents.warnings(saver)).at(-1)).toMatch(new RegExp(`^${notResumed}`));
   });
 });
@@ -169,16 +169,18 @@ function incompleteParts(agentKey: string): Promise<unknown[]> {
   );
 }
 
-/** As if the harness had written a session file that it can't read. */
-async function corruptNewestSession(agentKey: string): Promise<void> {
-  const rows = await service().query<{ id: string; content: Buffer }>(
-    `SELECT c.id, string_agg(p.content, ''::bytea ORDER BY p.part) AS content
-     FROM checkpoints c JOIN checkpoint_parts p ON p.checkpoint = c.id WHERE c.agent = $1
-     GROUP BY c.id, c.completed_at ORDER BY c.completed_at DESC LIMIT 1`,
+/** As if the harness had written a session file that it can't read. Returns the time of the checkpoint before. */
+async function corruptNewestSession(agentKey: string): Promise<string> {
+  const rows = await service().query<{ id: string; content: Buffer; time: string }>(
+    `SELECT c.id, string_agg(p.content, ''::bytea ORDER BY p.part) AS content,
+       to_char(c.completed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS time
+     FROM checkpoints c JOIN checkpoint_parts p ON p.checkpoint = c.id
+     WHERE c.agent = $1 AND c.completed_at IS NOT NULL
+     GROUP BY c.id, c.completed_at ORDER BY c.completed_at DESC`,
     [agentKey],
   );
-  const [newest] = rows;
-  if (!newest) throw new Error('no checkpoint was saved');
+  const [newest, before] = rows;
+  if (!newest || !before) throw new Error('two checkpoints are needed');
   const folder = mkdtempSync(join(service().folder, 'corrupt-'));
   execFileSync('tar', ['-xzf', '-', '-C', folder], { input: newest.content });
   const files = execFileSync('find', [join(folder, 'home'), '-name', '*.jsonl'], { encoding: 'utf8' }).trim();
@@ -190,4 +192,5 @@ async function corruptNewestSession(agentKey: string): Promise<void> {
     newest.id,
     content,
   ]);
+  return before.time;
 }

@@ -1,3 +1,7 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { finished } from 'node:stream/promises';
 import { type Attachment, limits } from '@muster/sdk/contract';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
@@ -56,6 +60,24 @@ describe('an image', () => {
       duplex: 'half',
     } as RequestInit);
     expect(streamed.status).toBe(400);
+  });
+
+  test('that is too large is refused without an error of the connection, however late its bytes come', async () => {
+    const { t } = await newWorkingTenant(api);
+    const sending = request(`${t.api.url}/v1/agent/attachments?agent=a&workspace=${t.workspace}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${t.api.key}`,
+        'content-type': 'image/png',
+        'content-length': limits.attachmentBytes + 1,
+      },
+    });
+    sending.flushHeaders();
+    const [response] = (await once(sending, 'response')) as [IncomingMessage];
+    expect(response.statusCode).toBe(400);
+    expect(await text(response)).toContain('body');
+    sending.end(large('too large', limits.attachmentBytes + 1));
+    await finished(sending);
   });
 
   test('needs an agent that exists and has not ended', async () => {

@@ -4,6 +4,9 @@ import type { RouteContext } from '../context.ts';
 import { serve } from '../route.ts';
 import { bodyOf } from './long-replies.ts';
 
+/** How long a refused body may be to be read and dropped. */
+const mostDropped = 64 * 1024 * 1024;
+
 /** Uploads of images. The body is the image itself, and the query names the agent. */
 export function attachmentRoutes(context: RouteContext): void {
   context.app.register(async (app) => {
@@ -22,8 +25,11 @@ export function attachmentRoutes(context: RouteContext): void {
             declared,
             body,
           );
-      // What is left of a refused body is not read.
-      if (isRefusal(uploaded) && !request.raw.readableEnded) reply.header('connection', 'close');
+      // A client that still sends when the connection is closed does not see the reply: the rest is read, within limits.
+      if (isRefusal(uploaded) && !request.raw.readableEnded) {
+        if (declared !== undefined && declared <= mostDropped) request.raw.resume();
+        else reply.header('connection', 'close');
+      }
       return uploaded;
     });
   });
