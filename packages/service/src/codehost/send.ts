@@ -56,9 +56,6 @@ export class Sender {
       if (integration.paused) throw new IntegrationError('the integration is paused');
       const posted = await this.#post(integration, item);
       await settleItem(database, tenant, id, posted === null ? 'DROPPED' : 'SENT', posted ?? '', '');
-      // Not every host reports that a thread was resolved.
-      if (item.kind === 'reply' || item.kind === 'resolve' || item.kind === 'reopen')
-        await askWhenPosted(database, tenant, item.target, item.lane);
     } catch (error) {
       const reason = (error as Error).message.slice(0, 1000);
       const isUnusable =
@@ -74,8 +71,11 @@ export class Sender {
         { err: error, tenant, integration: item.target, kind: item.kind },
         'not posted to the code host',
       );
-      await settleItem(database, tenant, id, 'FAILED', '', reason);
+      return void (await settleItem(database, tenant, id, 'FAILED', '', reason));
     }
+    // Not every host reports that a thread was resolved. If this fails, what was posted stays so.
+    if (item.kind === 'reply' || item.kind === 'resolve' || item.kind === 'reopen')
+      await askWhenPosted(database, tenant, item.target, item.lane);
   }
 
   /** The host's id of what was posted; null if there was nothing to do. */
