@@ -21,7 +21,6 @@ import type {
   findHeld,
   findUnstored,
   loadSteers,
-  newestPoll,
   RunnerRow,
   readRegistration,
   registerRunner,
@@ -54,7 +53,6 @@ interface Answers {
   readonly 'read-registration': Answer<typeof readRegistration>;
   readonly 'register-runner': Answer<typeof registerRunner>;
   readonly 'end-lease': Answer<typeof endLease>;
-  readonly 'newest-poll': Answer<typeof newestPoll>;
   readonly 'take-slots': Answer<typeof takeSlots>;
   readonly 'find-unstored': Answer<typeof findUnstored>;
   readonly 'find-held': Answer<typeof findHeld>;
@@ -136,11 +134,6 @@ const answers: Answers = {
     return [];
   },
 
-  'newest-poll': ({ tables }, id) => {
-    const runner = tables.runners.get(id);
-    return runner ? [{ polls: runner.polls }] : [];
-  },
-
   'take-slots': ({ tables }, id, real, rehearsed) => {
     const runner = tables.runners.get(id);
     if (!runner) return [];
@@ -152,8 +145,9 @@ const answers: Answers = {
   // Every claim is stored here.
   'find-unstored': () => [],
 
-  'find-held': ({ tables }, runnerId) =>
-    mayStillRun(tables, runnerId).flatMap((rows) =>
+  'find-held': ({ tables }, runnerId, poll) => {
+    if (tables.runners.get(runnerId)?.polls !== poll) return [];
+    const held = mayStillRun(tables, runnerId).flatMap((rows) =>
       rows.run
         ? [
             {
@@ -166,7 +160,9 @@ const answers: Answers = {
             },
           ]
         : [],
-    ),
+    );
+    return held.length > 0 ? held : [{ agent: null }];
+  },
 
   'load-steers': ({ tables }, runnerId, agents, positions, mostPerRun) =>
     mayStillRun(tables, runnerId).flatMap((rows) =>

@@ -91,8 +91,9 @@ const send = (filter: Partial<ListFilter>, form: (text: string, values: string) 
 async function plans(): Promise<Record<string, ReturnType<typeof rowsRead>>> {
   const found: Record<string, ReturnType<typeof rowsRead>> = {};
   for (const [name, { filter }] of Object.entries(lists)) {
-    // A search has no name, and is planned each time.
-    await client.query(`SET plan_cache_mode = ${filter.text ? 'force_custom_plan' : 'auto'}`);
+    // Without a name it is planned for its values.
+    const mode = filter.text || filter.endedSince ? 'force_custom_plan' : 'force_generic_plan';
+    await client.query(`SET plan_cache_mode = ${mode}`);
     const { rows } = await send(
       filter,
       (_, values) => `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE "${name}" (${values})`,
@@ -148,12 +149,8 @@ beforeAll(async () => {
   client = await pool.connect();
   await seed();
   await client.query('ANALYZE');
-  for (const [name, { filter }] of Object.entries(lists)) {
+  for (const [name, { filter }] of Object.entries(lists))
     await send(filter, (text) => `PREPARE "${name}" AS ${text}`);
-    // PostgreSQL decides after five executions whether one plan is good enough for all values.
-    for (let time = 1; time <= 5; time += 1)
-      await send(filter, (_, values) => `EXECUTE "${name}" (${values})`);
-  }
 });
 afterAll(async () => {
   client?.release();

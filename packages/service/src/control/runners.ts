@@ -40,7 +40,6 @@ import {
   findHeld,
   findUnstored,
   type HeldRow,
-  newestPoll,
   readLiveRunners,
   takeSlots,
 } from '../store/statements/runners.ts';
@@ -141,13 +140,13 @@ export class Runners {
   async #answer(caller: Principal, request: PollRequest): Promise<PollReply> {
     const { database, leaseMs, transact, blockOnStateError } = this.#options;
     const listed = new Set(request.runs.map((r) => `${r.agentKey}/${r.runId}`));
-    // In this order, because a poll that the runner has given up may still be open here with an outdated list of runs.
-    const asked = findHeld(database, request.runnerId).then(async (rows) => {
-      const [newest] = await newestPoll(database, request.runnerId);
-      return newest?.polls === request.poll ? rows : null;
-    });
-    const [held, candidates] = await Promise.all([asked, this.#candidates(caller, request)]);
-    if (!held) return nothingNew(leaseMs, request);
+    const [rows, candidates] = await Promise.all([
+      findHeld(database, request.runnerId, request.poll),
+      this.#candidates(caller, request),
+    ]);
+    // A poll that the runner has given up may still be open here, with an outdated list of runs.
+    if (rows.length === 0) return nothingNew(leaseMs, request);
+    const held = rows.filter((row) => row.agent !== null);
     const isListed = (row: HeldRow) => listed.has(`${row.agent}/${row.number}`);
     const unsent = held.filter((row) => row.state === 'STARTING' && !isListed(row));
     // Runs that it had started and no longer lists ended with an earlier process of the runner.

@@ -54,14 +54,14 @@ export function statement<Parameters extends readonly unknown[], Row>(
     query<Row>(connection, { name, text, values: parameters as unknown as unknown[] });
 }
 
-/** The same for a text that is put together by its caller, with a name for each; without a name it is planned each time. */
+/** The same for a text that is put together by its caller, with a name for each; without a name it is planned for its values. */
 export async function query<Row>(
   connection: Connection,
   { name, text, values }: { name?: string; text: string; values: unknown[] },
 ): Promise<Row[]> {
   sent.statements += 1;
-  if (connection instanceof pg.Pool && pooled.has(connection))
-    return queryInTransaction<Row>(connection, text, values);
+  if (connection instanceof pg.Pool && (!name || pooled.has(connection)))
+    return queryInTransaction<Row>(connection, { text, values }, !name);
   const result = await send(
     connection,
     name && !pooled.has(connection) ? { name, text, values } : { text, values },
@@ -99,6 +99,8 @@ const settings: readonly string[] = [
   'jit=off',
   // To start a process takes longer than any of them.
   'max_parallel_workers_per_gather=0',
+  // Left to itself, PostgreSQL plans a statement again for each call with short lists, which takes longer than to run it.
+  'plan_cache_mode=force_generic_plan',
   `idle_in_transaction_session_timeout=${timeoutMs}`,
   `statement_timeout=${timeoutMs}`,
 ];
@@ -143,12 +145,17 @@ export async function begin(client: pg.PoolClient): Promise<void> {
 }
 
 /** One statement as a transaction of its own, in one round trip: PostgreSQL ends it after the timeout, as elsewhere. */
-async function queryInTransaction<Row>(database: pg.Pool, text: string, values: unknown[]): Promise<Row[]> {
+async function queryInTransaction<Row>(
+  database: pg.Pool,
+  sendable: pg.QueryConfig,
+  isPlannedForValues: boolean,
+): Promise<Row[]> {
   const client = await database.connect();
   try {
-    const [, result] = await Promise.all([
+    const [, , result] = await Promise.all([
       begin(client),
-      send(client, { text, values }),
+      isPlannedForValues && send(client, { text: 'SET LOCAL plan_cache_mode = force_custom_plan' }),
+      send(client, sendable),
       send(client, { text: 'COMMIT' }),
     ]);
     client.release();

@@ -62,7 +62,7 @@ const bytes = ['path', 'repos::text', 'labels::text', 'description', 'needs_inpu
 
 /**
  * A page of agents, newest first. The conditions differ from call to call, and each combination is a statement of its
- * own with indexes that fit it; the name is made from the combination, so each is still planned once.
+ * own with indexes that fit it; the name is made from the combination, so most are still planned once.
  */
 export async function readList(connection: Connection, filter: ListFilter): Promise<ListRow[]> {
   const walkedLabel = await rarestLabel(connection, filter);
@@ -137,8 +137,8 @@ function statementOf(filter: ListFilter & ListRange): { name?: string; text: str
   const texts = parts.map((part) => partText(part, tables, [...conditions.values()], most));
   const name = `read-list-${[most, ...parts.map((part) => part.name), ...conditions.keys()].join('-')}`;
   return {
-    // Where a search looks depends on what is searched for, so that one is planned each time.
-    ...(filter.text === '' && { name }),
+    // Where to look depends on what is searched for, and on how much has ended since, so these are planned for their values.
+    ...(filter.text === '' && filter.endedSince === null && { name }),
     text: boundedPage({
       rows: `SELECT ${shown} FROM (
           SELECT ${namesIn('a', [...columns, 'root'])} FROM (${texts.join(' UNION ALL ')}) a

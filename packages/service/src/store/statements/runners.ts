@@ -142,17 +142,13 @@ export interface HeldRow {
   has_steers: boolean;
 }
 
-export const newestPoll = statement<[runnerId: string], { polls: number }>(
-  'newest-poll',
-  'SELECT polls FROM runners WHERE id = $1',
-);
-
-/** The runs of a runner whose processes may live. */
-export const findHeld = statement<[runnerId: string], HeldRow>(
+/** The runs of a runner whose processes may live, or one row without a run. No row: the poll is not its newest one. */
+export const findHeld = statement<[runnerId: string, poll: number], HeldRow | { agent: null }>(
   'find-held',
   `SELECT r.tenant, r.agent, r.number, r.state, ${hasSteers('r')} AS has_steers,
      ${watchedSince('r.tenant', 'r.agent')} AS watched_since
-   FROM runs r WHERE r.runner_id = $1 AND r.gone_at IS NULL`,
+   FROM runners p LEFT JOIN runs r ON r.runner_id = p.id AND r.gone_at IS NULL
+   WHERE p.id = $1 AND p.polls = $2`,
 );
 
 export interface SteerRow {
