@@ -10,12 +10,8 @@ import { agentRow, changedStateFields, runRow } from '../../packages/service/src
 import type { appendOutput, OutputRow } from '../../packages/service/src/store/statements/append-output.ts';
 import type { findCandidates } from '../../packages/service/src/store/statements/claims.ts';
 import type { peekAgents } from '../../packages/service/src/store/statements/find-agents.ts';
-import type { loadBatch } from '../../packages/service/src/store/statements/follow-ups.ts';
-import type {
-  loadAgents,
-  loadChecklists,
-  readBrief,
-} from '../../packages/service/src/store/statements/load-agents.ts';
+import type { readAsked } from '../../packages/service/src/store/statements/follow-ups.ts';
+import type { loadAgents, loadChecklists } from '../../packages/service/src/store/statements/load-agents.ts';
 import type {
   endLease,
   findHeld,
@@ -59,8 +55,7 @@ interface Answers {
   readonly 'load-steers': Answer<typeof loadSteers>;
   readonly 'find-candidates': Answer<typeof findCandidates>;
   readonly 'load-agents': Answer<typeof loadAgents>;
-  readonly 'read-brief': Answer<typeof readBrief>;
-  readonly 'load-batch': Answer<typeof loadBatch>;
+  readonly 'read-asked': Answer<typeof readAsked>;
   readonly 'load-checklists': Answer<typeof loadChecklists>;
   readonly 'append-output': Answer<typeof appendOutput>;
   readonly 'peek-agents': Answer<typeof peekAgents>;
@@ -219,16 +214,17 @@ const answers: Answers = {
       return [{ ...agentRow(agent), ...state, home_deferral: null, run: run && runRow(agent, run) }];
     }) as ReturnType<Answers['load-agents']>,
 
-  'read-brief': ({ tables }, _tenant, id) => {
-    const brief = tables.agents.get(id)?.brief;
-    return brief ? [{ description: brief.description, expected_output: brief.expectedOutput }] : [];
-  },
-
-  'load-batch': ({ tables }, _tenant, id, batch) =>
-    [...(tables.agents.get(id)?.followUps.values() ?? [])]
-      .filter((f) => f.batch === batch)
-      .sort((a, b) => a.position - b.position)
-      .map((f) => ({ id: f.id, description: f.id, attachment_ids: null })),
+  'read-asked': ({ tables }, _tenants, ids, batches) =>
+    ids.flatMap((id, i) => {
+      const rows = tables.agents.get(id);
+      if (!rows?.brief) return [];
+      const messages = [...rows.followUps.values()]
+        .filter((f) => f.batch === batches[i])
+        .sort((a, b) => a.position - b.position)
+        .map((f) => ({ id: f.id, description: f.id, attachment_ids: null }));
+      const { description, expectedOutput: expected_output } = rows.brief;
+      return [{ agent: id, description, expected_output, messages }];
+    }),
 
   'load-checklists': ({ tables }, _tenants, ids) =>
     ids.map((id) => ({ agent: id, tasks: [...(tables.agents.get(id)?.checklist ?? [])] })),

@@ -1,22 +1,14 @@
 import {
   type BodyOf,
   backends,
-  type Claim,
-  type EnvironmentDocument,
-  type Kind,
-  limits,
   type PollReply,
   type PollRequest,
-  type PoolDocument,
   type ReportReply,
   type ReportRequest,
   reportFailed,
   type Service,
-  type WorkspaceDocument,
 } from '@muster/sdk/contract';
-import type pg from 'pg';
 import type { AgentState } from '../domain/agent.ts';
-import { branchesAbove, branchOf } from '../domain/branch.ts';
 import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import {
   backendsOfFreeSlots,
@@ -27,15 +19,13 @@ import {
 } from '../domain/scheduling.ts';
 import { withChange } from '../lib/change.ts';
 import { InvariantError } from '../lib/errors.ts';
-import { mcpServersProblem } from '../lib/mcp-servers.ts';
 import type { ModelTable } from '../lib/models.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { stateOf, tasksOf } from '../store/rows.ts';
 import { findCandidates } from '../store/statements/claims.ts';
 import { endedAgents } from '../store/statements/find-agents.ts';
-import { loadBatch } from '../store/statements/follow-ups.ts';
-import { loadAgents, loadChecklists, readBrief } from '../store/statements/load-agents.ts';
+import { loadAgents, loadChecklists } from '../store/statements/load-agents.ts';
 import {
   findHeld,
   findUnstored,
@@ -44,27 +34,20 @@ import {
   takeSlots,
 } from '../store/statements/runners.ts';
 import type { BlockOnStateError } from './block-on-state-error.ts';
-import type { Catalog } from './catalog/catalog.ts';
-import type { Keys } from './keys.ts';
+import { ClaimReader, type ClaimReaderOptions } from './claim-reader.ts';
 import { OutputReports } from './output-reports.ts';
 import { isNews, nothingNew } from './poll-replies.ts';
 import type { Principal } from './principal.ts';
 import { ClaimTurns, CutPolls, type RunnerPolls } from './runner-capacity.ts';
 import { RunnerRegistry } from './runner-registry.ts';
 import { offeredSteers } from './steers.ts';
-import type { Tenants } from './tenants.ts';
 import type { Transact } from './transact.ts';
-import { agentIdOfAgent } from './views.ts';
 import type { ReplySignal, Wakes } from './wakes.ts';
 
-export interface RunnersOptions {
-  readonly database: pg.Pool;
+export interface RunnersOptions extends ClaimReaderOptions {
   readonly transact: Transact;
   readonly blockOnStateError: BlockOnStateError;
   readonly wakes: Wakes;
-  readonly catalog: Catalog;
-  readonly keys: Keys;
-  readonly tenants: Tenants;
   readonly leaseMs: number;
   readonly workers: OtherWorkers | null;
   readonly models: ModelTable;
@@ -84,12 +67,14 @@ export class Runners {
   readonly #cutPolls: CutPolls;
   readonly #turns = new ClaimTurns();
   readonly #output: OutputReports;
+  readonly #claims: ClaimReader;
 
   constructor(options: RunnersOptions) {
     this.#options = options;
     this.#output = new OutputReports(options.database, options.wakes);
     this.registry = new RunnerRegistry(options.database, options.leaseMs);
     this.#cutPolls = new CutPolls(options.leaseMs, options.workers);
+    this.#claims = new ClaimReader(options);
   }
 
   /** Its poll was cut and none has followed: the runner is probably dead. */
@@ -171,7 +156,9 @@ export class Runners {
     const [claims] = await Promise.all([
       Promise.all(
         starting.map((state) =>
-          blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
+          blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () =>
+            this.#claims.read(state),
+          ),
         ),
       ),
       this.#takeSlots(request.runnerId, claimed),
@@ -281,88 +268,6 @@ export class Runners {
     }));
   }
 
-  /** What a runner needs to start a run; null if the run has ended meanwhile. */
-  async #claimOf({ agent, run, checklist }: AgentState): Promise<Claim | null> {
-    const { database, catalog, keys, tenants } = this.#options;
-    const { batch } = agent.memory;
-    if (run?.state !== 'STARTING' || !batch) return null;
-    // Documents that are read in the same turn share a query, and most agents use the defaults.
-    const document = (kind: Kind, name: string) => catalog.document(agent.tenant, kind, name);
-    const [brief, messages, workspace, poolDocument, usualEnvironment, usualProfile] = await Promise.all([
-      readBrief(database, agent.tenant, agent.id).then(([row]) => row),
-      batch.followUpIds.length > 0 ? loadBatch(database, agent.tenant, agent.id, batch.id) : [],
-      document('workspace', agent.workspace),
-      document('pool', agent.pool),
-      catalog.current(agent.tenant, 'environment', 'default'),
-      document('vm-profile', 'default'),
-    ]);
-    const { environment: environmentName = '' } = (workspace ?? {}) as WorkspaceDocument;
-    const { vmProfile: profileName = '', maxTurnMinutes = limits.turnMinutes } = (poolDocument ??
-      {}) as PoolDocument;
-    const [found, vmProfile] = await Promise.all([
-      isUsual(environmentName)
-        ? usualEnvironment
-        : catalog.current(agent.tenant, 'environment', environmentName),
-      isUsual(profileName) ? usualProfile : document('vm-profile', profileName),
-    ]);
-    const { settings } = agent;
-    const environment = (found?.document ?? {}) as EnvironmentDocument & Record<string, unknown>;
-    const secrets = await this.#secretsOf(agent.tenant, secretNames(environment, workspace));
-    return {
-      agentKey: agent.id,
-      runId: run.number,
-      agentId: agentIdOfAgent(await tenants.name(agent.tenant), agent),
-      firstTenant: agent.tenant === (await tenants.first()),
-      token: keys.runToken(agent.tenant, agent.id, run.number),
-      attempt: batch.tries,
-      preface: batch.preface,
-      messages: [
-        ...(batch.spawn ? [{ followUpId: '', text: brief?.description ?? '', attachmentIds: [] }] : []),
-        ...messages.map((m) => ({
-          followUpId: m.id,
-          text: m.description,
-          attachmentIds: m.attachment_ids ?? [],
-        })),
-      ],
-      expectedOutput: brief?.expected_output ?? '',
-      persona: { name: settings.persona, instructions: settings.instructions },
-      backend: agent.backend,
-      model: settings.model,
-      models: [...(agent.memory.models ?? [settings.model])],
-      reasoningEffort: settings.reasoningEffort,
-      serviceTier: settings.serviceTier,
-      fastMode: settings.fastMode,
-      outputSchema: settings.outputSchema,
-      tasks: [...checklist],
-      session: agent.session,
-      homeSince: agent.memory.homeSince ?? 0,
-      branch: branchOf(agent.path, agent.id),
-      startFrom: branchesAbove(agent),
-      maxTurnMinutes,
-      workspace: {
-        document: (workspace ?? {}) as Record<string, unknown>,
-        environment,
-        environmentVersion: `${environmentName || 'default'}/${found?.generation ?? 0}`,
-        vmProfile: (vmProfile ?? {}) as Record<string, unknown>,
-      },
-      secrets,
-    };
-  }
-
-  /** A run that refers to a secret without a value is refused by its runner. */
-  async #secretsOf(tenant: number, names: ReadonlySet<string>): Promise<Claim['secrets']> {
-    const secrets: Claim['secrets'] = [];
-    let bytes = 0;
-    for (const name of names) {
-      const isFull = bytes > limits.secretBytesPerRun;
-      const found = isFull ? tooMuch : await this.#options.catalog.secretValue(tenant, name);
-      if ('value' in found) bytes += Buffer.byteLength(found.value);
-      const given = bytes > limits.secretBytesPerRun ? tooMuch : found;
-      secrets.push({ name, value: '', problem: '', ...given });
-    }
-    return secrets;
-  }
-
   async report(caller: Principal, request: ReportRequest): Promise<ReportReply | Refusal> {
     const key = await this.#options.tenants.agentKey(caller.tenant.id, request.agentKey);
     if (!key) return notFound('the agent does not exist');
@@ -421,25 +326,5 @@ export class Runners {
 }
 
 const maxRepoBytes = 2048;
-
-/** The secrets that the variables of an environment, and the MCP servers of a workspace, refer to. */
-function secretNames(environment: unknown, workspace: unknown): Set<string> {
-  const { variables } = (environment ?? {}) as EnvironmentDocument;
-  const { mcpServers } = (workspace ?? {}) as WorkspaceDocument;
-  // A workspace may have been stored before its servers were checked.
-  const servers = mcpServers && mcpServersProblem(mcpServers) === null ? Object.values(mcpServers) : [];
-  const given = [variables, ...servers.flatMap(({ headers, env }) => [headers, env])];
-  return new Set(
-    given
-      .flatMap((values) => Object.values(values ?? {}))
-      .flatMap((value) => (typeof value === 'object' && 'fromSecret' in value ? [value.fromSecret] : [])),
-  );
-}
-
-const tooMuch = {
-  problem: `the secrets of this run have more than ${limits.secretBytesPerRun} bytes together`,
-};
-
-const isUsual = (name: string): boolean => name === '' || name === 'default';
 
 const keyOf = (row: Pick<HeldRow, 'tenant' | 'agent'>): AgentKey => ({ tenant: row.tenant, id: row.agent });

@@ -1,7 +1,7 @@
 import type { Task } from '@muster/sdk/contract';
 import type { Wanted } from '../agent-store.ts';
 import { statement } from '../connection.ts';
-import type { AgentBriefRow, ChildRow, LoadedAgentRow } from '../rows.ts';
+import type { ChildRow, LoadedAgentRow } from '../rows.ts';
 import { agentColumns, namesOf } from '../tables.ts';
 import { runColumns } from './runs.ts';
 import { childResponseLength, isBelow } from './shared-sql.ts';
@@ -140,9 +140,3 @@ export const countLiveDescendants = statement<
    ) AS live
    FROM unnest($1::int[], $2::uuid[], $3::uuid[]) AS q (tenant, root, id)`,
 );
-
-/** What an agent was asked. */
-export const readBrief = statement<
-  [tenant: number, agent: string],
-  Pick<AgentBriefRow, 'description' | 'expected_output'>
->('read-brief', 'SELECT description, expected_output FROM agent_briefs WHERE tenant = $1 AND agent = $2');
