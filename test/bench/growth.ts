@@ -75,15 +75,21 @@ const firstLoad: Measure = async ({ service }) => {
   return performance.now() - startMs;
 };
 
+const status = (filled: Filled, from: number) =>
+  called(
+    filled,
+    '/v1/agent/status',
+    { agentId: { agent: ['agent-#'] } },
+    { from, to: familiesOf(filled.filling) },
+  );
+
+/** Not compared with a gate: the pages of a million agents have to be read, those of a thousand are in memory. */
+const anyStatus = 'status of any agent';
+
 /** Reads first, because the other measures add agents to both databases. */
 const measures: Readonly<Record<string, Measure>> = {
-  'status of any agent': (filled) =>
-    called(
-      filled,
-      '/v1/agent/status',
-      { agentId: { agent: ['agent-#'] } },
-      { from: 1, to: familiesOf(filled.filling) },
-    ),
+  [anyStatus]: (filled) => status(filled, 1),
+  'status of a live agent': (filled) => status(filled, familiesOf(filled.filling) - liveFamilies + 1),
   'list, a page of 100': listed({}),
   'list with ended agents': listed({ includeTerminal: true, allDepths: true, account: '*' }),
   'search for a frequent word': listed({ text: word('often3'), includeTerminal: true, allDepths: true }),
@@ -135,7 +141,8 @@ async function compare(few: Filled, many: Filled): Promise<void> {
       rounds,
     );
     say(`      ${name}: ${took.few.toFixed(2)} ms → ${took.many.toFixed(2)} ms`);
-    ceiling(`${name}, ${many.filling.agents} agents against 1,000`, took.many / took.few, 1.5);
+    if (name !== anyStatus)
+      ceiling(`${name}, ${many.filling.agents} agents against 1,000`, took.many / took.few, 1.5);
   }
 }
 

@@ -1,4 +1,5 @@
 import { mkdir, realpath } from 'node:fs/promises';
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
@@ -133,13 +134,18 @@ async function start(folder: string, options: EmbeddedPostgresOptions): Promise<
   };
 }
 
+const mebibyte = 1024 * 1024;
+/** Of the machine, or of the container if that may use less. */
+const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+
 /** Sized for a small machine with two cores. Nothing here trades durability for speed. */
 const baseSettings: Record<string, string> = {
   cluster_name: 'muster',
   listen_addresses: '',
   max_connections: '100',
   max_logical_replication_workers: '0',
-  shared_buffers: '128MB',
+  // A sixteenth of the memory. Of that, the server takes as much as the database needs.
+  shared_buffers: `${Math.min(1024, Math.max(128, Math.floor(memory / 16 / mebibyte)))}MB`,
   fsync: 'on',
   synchronous_commit: 'on',
   full_page_writes: 'on',
