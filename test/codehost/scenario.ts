@@ -356,6 +356,8 @@ export class Scenario {
 
   async #fix(): Promise<void> {
     const before = await this.untilRequest('a change request', () => true);
+    await this.host.review(before.number, { by: 'stranger', verdict: 'CHANGES_REQUESTED', threads: [] });
+    await this.host.review(before.number, { by: 'reviewer', verdict: 'APPROVED', threads: [] });
     await this.tell('!write a.txt Hello.\n!push Fix the test');
     const { headSha } = await this.untilRequest('a new head', ({ headSha: sha }) => sha !== before.headSha);
     await this.host.setCheck(headSha, { name: 'test', state: 'PASSED' });
@@ -379,7 +381,8 @@ export class Scenario {
   async expectEnd(): Promise<void> {
     const { host } = this;
     await this.untilSent();
-    const { number } = await this.untilRequest('a change request', () => true);
+    // The stranger's verdict does not count.
+    const { number } = await this.untilRequest('an approval', ({ review }) => review.state === 'APPROVED');
     const agents = await this.agents();
     expect(agents).toHaveLength(1);
     expect(await host.comments({ type: 'issue', number: this.#issue })).toHaveLength(1);
@@ -402,5 +405,8 @@ export class Scenario {
     );
     expect(settled.filter(({ state }) => state === 'FAILED')).toEqual([]);
     expect(settled.map(({ subject }) => subject)).toContain(`${host.repo}#${this.#issue}`);
+    // GitLab does not report a request for changes.
+    const unheard = settled.filter(({ reason }) => /^stranger has the permission/.test(reason));
+    expect(unheard).toHaveLength(host.type === 'gitlab' ? 0 : 1);
   }
 }

@@ -380,7 +380,8 @@ describe.each(kinds)('$name', ({ start, reader, secret: hookSecret, capabilities
     const ids = received.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length / 2);
     const commit = `${fake.repo}@${headSha.slice(0, 10)}`;
-    const subjects = [`${fake.repo}#${issue.number}`, `${fake.repo}#${number}`, commit];
+    const mark = fake.type === 'gitlab' ? '!' : '#';
+    const subjects = [`${fake.repo}#${issue.number}`, `${fake.repo}${mark}${number}`, commit];
     expect(new Set(received.map(({ subject }) => subject))).toEqual(new Set(subjects));
     const events = received.flatMap((delivery) => delivery.events);
     const triggers = events.flatMap((event) =>

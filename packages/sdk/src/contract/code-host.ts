@@ -96,7 +96,7 @@ export const delivery = reply('Delivery', {
   subject: {
     ...text,
     description:
-      'The issue or change request that it is about, such as `team/project#12`, or the commit; empty until it was read.',
+      'The issue or change request that it is about, such as `team/project#12` (`!12` for a merge request), or the commit; empty until it was read.',
   },
   state: { type: 'string', enum: deliveryStates },
   reason: { ...text, description: 'Why it was ignored or failed.' },

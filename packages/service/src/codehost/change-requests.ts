@@ -123,8 +123,12 @@ export class ChangeRequests {
       isOpen ? host.checks(row.repo, request.headSha) : [],
       host.self(),
     ]);
-    // Some hosts make a review of each reply.
-    const reviews = allReviews.filter(({ author }) => author.id !== self.id);
+    const reviews = [];
+    for (const review of allReviews) {
+      // Some hosts make a review of each reply.
+      if (review.author.id === self.id) continue;
+      if ((await this.refuseToHear(integration, row.repo, review.author)) === null) reviews.push(review);
+    }
     const state: HostState = { request, threads, reviews, checks, self };
     const resumed = await this.#resumed(row);
     const { next, delayMs } = await this.#tell(integration, resumed, state);

@@ -231,8 +231,9 @@ export interface FoundTrigger extends Trigger {
 
 export const mostFound = 100;
 
-/** How people write an issue or change request, or a commit. */
-export const subjectName = (repo: RepoPath, number: number): string => `${repo}#${number}`;
+/** How people write an issue or change request, or a commit. GitLab numbers merge requests apart, as `!1`. */
+export const subjectName = (repo: RepoPath, number: number, mark: '#' | '!' = '#'): string =>
+  `${repo}${mark}${number}`;
 export const commitName = (repo: RepoPath, sha: string): string => `${repo}@${sha.slice(0, 10)}`;
 
 export interface Delivery {
@@ -244,6 +245,8 @@ export interface Delivery {
   readonly subject: string;
   /** Who caused it; null if the host does not say. */
   readonly sender: Person | null;
+  /** Whether it reports what the sender wrote: a comment, or a review. */
+  readonly isWritten: boolean;
   /** Ids of comments that it is about: the integration's own are known by them. */
   readonly commentIds: readonly string[];
   readonly events: readonly HostEvent[];

@@ -74,11 +74,11 @@ export class Processor {
     if (integration.paused) return { ignored: 'the integration is paused' };
     const answer = await thread.read({ type: integration.type, headers: row.headers, body: row.body });
     if (answer.type === 'unreadable') return { ignored: null, failed: answer.reason };
-    const { sender, commentIds, events, event, subject } = answer.delivery;
+    const { sender, isWritten, commentIds, events, event, subject } = answer.delivery;
     Object.assign(named, { event, subject });
-    const self = sender && commentIds.length > 0 ? await integration.host.self() : null;
+    const self = sender && isWritten ? await integration.host.self() : null;
     const isOwn = self !== null && sender?.id === self.id;
-    if (isOwn) {
+    if (isOwn && commentIds.length > 0) {
       const [own] = await readOwnPosts(database, row.tenant, row.integration, [...commentIds]);
       if (commentIds.every((id) => own?.posted.includes(id))) return { ignored: 'the integration posted it' };
       if (own?.is_sending) return 'later';

@@ -33,6 +33,7 @@ export const forgejoDeliveries: DeliveryReader = {
       event: action ? `${name}.${action}` : name,
       subject: read ? subjectIn(reader, events) : '',
       sender: sender && personOf(sender),
+      isWritten: name === 'issue_comment' || reviews.includes(name),
       commentIds: name === 'issue_comment' ? [String(reader.object('comment').number('id'))] : [],
       events,
     };
@@ -46,15 +47,15 @@ type Read = (body: JsonReader, action: string) => readonly HostEvent[];
 
 const ofPull: Read = (body) => [changeRequest(body, body.object('pull_request').number('number'))];
 
+/** A comment on a pull request as a whole is an issue_comment. */
+const reviews = ['pull_request_approved', 'pull_request_rejected', 'pull_request_comment'];
+
 const readers: Readonly<Record<string, Read>> = {
   pull_request: (body, action) => [
     ...ofPull(body, action),
     ...triggers(body, action, body.object('pull_request'), 'change-request'),
   ],
-  // These three are reviews; a comment on a pull request as a whole is an issue_comment.
-  pull_request_approved: ofPull,
-  pull_request_rejected: ofPull,
-  pull_request_comment: ofPull,
+  ...Object.fromEntries(reviews.map((name) => [name, ofPull])),
   issue_comment: (body, action) => {
     const issue = body.object('issue');
     const isPull = body.flag('is_pull') || issue.find('pull_request') !== null;

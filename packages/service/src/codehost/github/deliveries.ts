@@ -29,11 +29,13 @@ export const githubDeliveries: DeliveryReader = {
     const action = reader.textOrEmpty('action');
     const sender = reader.find('sender');
     const events = eventsIn(name, action, reader);
+    const written = commentsIn(name, reader);
     return {
       event: action ? `${name}.${action}` : name,
       subject: Object.hasOwn(readers, name) ? subjectIn(reader, events) : '',
       sender: sender && personOf(sender),
-      commentIds: commentsIn(name, reader),
+      isWritten: written.length > 0,
+      commentIds: written,
       events,
     };
   },

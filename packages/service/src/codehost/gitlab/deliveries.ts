@@ -46,6 +46,7 @@ export const gitlabDeliveries: DeliveryReader = {
       event: action ? `${kind}.${action}` : kind,
       subject: read ? subjectIn(reader, kind, events) : '',
       sender: senderOf(reader, kind, attributes),
+      isWritten: kind === 'note',
       commentIds: kind === 'note' ? [String(reader.object('object_attributes').number('id'))] : [],
       events,
     };
@@ -126,11 +127,11 @@ const changeRequest = (body: JsonReader, number: number): HostEvent => ({
 });
 
 function subjectIn(body: JsonReader, kind: string, events: readonly HostEvent[]): string {
-  const isItself = kind === 'issue' || kind === 'merge_request';
-  const subject = isItself
-    ? body.object('object_attributes')
-    : (body.find('merge_request') ?? body.find('issue'));
-  if (subject) return subjectName(repoOf(body), subject.number('iid'));
+  const itself = body.object('object_attributes');
+  const request = kind === 'merge_request' ? itself : body.find('merge_request');
+  if (request) return subjectName(repoOf(body), request.number('iid'), '!');
+  const issue = kind === 'issue' ? itself : body.find('issue');
+  if (issue) return subjectName(repoOf(body), issue.number('iid'));
   const commit = events.find((event) => event.type === 'checks');
   return commit ? commitName(commit.repo, commit.sha) : '';
 }
