@@ -78,6 +78,7 @@ describe('Forgejo', () => {
     const { number } = await host.openChangeRequest(fake.repo, request);
     const item = fake.item({ type: 'change-request', number });
     fake.conflicts.add(number);
+    item.updatedAt = '2026-01-01T00:00:00Z';
     expect((await host.changeRequest(fake.repo, number)).hasConflict).toBe(true);
     item.updatedAt = new Date().toISOString();
     expect((await host.changeRequest(fake.repo, number)).hasConflict).toBeNull();

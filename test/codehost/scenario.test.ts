@@ -51,6 +51,8 @@ describe('from an issue to a merged change', () => {
       const triggers = { label: 'muster', mention: '@muster', assigned: true };
       const scenario = await Scenario.start(host, { triggers }, server);
       onTestFinished(() => scenario.close());
+      // The first comment is posted, and its answer is lost.
+      host.faults.add({ method: 'POST', path: /\/(notes|comments)$/, isAfter: true, reply: 'cut' });
       for (const [, run] of scenario.steps) await run();
       await scenario.expectEnd();
 

@@ -123,7 +123,7 @@ export abstract class SmallHost implements FakeHost {
   readonly #server: Server;
   readonly #tips = new Map<number, string>();
   #numbers = 100;
-  #clock = Date.parse('2026-01-01T00:00:00Z');
+  #clock = 0;
 
   protected constructor(integrationAccess: Account['access']) {
     this.#folder = mkdtempSync(join(tmpdir(), 'muster-code-host-'));
@@ -309,7 +309,7 @@ export abstract class SmallHost implements FakeHost {
 
   /** Each moment is later than the one before. */
   now(): string {
-    this.#clock += 1_000;
+    this.#clock = Math.max(this.#clock + 1, Date.now());
     return new Date(this.#clock).toISOString();
   }
 
