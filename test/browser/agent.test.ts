@@ -313,4 +313,15 @@ describeInBrowser("an agent's page", () => {
     await onPhone.leave();
     await agents.kill('looked-over');
   });
+
+  test('has all buttons below the message in one row on a phone', async () => {
+    await agents.spawn('on-a-phone', { description: '!say Ready.' });
+    await agents.wait('on-a-phone');
+    const onPhone = await fixture.visit({ ...phone, path: await addressOf(agents, 'on-a-phone') });
+    const topOf = async (name: string) =>
+      (await onPhone.page.getByRole('button', { name, exact: true }).boundingBox())?.y;
+    await onPhone.page.getByText('Starts a turn immediately.').waitFor();
+    expect(await topOf('Send')).toBe(await topOf('Options'));
+    await onPhone.leave();
+  });
 });

@@ -67,7 +67,9 @@ function Request({ request }: { readonly request: ChangeRequest }) {
         <p className="change-request-failing">Failing: {checks.failing.join(', ')}</p>
       )}
       {counts.length > 0 && <p className="secondary">{counts.join(' · ')}</p>}
-      {paused && <p>Paused: the automatic rounds are used up. Send the agent a message to resume.</p>}
+      {paused && (
+        <p>Paused: it reached its limit of rounds or of failed checks. Send the agent a message to resume.</p>
+      )}
     </li>
   );
 }
