@@ -74,6 +74,7 @@ class FakeService {
       fastMode: false,
       homeSince: 1,
       branch: 'muster/root-000001',
+      pushed: {},
       startFrom: [],
       maxTurnMinutes: 120,
       workspace: { document: {}, environment: {}, environmentVersion: '', vmProfile: {} },

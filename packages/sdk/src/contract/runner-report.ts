@@ -65,6 +65,7 @@ export const reportRequest = requestWith('RunnerReportRequest', ['runnerId', 'ag
       properties: {
         repo: { type: 'string', maxLength: 2048, description: 'Its URL, without credentials.' },
         ref: { type: 'string', maxLength: limits.fileNameLength },
+        tip: { type: 'string', maxLength: 128, description: 'The commit that the branch is at now.' },
         commits: { type: 'array', items: { type: 'string', maxLength: 128 }, maxItems: limits.reportItems },
         files: {
           type: 'array',

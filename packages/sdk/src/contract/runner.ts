@@ -150,6 +150,12 @@ export const claim = reply('RunnerClaim', {
     description: 'The run since which the agent is on the runner of this name; older files are stale.',
   },
   branch: { type: 'string', description: "The agent's own branch, in each repository of its workspace." },
+  pushed: {
+    type: 'object',
+    additionalProperties: { type: 'string' },
+    description:
+      'The commits at which its branch was when its last pushes were reported, by the URL of the repository.',
+  },
   startFrom: {
     type: 'array',
     items: text,

@@ -94,6 +94,7 @@ export class ClaimReader {
       session: agent.session,
       homeSince: agent.memory.homeSince ?? 0,
       branch: branchOf(agent.path, agent.id),
+      pushed: { ...agent.result.pushed },
       startFrom: branchesAbove(agent),
       maxTurnMinutes,
       workspace: {

@@ -165,6 +165,8 @@ export interface Result {
   readonly structuredOutput: unknown;
   readonly error: AgentError | null;
   readonly branch: string;
+  /** At which commit its branch was after the last push, by repository; absent before the first that says so. */
+  readonly pushed?: Readonly<Record<string, string>>;
   /** What its branch changed, by repository; absent before the first push that was measured. */
   readonly diffs?: Readonly<Record<string, DiffStat>>;
   /** The same with what is not committed or not pushed. */

@@ -177,9 +177,18 @@ function storedMemory({ unseenChildren, ...memory }: Memory): StoredMemory {
   return { ...memory, news: unseenChildren };
 }
 
-const storedResult = ({ error, branch, diffs, workingTrees, plan, context }: Result): StoredResult => ({
+const storedResult = ({
   error,
   branch,
+  pushed,
+  diffs,
+  workingTrees,
+  plan,
+  context,
+}: Result): StoredResult => ({
+  error,
+  branch,
+  ...(pushed && { pushed }),
   ...(diffs && { diffs }),
   ...(workingTrees && { workingTrees }),
   ...(plan && { plan }),

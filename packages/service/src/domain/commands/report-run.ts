@@ -1,5 +1,5 @@
 import type { ReportReply, ReportRequest, Task } from '@muster/sdk/contract';
-import { type AgentState, isLive, type Run, type Usage } from '../agent.ts';
+import { type AgentState, isLive, type Result, type Run, type Usage } from '../agent.ts';
 import { settleSteer } from '../batch.ts';
 import { activatedBy, unfinished } from '../checklist.ts';
 import { type Decide, type Decision, decided, unchanged } from '../decision.ts';
@@ -47,9 +47,12 @@ export const reportRun: Decide<ReportRun, ReportReply> = (loaded, command, state
   if (said) draft.produce({ response: said });
   if (command.usage) addUsage(draft, command.usage);
   if (command.context) noteContext(draft, command.context);
-  for (const { repo = '', ref, commits, files } of pushes) {
+  for (const { repo = '', ref, tip, commits, files } of pushes) {
     draft.log('PUSH', { text: ref, data: { repo, ref, commits, files } });
-    draft.set({ result: { ...draft.agent.result, branch: ref } });
+    const { result } = draft.agent;
+    draft.set({
+      result: { ...result, branch: ref, ...(tip && { pushed: withTip(result.pushed, repo, tip) }) },
+    });
     if (repo) draft.pushed.push({ repo, branch: ref });
   }
   if (pushes.length > 0) activateTasks(draft, pushes);
@@ -59,6 +62,14 @@ export const reportRun: Decide<ReportRun, ReportReply> = (loaded, command, state
   if (command.end) endRun(loaded, draft, command.end);
   return decided(loaded, replyOf(draft.state), [draft]);
 };
+
+/** A workspace has few repositories: a runner that names many does not make the agent larger. */
+const mostRepos = 100;
+
+type Tips = NonNullable<Result['pushed']>;
+
+const withTip = (pushed: Tips = {}, repo: string, tip: string): Tips =>
+  Object.hasOwn(pushed, repo) || Object.keys(pushed).length < mostRepos ? { ...pushed, [repo]: tip } : pushed;
 
 const outputFields: readonly string[] = ['type', 'runnerId', 'runId', 'report', 'currentAction', 'items'];
 

@@ -59,7 +59,13 @@ describe("a push of the agent's branch", () => {
       'Muster agent root/root <agent@muster.invalid>',
     );
     expect(agent.pushes).toEqual([
-      { repo: remote.url, ref: agent.branch, commits: [first, second], files: ['a.txt', 'ü.txt'] },
+      {
+        repo: remote.url,
+        ref: agent.branch,
+        tip: second,
+        commits: [first, second],
+        files: ['a.txt', 'ü.txt'],
+      },
     ]);
     expect(agent.diffs).toMatchObject([{ repo: remote.url, files: 2, insertions: 2, deletions: 0 }]);
     expect(agent.diffs[0]?.text).toMatch(/^diff --git a\/a\.txt b\/a\.txt\n.*\n\+more\n.*\n\+new\n$/s);

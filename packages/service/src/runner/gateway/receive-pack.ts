@@ -192,17 +192,32 @@ async function problemWith(
   return `${text}; restore them to the base branch's version and push again`;
 }
 
+type ReportOptions = Pick<ReceiveOptions, 'repository' | 'branch' | 'startFrom' | 'listener'>;
+
 async function report(
-  { repository, branch, startFrom, listener }: ReceiveOptions,
+  { repository, branch, startFrom, listener }: ReportOptions,
   previous: string,
   tip: string,
-  commits: string[],
+  commits?: string[],
 ): Promise<void> {
   const { mirror, shownUrl } = repository;
   const from = previous || (await startOfBranch(mirror, repository, tip, startFrom));
   const files = await changedFiles(mirror, from, tip);
-  listener.push({ repo: shownUrl, ref: branch, commits, files });
+  const since = commits ?? (await newCommits(mirror, tip, (await mirror.has(from)) ? [from] : []));
+  listener.push({ repo: shownUrl, ref: branch, tip, commits: since, files });
   listener.diff(await branchDiff(mirror, repository, tip));
+}
+
+/**
+ * Reports where the branch is, unless that is known. An earlier try of the same messages may have pushed and then been
+ * lost with its runner before the push was reported.
+ */
+export async function reportLostPush(options: ReportOptions, known: string | undefined): Promise<void> {
+  const { mirror, askCredential } = options.repository;
+  await mirror.refresh(askCredential);
+  const tip = (await mirror.refs()).get(`refs/heads/${options.branch}`);
+  if (tip === undefined || tip === known) return;
+  await report(options, known && (await mirror.has(known)) ? known : '', tip);
 }
 
 const remoteNotes = ({ stderr }: GitResult): string =>

@@ -10,6 +10,7 @@ import { CheckpointClient, type CheckpointListener } from '../checkpoint/checkpo
 import { CheckpointRestorer } from '../checkpoint/restorer.ts';
 import { CheckpointSaver } from '../checkpoint/saver.ts';
 import type { Gateway, OpenEndpoint } from '../gateway/gateway.ts';
+import { reportLostPush } from '../gateway/receive-pack.ts';
 import type { Sandbox } from '../sandbox/bubblewrap.ts';
 import { groupFor, LimitMonitor, resourceLimits, type VmProfile } from '../sandbox/resource-limits.ts';
 import { type TenantAllow, TenantRights } from '../tenant-allow.ts';
@@ -119,6 +120,7 @@ export async function prepareRun(
         signal: preparing,
       }),
     );
+    if (claim.attempt > 1) await reportLostPushes(claim, repos, listener, context.log);
     const submoduleOptions: SubmoduleOptions = {
       tenant: claim.agentId.tenant,
       mirrors: context.mirrors,
@@ -242,6 +244,21 @@ export async function prepareRun(
     await clear();
     if (error instanceof RunFailure || !isDiskFull(error)) throw error;
     throw new RunFailure('DISK_FULL', `The run could not be prepared: ${messageOf(error)}`);
+  }
+}
+
+/** A host that does not answer now does not keep the run from starting. */
+async function reportLostPushes(
+  { branch, startFrom, pushed }: Claim,
+  repos: readonly PreparedRepository[],
+  listener: RunListener,
+  log: RunnerLog,
+): Promise<void> {
+  for (const repository of repos) {
+    const options = { repository, branch, startFrom, listener };
+    await reportLostPush(options, pushed?.[repository.shownUrl]).catch((error: unknown) =>
+      log.warn({ err: error }, 'not known whether a push was lost'),
+    );
   }
 }
 

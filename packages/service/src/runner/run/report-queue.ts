@@ -187,6 +187,7 @@ export class ReportQueue {
     const stored = {
       ...(push.repo !== undefined && { repo: storable(push.repo) }),
       ref: bounded(push.ref, limits.fileNameLength),
+      ...(push.tip !== undefined && { tip: storable(push.tip) }),
       commits: push.commits.map(storable),
       files,
     };

@@ -25,10 +25,14 @@ export async function isTreeWithinLimit(objects: LocalRepository, commit: string
   return list.exitCode === 0;
 }
 
-/** Commits that no branch or tag contains yet, oldest first; only the newest if there are very many. */
-export async function newCommits(objects: LocalRepository, tip: string): Promise<string[]> {
+/** Commits that no branch or tag contains yet, or none of `others`, oldest first; only the newest if there are very many. */
+export async function newCommits(
+  objects: LocalRepository,
+  tip: string,
+  others: readonly string[] = ['--branches', '--tags'],
+): Promise<string[]> {
   const order = ['--reverse', '--topo-order', `--max-count=${maxCommits}`];
-  const lines = await objects.git(['rev-list', ...order, tip, '--not', '--branches', '--tags']);
+  const lines = await objects.git(['rev-list', ...order, tip, '--not', ...others]);
   return lines.split('\n').filter(Boolean);
 }
 
