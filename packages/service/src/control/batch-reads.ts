@@ -7,6 +7,8 @@ export interface BatchReadsOptions<K> {
   readonly maxWaiting?: number;
   /** The tenant whose share a read takes. */
   readonly tenantOf?: (key: K) => number;
+  /** Calls with the same id in one query get the same value. */
+  readonly idOf?: (key: K) => unknown;
 }
 
 /**
@@ -15,7 +17,13 @@ export interface BatchReadsOptions<K> {
  */
 export function batchReads<K, V>(
   read: (keys: readonly K[]) => Promise<readonly V[]>,
-  { concurrency = 2, maxBatch = 200, maxWaiting = 100_000, tenantOf = () => 0 }: BatchReadsOptions<K> = {},
+  {
+    concurrency = 2,
+    maxBatch = 200,
+    maxWaiting = 100_000,
+    tenantOf = () => 0,
+    idOf = (key) => key,
+  }: BatchReadsOptions<K> = {},
 ): (key: K) => Promise<V> {
   interface Call {
     readonly key: K;
@@ -33,8 +41,10 @@ export function batchReads<K, V>(
       const calls = waiting.slice(0, maxBatch);
       waiting = waiting.slice(maxBatch);
       try {
-        const values = await read(calls.map((call) => call.key));
-        for (const [i, call] of calls.entries()) call.resolve(values[i] as V);
+        const distinct = new Map(calls.map(({ key }) => [idOf(key), key]));
+        const values = await read([...distinct.values()]);
+        const found = new Map([...distinct.keys()].map((id, i) => [id, values[i] as V]));
+        for (const { key, resolve } of calls) resolve(found.get(idOf(key)) as V);
       } catch (error) {
         for (const call of calls) call.reject(error);
       } finally {

@@ -98,13 +98,21 @@ export class Reads {
     this.#tenants = tenants;
     this.#publicUrl = publicUrl;
     const tenantOf = (wanted: Wanted) => ('key' in wanted ? wanted.key : wanted.identity).tenant;
-    this.status = batchReads((wanted) => this.#readStatuses(wanted), { concurrency: 1, tenantOf });
+    // When an agent becomes idle, everyone who waits for it gets its status.
+    this.status = batchReads((wanted) => this.#readStatuses(wanted), {
+      concurrency: 1,
+      tenantOf,
+      idOf: (wanted) => JSON.stringify(wanted),
+    });
     this.find = batchReads(
       async (wanted) => pickWanted(wanted, await findAgents(database, ...wantedParameters(wanted))),
       { tenantOf },
     );
     this.progressOf = batchReads((keys) => this.#readProgress(keys), { concurrency: 1 });
-    this.settledBelow = batchReads((waits) => this.#readSettledBelow(waits), { concurrency: 1 });
+    this.settledBelow = batchReads((waits) => this.#readSettledBelow(waits), {
+      concurrency: 1,
+      idOf: ({ above, all }) => `${above.id} ${all}`,
+    });
   }
 
   /** The owner of any agent with this path. */
@@ -141,25 +149,22 @@ export class Reads {
   async #readSettledBelow(
     waits: readonly { readonly above: FoundRow; readonly all: boolean }[],
   ): Promise<(AgentKey | null)[]> {
-    // Many callers wait for the same agents.
-    const distinct = new Map(waits.map((wait) => [`${wait.above.id} ${wait.all}`, wait]));
-    const asked = [...distinct.values()];
     const rows = await readSettledBelow(
       this.#database,
-      asked.map(({ above }) => above.tenant),
-      asked.map(({ above }) => above.root),
-      asked.map(({ above }) => above.path),
-      asked.map(({ above }) => above.id),
-      asked.map(({ all }) => all),
+      waits.map(({ above }) => above.tenant),
+      waits.map(({ above }) => above.root),
+      waits.map(({ above }) => above.path),
+      waits.map(({ above }) => above.id),
+      waits.map(({ all }) => all),
     );
-    const found = new Map<string, AgentKey | null>();
-    for (const { n, working, settled, phase } of rows) {
-      const { above, all } = asked[n - 1] as (typeof asked)[number];
-      const { tenant } = above;
+    const found = new Map(rows.map((row) => [row.n, row]));
+    return waits.map(({ above, all }, i) => {
+      const row = found.get(i + 1);
+      if (!row) return null;
+      const { working, settled, phase } = row;
       const isOver = all ? working === 0 : settled !== null || (working === 0 && isTerminal(phase));
-      found.set(`${above.id} ${all}`, isOver ? { tenant, id: settled ?? above.id } : null);
-    }
-    return waits.map(({ above, all }) => found.get(`${above.id} ${all}`) ?? null);
+      return isOver ? { tenant: above.tenant, id: settled ?? above.id } : null;
+    });
   }
 
   async #readStatuses(wanted: readonly Wanted[]): Promise<(AgentStatus | Refusal)[]> {

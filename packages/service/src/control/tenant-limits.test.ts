@@ -49,6 +49,22 @@ describe('batched reads', () => {
     expect(results.at(-1)).toMatchObject({ status: 'rejected', reason: expect.any(OverloadedError) });
     expect(await read({ tenant: 1, n: 8 })).toBe(8);
   });
+
+  test('of the same id share one value in a query, and each gets its own', async () => {
+    const queries: number[][] = [];
+    const read = batchReads<{ n: number }, string>(
+      async (keys) => {
+        queries.push(keys.map(({ n }) => n));
+        return keys.map(({ n }) => `value ${n}`);
+      },
+      { concurrency: 1, idOf: ({ n }) => n },
+    );
+    const values = await Promise.all([3, 1, 3, 2, 1].map((n) => read({ n })));
+    expect(values).toEqual(['value 3', 'value 1', 'value 3', 'value 2', 'value 1']);
+    expect(queries).toEqual([[3, 1, 2]]);
+    expect(await read({ n: 3 })).toBe('value 3');
+    expect(queries).toHaveLength(2);
+  });
 });
 
 /** Work that the test ends. */
