@@ -196,7 +196,7 @@ describeInBrowser('filters, keys and order of the agent list', () => {
     await page.getByText('501 of 501').waitFor();
     await page.mouse.move(600, 500);
     await page.mouse.wheel(0, 9_000);
-    await page.getByRole('link', { name: 'copy-00180' }).waitFor();
+    await expect.poll(() => page.evaluate(() => scrollY)).toBe(9_000);
     await page.getByRole('link', { name: 'copy-00180' }).click();
     await page.getByRole('heading', { level: 1, name: 'copy-00180' }).waitFor();
     await expect.poll(() => page.evaluate(() => scrollY)).toBe(0);
