@@ -10,8 +10,12 @@ import { agentRow, changedStateFields, runRow } from '../../packages/service/src
 import type { appendOutput, OutputRow } from '../../packages/service/src/store/statements/append-output.ts';
 import type { findCandidates } from '../../packages/service/src/store/statements/claims.ts';
 import type { peekAgents } from '../../packages/service/src/store/statements/find-agents.ts';
-import type { readAsked } from '../../packages/service/src/store/statements/follow-ups.ts';
-import type { loadAgents, loadChecklists } from '../../packages/service/src/store/statements/load-agents.ts';
+import type { loadBatches } from '../../packages/service/src/store/statements/follow-ups.ts';
+import type {
+  loadAgents,
+  loadChecklists,
+  readBriefs,
+} from '../../packages/service/src/store/statements/load-agents.ts';
 import type {
   endLease,
   findHeld,
@@ -55,7 +59,8 @@ interface Answers {
   readonly 'load-steers': Answer<typeof loadSteers>;
   readonly 'find-candidates': Answer<typeof findCandidates>;
   readonly 'load-agents': Answer<typeof loadAgents>;
-  readonly 'read-asked': Answer<typeof readAsked>;
+  readonly 'read-briefs': Answer<typeof readBriefs>;
+  readonly 'load-batches': Answer<typeof loadBatches>;
   readonly 'load-checklists': Answer<typeof loadChecklists>;
   readonly 'append-output': Answer<typeof appendOutput>;
   readonly 'peek-agents': Answer<typeof peekAgents>;
@@ -214,17 +219,19 @@ const answers: Answers = {
       return [{ ...agentRow(agent), ...state, home_deferral: null, run: run && runRow(agent, run) }];
     }) as ReturnType<Answers['load-agents']>,
 
-  'read-asked': ({ tables }, _tenants, ids, batches) =>
-    ids.flatMap((id, i) => {
-      const rows = tables.agents.get(id);
-      if (!rows?.brief) return [];
-      const messages = [...rows.followUps.values()]
+  'read-briefs': ({ tables }, _tenants, ids) =>
+    ids.flatMap((agent) => {
+      const brief = tables.agents.get(agent)?.brief;
+      return brief ? [{ agent, description: brief.description, expected_output: brief.expectedOutput }] : [];
+    }),
+
+  'load-batches': ({ tables }, _tenants, ids, batches) =>
+    ids.flatMap((agent, i) =>
+      [...(tables.agents.get(agent)?.followUps.values() ?? [])]
         .filter((f) => f.batch === batches[i])
         .sort((a, b) => a.position - b.position)
-        .map((f) => ({ id: f.id, description: f.id, attachment_ids: null }));
-      const { description, expectedOutput: expected_output } = rows.brief;
-      return [{ agent: id, description, expected_output, messages }];
-    }),
+        .map((f) => ({ agent, id: f.id, description: f.id, attachment_ids: null })),
+    ),
 
   'load-checklists': ({ tables }, _tenants, ids) =>
     ids.map((id) => ({ agent: id, tasks: [...(tables.agents.get(id)?.checklist ?? [])] })),

@@ -11,7 +11,8 @@ import type { AgentState } from '../domain/agent.ts';
 import { branchesAbove, branchOf } from '../domain/branch.ts';
 import { mcpServersProblem } from '../lib/mcp-servers.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
-import { type AskedRow, readAsked } from '../store/statements/follow-ups.ts';
+import { loadBatches } from '../store/statements/follow-ups.ts';
+import { readBriefs } from '../store/statements/load-agents.ts';
 import { batchReads } from './batch-reads.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Keys } from './keys.ts';
@@ -28,15 +29,12 @@ export interface ClaimReaderOptions {
 /** Reads what a runner gets with a run that it has claimed. */
 export class ClaimReader {
   readonly #options: ClaimReaderOptions;
-  readonly #asked: (run: AgentKey & { readonly batch: number }) => Promise<AskedRow | undefined>;
+  readonly #asked: (run: AgentKey & { readonly batch: number }) => Promise<Asked>;
 
   constructor(options: ClaimReaderOptions) {
     this.#options = options;
-    this.#asked = batchReads(async (runs) => {
-      const batches = runs.map(({ batch }) => batch);
-      const rows = await readAsked(options.database, ...keyColumns(runs), batches);
-      return runs.map(({ id }) => rows.find(({ agent }) => agent === id));
-    });
+    // Few at a time: the messages of a run may be large.
+    this.#asked = batchReads((runs) => readAsked(options.database, runs), { maxBatch: 8 });
   }
 
   /** Null if the run has ended meanwhile. */
@@ -74,14 +72,14 @@ export class ClaimReader {
       attempt: batch.tries,
       preface: batch.preface,
       messages: [
-        ...(batch.spawn ? [{ followUpId: '', text: asked?.description ?? '', attachmentIds: [] }] : []),
-        ...(asked?.messages ?? []).map((m) => ({
+        ...(batch.spawn ? [{ followUpId: '', text: asked.brief?.description ?? '', attachmentIds: [] }] : []),
+        ...asked.messages.map((m) => ({
           followUpId: m.id,
           text: m.description,
           attachmentIds: m.attachment_ids ?? [],
         })),
       ],
-      expectedOutput: asked?.expected_output ?? '',
+      expectedOutput: asked.brief?.expected_output ?? '',
       persona: { name: settings.persona, instructions: settings.instructions },
       backend: agent.backend,
       model: settings.model,
@@ -141,3 +139,19 @@ const tooMuch = {
 };
 
 const isUsual = (name: string): boolean => name === '' || name === 'default';
+
+type Asked = Awaited<ReturnType<typeof readAsked>>[number];
+
+/** What runs were asked, when their agents were spawned and by the messages of their batches. */
+async function readAsked(database: pg.Pool, runs: readonly (AgentKey & { readonly batch: number })[]) {
+  const keys = keyColumns(runs);
+  const batches = runs.map(({ batch }) => batch);
+  const [briefs, messages] = await Promise.all([
+    readBriefs(database, ...keys),
+    loadBatches(database, ...keys, batches),
+  ]);
+  return runs.map(({ id }) => ({
+    brief: briefs.find(({ agent }) => agent === id),
+    messages: messages.filter(({ agent }) => agent === id),
+  }));
+}

@@ -1,6 +1,6 @@
 import type { FollowUpState, Phase, PhaseReason, Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
-import type { AgentBriefRow, FollowUpRow } from '../rows.ts';
+import type { FollowUpRow } from '../rows.ts';
 
 /** What people see of a follow-up. A persona that it brings is only named. */
 export interface ShownFollowUpRow {
@@ -111,20 +111,13 @@ export const loadQueues = statement<[tenants: number[], agents: string[]], Loade
    JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.state IN ('QUEUED', 'DEFERRED')`,
 );
 
-export interface AskedRow extends Pick<AgentBriefRow, 'description' | 'expected_output'> {
-  agent: string;
-  /** The messages of the batch, in order; null if there are none. */
-  messages: { id: string; description: string; attachment_ids: string[] | null }[] | null;
-}
-
-/** What agents were asked when they were spawned, and by the messages of a batch each. */
-export const readAsked = statement<[tenants: number[], agents: string[], batches: number[]], AskedRow>(
-  'read-asked',
-  `SELECT b.agent, b.description, b.expected_output, (
-     SELECT json_agg(json_build_object('id', f.id, 'description', f.description, 'attachment_ids', f.attachment_ids)
-       ORDER BY f.position)
-     FROM follow_ups f WHERE f.tenant = q.tenant AND f.agent = q.agent AND f.batch = q.batch
-   ) AS messages
+/** The words of the messages of some batches, in order. */
+export const loadBatches = statement<
+  [tenants: number[], agents: string[], batches: number[]],
+  { agent: string; id: string; description: string; attachment_ids: string[] | null }
+>(
+  'load-batches',
+  `SELECT f.agent, f.id, f.description, f.attachment_ids
    FROM unnest($1::int[], $2::uuid[], $3::int[]) AS q (tenant, agent, batch)
-   JOIN agent_briefs b ON b.tenant = q.tenant AND b.agent = q.agent`,
+   JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.batch = q.batch ORDER BY f.position`,
 );

@@ -1,7 +1,7 @@
 import type { Task } from '@muster/sdk/contract';
 import type { Wanted } from '../agent-store.ts';
 import { statement } from '../connection.ts';
-import type { ChildRow, LoadedAgentRow } from '../rows.ts';
+import type { AgentBriefRow, ChildRow, LoadedAgentRow } from '../rows.ts';
 import { agentColumns, namesOf } from '../tables.ts';
 import { runColumns } from './runs.ts';
 import { childResponseLength, isBelow } from './shared-sql.ts';
@@ -139,4 +139,15 @@ export const countLiveDescendants = statement<
      WHERE a.tenant = q.tenant AND a.root = q.root AND a.parent IS NOT NULL AND a.is_live AND ${isBelow('a', 'q.id')}
    ) AS live
    FROM unnest($1::int[], $2::uuid[], $3::uuid[]) AS q (tenant, root, id)`,
+);
+
+/** What agents were asked when they were spawned. */
+export const readBriefs = statement<
+  [tenants: number[], agents: string[]],
+  { agent: string } & Pick<AgentBriefRow, 'description' | 'expected_output'>
+>(
+  'read-briefs',
+  `SELECT b.agent, b.description, b.expected_output
+   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, agent)
+   JOIN agent_briefs b ON b.tenant = q.tenant AND b.agent = q.agent`,
 );
