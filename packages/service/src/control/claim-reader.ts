@@ -26,15 +26,30 @@ export interface ClaimReaderOptions {
   readonly tenants: Tenants;
 }
 
+type Brief = Awaited<ReturnType<typeof readBriefs>>[number];
+type Message = Awaited<ReturnType<typeof loadBatches>>[number];
+
+/** What agents were asked may be large. */
+const few = { maxBatch: 8 };
+
 /** Reads what a runner gets with a run that it has claimed. */
 export class ClaimReader {
   readonly #options: ClaimReaderOptions;
-  readonly #asked: (run: AgentKey & { readonly batch: number }) => Promise<Asked>;
+  readonly #brief: (agent: AgentKey) => Promise<Brief | undefined>;
+  readonly #messages: (run: AgentKey & { readonly batch: number }) => Promise<Message[]>;
 
   constructor(options: ClaimReaderOptions) {
     this.#options = options;
-    // Few at a time: the messages of a run may be large.
-    this.#asked = batchReads((runs) => readAsked(options.database, runs), { maxBatch: 8 });
+    const { database } = options;
+    this.#brief = batchReads(async (agents) => {
+      const rows = await readBriefs(database, ...keyColumns(agents));
+      return agents.map(({ id }) => rows.find(({ agent }) => agent === id));
+    }, few);
+    this.#messages = batchReads(async (runs) => {
+      const batches = runs.map(({ batch }) => batch);
+      const rows = await loadBatches(database, ...keyColumns(runs), batches);
+      return runs.map(({ id }) => rows.filter(({ agent }) => agent === id));
+    }, few);
   }
 
   /** Null if the run has ended meanwhile. */
@@ -44,8 +59,10 @@ export class ClaimReader {
     if (run?.state !== 'STARTING' || !batch) return null;
     // What is read in the same turn shares a query, and most agents use the defaults.
     const document = (kind: Kind, name: string) => catalog.document(agent.tenant, kind, name);
-    const [asked, workspace, poolDocument, usualEnvironment, usualProfile] = await Promise.all([
-      this.#asked({ tenant: agent.tenant, id: agent.id, batch: batch.id }),
+    const key = { tenant: agent.tenant, id: agent.id };
+    const [brief, messages, workspace, poolDocument, usualEnvironment, usualProfile] = await Promise.all([
+      this.#brief(key),
+      batch.followUpIds.length > 0 ? this.#messages({ ...key, batch: batch.id }) : [],
       document('workspace', agent.workspace),
       document('pool', agent.pool),
       catalog.current(agent.tenant, 'environment', 'default'),
@@ -72,14 +89,14 @@ export class ClaimReader {
       attempt: batch.tries,
       preface: batch.preface,
       messages: [
-        ...(batch.spawn ? [{ followUpId: '', text: asked.brief?.description ?? '', attachmentIds: [] }] : []),
-        ...asked.messages.map((m) => ({
+        ...(batch.spawn ? [{ followUpId: '', text: brief?.description ?? '', attachmentIds: [] }] : []),
+        ...messages.map((m) => ({
           followUpId: m.id,
           text: m.description,
           attachmentIds: m.attachment_ids ?? [],
         })),
       ],
-      expectedOutput: asked.brief?.expected_output ?? '',
+      expectedOutput: brief?.expected_output ?? '',
       persona: { name: settings.persona, instructions: settings.instructions },
       backend: agent.backend,
       model: settings.model,
@@ -139,19 +156,3 @@ const tooMuch = {
 };
 
 const isUsual = (name: string): boolean => name === '' || name === 'default';
-
-type Asked = Awaited<ReturnType<typeof readAsked>>[number];
-
-/** What runs were asked, when their agents were spawned and by the messages of their batches. */
-async function readAsked(database: pg.Pool, runs: readonly (AgentKey & { readonly batch: number })[]) {
-  const keys = keyColumns(runs);
-  const batches = runs.map(({ batch }) => batch);
-  const [briefs, messages] = await Promise.all([
-    readBriefs(database, ...keys),
-    loadBatches(database, ...keys, batches),
-  ]);
-  return runs.map(({ id }) => ({
-    brief: briefs.find(({ agent }) => agent === id),
-    messages: messages.filter(({ agent }) => agent === id),
-  }));
-}
