@@ -102,13 +102,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: ['test/simulation/simulator.test.ts'],
   },
   {
-    name: 'two nodes count the runs of a pool at the same time, and each claims the last one',
-    file: `${service}/control/load-batch.ts`,
-    find: '!claiming.has(submission) &&',
-    replace: 'claiming.size >= 0 &&',
-    suites: ['test/simulation/simulator.test.ts', 'test/crash/two-nodes.test.ts'],
-  },
-  {
     name: 'runs whose claim was lost on the way take no slot',
     file: `${service}/domain/scheduling.ts`,
     find: 'left[slotOf(rehearses || isRehearsalModel(model))] -= 1;',

@@ -2,7 +2,7 @@ import type { PlantedBug } from './bugs.ts';
 
 const store = 'packages/service/src/store';
 
-/** Bugs in the store. */
+/** Bugs in the store, and in what is read from it. */
 export const storeBugs: readonly PlantedBug[] = [
   {
     name: 'a checkpoint counts before all its parts are saved',
@@ -169,5 +169,19 @@ export const storeBugs: readonly PlantedBug[] = [
     replace:
       'const areMilestones = range[4]?.every((type) => milestones.includes(type)) && range[4] === null;',
     suites: ['test/store/timeline.test.ts'],
+  },
+  {
+    name: 'a command is decided on what was read of an agent before it was locked',
+    file: 'packages/service/src/control/load-batch.ts',
+    find: 'this.#read.delete(key.id);',
+    replace: '',
+    suites: ['packages/service/src/control/load-batch.test.ts'],
+  },
+  {
+    name: 'two nodes count the runs of a pool at the same time, and each claims the last one',
+    file: 'packages/service/src/control/load-batch.ts',
+    find: '!claiming.has(submission) &&',
+    replace: 'claiming.size >= 0 &&',
+    suites: ['test/simulation/simulator.test.ts', 'test/crash/two-nodes.test.ts'],
   },
 ];

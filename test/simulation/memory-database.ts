@@ -11,15 +11,12 @@ import type { appendOutput, OutputRow } from '../../packages/service/src/store/s
 import type { findCandidates } from '../../packages/service/src/store/statements/claims.ts';
 import type { peekAgents } from '../../packages/service/src/store/statements/find-agents.ts';
 import type { loadBatches } from '../../packages/service/src/store/statements/follow-ups.ts';
-import type {
-  loadAgents,
-  loadChecklists,
-  readBriefs,
-} from '../../packages/service/src/store/statements/load-agents.ts';
+import type { loadAgents, readBriefs } from '../../packages/service/src/store/statements/load-agents.ts';
 import type {
   endLease,
   findHeld,
   findUnstored,
+  Held,
   loadSteers,
   RunnerRow,
   readRegistration,
@@ -61,7 +58,6 @@ interface Answers {
   readonly 'load-agents': Answer<typeof loadAgents>;
   readonly 'read-briefs': Answer<typeof readBriefs>;
   readonly 'load-batches': Answer<typeof loadBatches>;
-  readonly 'load-checklists': Answer<typeof loadChecklists>;
   readonly 'append-output': Answer<typeof appendOutput>;
   readonly 'peek-agents': Answer<typeof peekAgents>;
   readonly tick: Answer<typeof tick>;
@@ -99,6 +95,24 @@ const steersOf = ({ run, followUps }: AgentRows): FollowUp[] =>
         .sort((a, b) => a.position - b.position)
     : [];
 
+function heldBy(tables: MemoryTables, runnerId: string): Held[] {
+  const held = mayStillRun(tables, runnerId).flatMap((rows) =>
+    rows.run
+      ? [
+          {
+            tenant: rows.agent.tenant,
+            agent: rows.agent.id,
+            number: rows.run.number,
+            state: rows.run.state,
+            has_steers: steersOf(rows).length > 0,
+            watched_since: null,
+          },
+        ]
+      : [],
+  );
+  return held.length > 0 ? held : [{ agent: null }];
+}
+
 const answers: Answers = {
   'replace-runners': ({ tables, clock }, _tenant, _token, name, id) => {
     for (const runner of tables.runners.values()) {
@@ -113,7 +127,7 @@ const answers: Answers = {
     const known = tables.runners.get(row.id);
     if (!known || known.polls >= row.polls) return [];
     Object.assign(known, row, { leaseUntilMs: clock.nowMs + leaseMs });
-    return [{ id: row.id }];
+    return heldBy(tables, row.id);
   },
 
   // Every runner here is the service's own: no name is ever taken, and there is no limit.
@@ -146,22 +160,7 @@ const answers: Answers = {
   'find-unstored': () => [],
 
   'find-held': ({ tables }, runnerId, poll) => {
-    if (tables.runners.get(runnerId)?.polls !== poll) return [];
-    const held = mayStillRun(tables, runnerId).flatMap((rows) =>
-      rows.run
-        ? [
-            {
-              tenant: rows.agent.tenant,
-              agent: rows.agent.id,
-              number: rows.run.number,
-              state: rows.run.state,
-              has_steers: steersOf(rows).length > 0,
-              watched_since: null,
-            },
-          ]
-        : [],
-    );
-    return held.length > 0 ? held : [{ agent: null }];
+    return tables.runners.get(runnerId)?.polls === poll ? heldBy(tables, runnerId) : [];
   },
 
   'load-steers': ({ tables }, runnerId, agents, positions, mostPerRun) =>
@@ -210,13 +209,23 @@ const answers: Answers = {
       }));
   },
 
-  'load-agents': ({ tables }, _tenants, ids) =>
+  'load-agents': ({ tables }, _tenants, _providers, _accounts, _paths, _workspaces, ids) =>
     ids.flatMap((id) => {
-      const rows = tables.agents.get(id);
+      const rows = tables.agents.get(id ?? '');
       if (!rows) return [];
       const { agent, run } = rows;
       const state = changedStateFields(undefined, agent);
-      return [{ ...agentRow(agent), ...state, home_deferral: null, run: run && runRow(agent, run) }];
+      return [
+        {
+          ...agentRow(agent),
+          ...state,
+          home_deferral: null,
+          run: run && runRow(agent, run),
+          queue: null,
+          checklist: [...rows.checklist],
+          children: null,
+        },
+      ];
     }) as ReturnType<Answers['load-agents']>,
 
   'read-briefs': ({ tables }, _tenants, ids) =>
@@ -232,9 +241,6 @@ const answers: Answers = {
         .sort((a, b) => a.position - b.position)
         .map((f) => ({ agent, id: f.id, description: f.id, attachment_ids: null })),
     ),
-
-  'load-checklists': ({ tables }, _tenants, ids) =>
-    ids.map((id) => ({ agent: id, tasks: [...(tables.agents.get(id)?.checklist ?? [])] })),
 
   // Stores what the decision on the same report would, or nothing.
   'append-output': ({ tables, clock, locks }, json) =>

@@ -1,5 +1,5 @@
 import { isTerminal } from '@muster/sdk/contract';
-import type { FollowUp } from '../../packages/service/src/domain/agent.ts';
+import type { ChildView, FollowUp } from '../../packages/service/src/domain/agent.ts';
 import { type Change, childView, type PoolKey } from '../../packages/service/src/domain/loaded-agents.ts';
 import {
   type AgentKey,
@@ -8,8 +8,10 @@ import {
   CommitUnknownError,
   type Found,
   type Moment,
+  type ReadState,
   type StoredReply,
   type Wanted,
+  type WantedState,
 } from '../../packages/service/src/store/agent-store.ts';
 import type { AgentRows, MemoryTables } from './memory-tables.ts';
 import { holds } from './timeline-audit.ts';
@@ -87,6 +89,8 @@ export class MemoryStore implements AgentStore {
   }
 }
 
+const isUndelivered = ({ state }: FollowUp): boolean => state === 'QUEUED' || state === 'DEFERRED';
+
 class MemoryTransaction implements AgentTransaction {
   readonly changes: Change[] = [];
   readonly newReplies: StoredReply[] = [];
@@ -156,13 +160,24 @@ class MemoryTransaction implements AgentTransaction {
     await this.#delayed();
   }
 
-  async agents(keys: readonly AgentKey[]) {
-    return this.#rows(keys).map(({ agent, run }) => ({
-      agent,
-      run,
-      followUps: new Map<string, FollowUp>(),
-      checklist: [],
-    }));
+  async agents(wanted: readonly WantedState[]): Promise<ReadState[]> {
+    await this.#sent;
+    return wanted.flatMap(({ want, parts }) =>
+      this.#find(want).map((rows) => ({
+        state: { agent: rows.agent, run: rows.run, followUps: new Map(), checklist: [] },
+        parts: {
+          ...(parts.has('queue') && { queue: [...rows.followUps.values()].filter(isUndelivered) }),
+          ...(parts.has('checklist') && { checklist: [...rows.checklist] }),
+          ...(parts.has('children') && { children: this.#children(rows.agent.id) }),
+        },
+      })),
+    );
+  }
+
+  #children(id: string): ChildView[] {
+    return [...this.#tables.agents.values()]
+      .filter(({ agent }) => agent.parent === id && agent.current)
+      .map(childView);
   }
 
   async followUps(keys: readonly (AgentKey & { readonly followUpId: string })[]) {
@@ -174,31 +189,8 @@ class MemoryTransaction implements AgentTransaction {
     return found;
   }
 
-  async queues(keys: readonly AgentKey[]) {
-    return new Map(
-      this.#rows(keys).map(({ agent, followUps }) => [
-        agent.id,
-        [...followUps.values()].filter((f) => f.state === 'QUEUED' || f.state === 'DEFERRED'),
-      ]),
-    );
-  }
-
-  async checklists(keys: readonly AgentKey[]) {
-    return new Map(this.#rows(keys).map(({ agent, checklist }) => [agent.id, [...checklist]]));
-  }
-
   async threads(keys: readonly AgentKey[]) {
     return new Map(this.#rows(keys).map(({ agent, threads }) => [agent.id, new Map(threads)]));
-  }
-
-  async children(keys: readonly AgentKey[]) {
-    const wanted = new Set(keys.map((k) => k.id));
-    const found = new Map(keys.map((k) => [k.id, [] as ReturnType<typeof childView>[]]));
-    for (const rows of this.#tables.agents.values()) {
-      const { parent, current } = rows.agent;
-      if (parent && current && wanted.has(parent)) found.get(parent)?.push(childView(rows));
-    }
-    return found;
   }
 
   async liveDescendants(keys: readonly (AgentKey & { readonly root: string })[]) {
@@ -209,18 +201,22 @@ class MemoryTransaction implements AgentTransaction {
   }
 
   async lockPools(pools: readonly PoolKey[]) {
+    await this.#sent;
     return pools.map(({ tenant }) => this.#tryLock(`pool ${tenant}`));
   }
 
   async freeRuns(pools: readonly PoolKey[]) {
+    await this.#sent;
     return pools.map((pool) => ({ ...pool, freeRuns: this.#tables.freeRuns(pool.tenant) }));
   }
 
   async lockReplies(keys: readonly { readonly keyId: string; readonly key: string }[]) {
+    await this.#sent;
     return keys.map(({ keyId, key }) => this.#tryLock(`reply ${keyId}/${key}`));
   }
 
   async replies(keys: readonly { readonly keyId: string; readonly key: string }[]) {
+    await this.#sent;
     return keys
       .map(({ keyId, key }) => this.#tables.replies.get(`${keyId}/${key}`))
       .filter((reply) => reply !== undefined);

@@ -5,7 +5,7 @@ import { Runners } from '../../packages/service/src/control/runners.ts';
 import type { Tenants } from '../../packages/service/src/control/tenants.ts';
 import { Timers } from '../../packages/service/src/control/timers.ts';
 import { AgentLockedError, type Transact, transact } from '../../packages/service/src/control/transact.ts';
-import { type CommittedChanges, Wakes } from '../../packages/service/src/control/wakes.ts';
+import { type CommittedChanges, changesOf, Wakes } from '../../packages/service/src/control/wakes.ts';
 import type { Effect } from '../../packages/service/src/domain/decision.ts';
 import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
 import type { Log } from '../../packages/service/src/lib/log.ts';
@@ -76,7 +76,7 @@ export class SimNode {
       wakes: this.wakes,
       log: { warn: () => {} } as unknown as Log,
     });
-    this.wakes.onChanges = (changes) => this.#notifyOthers(changes);
+    this.wakes.onEffects = (effects) => this.#notifyOthers(changesOf(effects));
     this.#timers.start();
   }
 

@@ -1,14 +1,18 @@
 import type { AgentState } from '../domain/agent.ts';
 import { type Command, type Needs, needsOf } from '../domain/decide.ts';
-import { LoadedAgents, type PoolKey, poolId } from '../domain/loaded-agents.ts';
+import { identityKey, LoadedAgents, type PoolKey, poolId } from '../domain/loaded-agents.ts';
 import { invalid, notFound, type Refusal } from '../domain/refusal.ts';
 import type {
   AgentKey,
   AgentTransaction,
   Found,
+  Moment,
+  Part,
+  ReadState,
   ReplyKey,
   StoredReply,
   Wanted,
+  WantedState,
 } from '../store/agent-store.ts';
 import { pickAgent } from './identify.ts';
 
@@ -36,18 +40,27 @@ export interface LoadedBatch<S> {
   readonly locked: readonly S[];
 }
 
+/** Names the agent that is wanted. */
+export const nameOf = (wanted: Wanted): string =>
+  'key' in wanted ? wanted.key.id : identityKey(wanted.identity);
+
 export const replyId = (key: ReplyKey): string => `${key.tenant}\n${key.keyId}\n${key.key}`;
 
-/** Locks and loads what the commands of a batch need. Nobody waits for a lock. */
+/**
+ * Locks and loads what the commands of a batch need. Nobody waits for a lock. Most batches need one round trip, because
+ * what is known to be needed is read behind the statements that lock it.
+ */
 export async function loadBatch<S extends Submission>(
   transaction: AgentTransaction,
   batch: readonly S[],
 ): Promise<LoadedBatch<S>> {
   const loader = new BatchLoader(transaction);
-  const [matches, taken, claiming] = await Promise.all([
+  const [matches, taken, claiming, replies] = await Promise.all([
     loader.lockTargets(batch),
     lockReplyKeys(transaction, batch),
     loader.lockPools(batch),
+    readReplies(transaction, batch),
+    loader.loadTargets(batch),
   ]);
   await loader.lockRelated(matches);
   const ready: S[] = [];
@@ -59,9 +72,8 @@ export async function loadBatch<S extends Submission>(
       (await loader.prepare(submission, matches.get(submission) ?? []));
     (isFree ? ready : locked).push(submission);
   }
-  const [loaded, replies] = await Promise.all([loader.load(), readReplies(transaction, ready)]);
   return {
-    ...loaded,
+    ...(await loader.load()),
     replies,
     ready: ready.map((submission) => ({ submission, matches: matches.get(submission) ?? [] })),
     locked,
@@ -105,21 +117,29 @@ function relatedTo({ command }: Submission, match: Found): string[] {
   return [parent ? match.parent : null, root || tree ? match.root : null].filter((id) => id !== null);
 }
 
-type Part = 'queue' | 'checklist' | 'children';
-type NeededParts = Record<Part, boolean> & {
+interface Needed {
+  readonly parts: Set<Part>;
   readonly followUpIds: Set<string>;
   /** Those whose texts are needed; undefined: no thread is needed. */
   threads?: readonly string[];
-};
+}
+
+const partsOf = (needs: Needs): Part[] =>
+  (['queue', 'checklist', 'children'] as const).filter((part) => needs[part]);
 
 class BatchLoader {
   readonly #transaction: AgentTransaction;
+  /** The agents that are locked. */
   readonly #keys = new Map<string, AgentKey>();
-  readonly #needs = new Map<string, NeededParts>();
+  readonly #needs = new Map<string, Needed>();
   /** The pools in which runs are claimed. */
   readonly #pools = new Map<string, PoolKey>();
   /** The agents whose live descendants are counted. */
   readonly #counted = new Map<string, AgentKey & { root: string }>();
+  /** What was read so far, also of agents that turned out to be locked by another node. */
+  readonly #read = new Map<string, ReadState>();
+  #freeRuns: Awaited<ReturnType<AgentTransaction['freeRuns']>> = [];
+  #moment: Moment | null = null;
 
   constructor(transaction: AgentTransaction) {
     this.#transaction = transaction;
@@ -128,9 +148,10 @@ class BatchLoader {
   async lockTargets<S extends Submission>(batch: readonly S[]): Promise<Map<S, Found[]>> {
     const wanted = batch.flatMap((submission) => wantedBy(submission).map((want) => ({ submission, want })));
     const matches = new Map<S, Found[]>(batch.map((submission) => [submission, []]));
-    for (const found of await this.#lock(wanted.map(({ want }) => want))) {
+    for (const found of await this.#transaction.lock(wanted.map(({ want }) => want))) {
       const { submission } = wanted[found.wanted] as (typeof wanted)[number];
       matches.get(submission)?.push(found);
+      if (found.locked) this.#keys.set(found.id, { tenant: found.tenant, id: found.id });
     }
     return matches;
   }
@@ -150,6 +171,27 @@ class BatchLoader {
     return new Set(claims.filter(({ pool }) => busy.has(poolId(pool))).map(({ submission }) => submission));
   }
 
+  /** Reads the agents that are being locked. */
+  async loadTargets(batch: readonly Submission[]): Promise<void> {
+    const wanted = new Map<string, { want: Wanted; parts: Set<Part> }>();
+    for (const submission of batch) {
+      for (const want of wantedBy(submission)) {
+        const parts = wanted.get(nameOf(want))?.parts ?? new Set();
+        if (want === submission.target)
+          for (const part of partsOf(needsOf(submission.command))) parts.add(part);
+        wanted.set(nameOf(want), { want, parts });
+      }
+    }
+    const pools = [...this.#pools.values()];
+    await Promise.all([
+      this.#readStates([...wanted.values()]),
+      pools.length > 0 &&
+        this.#transaction.freeRuns(pools).then((freeRuns) => {
+          this.#freeRuns = freeRuns;
+        }),
+    ]);
+  }
+
   /** Locks parents and roots for the whole batch in one statement. */
   async lockRelated(all: ReadonlyMap<Submission, readonly Found[]>): Promise<void> {
     const related = new Map<string, AgentKey>();
@@ -160,13 +202,17 @@ class BatchLoader {
         }
       }
     }
-    if (related.size > 0) await this.#lock([...related.values()].map((key) => ({ key })));
+    if (related.size === 0) return;
+    const found = await this.#transaction.lock([...related.values()].map((key) => ({ key })));
+    for (const { tenant, id, locked } of found) if (locked) this.#lockedLater({ tenant, id });
   }
 
-  async #lock(wanted: readonly Wanted[]): Promise<Found[]> {
-    const found = await this.#transaction.lock(wanted);
-    for (const { tenant, id, locked } of found) if (locked) this.#keys.set(id, { tenant, id });
-    return found;
+  /** What was read of it before is outdated. */
+  #lockedLater(key: AgentKey): void {
+    if (this.#keys.has(key.id)) return;
+    this.#keys.set(key.id, key);
+    this.#read.delete(key.id);
+    this.#moment = null;
   }
 
   /** Notes what a command needs loaded. False: another node holds something of it. */
@@ -188,33 +234,50 @@ class BatchLoader {
     const descendants = await this.#transaction.lockTree({ tenant: match.tenant, id: match.id }, match.root);
     for (const { key, locked } of descendants) {
       if (!locked) return false;
-      this.#keys.set(key.id, key);
+      this.#lockedLater(key);
       this.#need(key.id, needs);
     }
     return true;
   }
 
   #need(id: string, needs: Needs): void {
-    const parts = this.#needs.get(id) ?? {
-      followUpIds: new Set(),
-      queue: false,
-      checklist: false,
-      children: false,
-    };
-    if (needs.followUpId !== undefined) parts.followUpIds.add(needs.followUpId);
-    if (needs.threads) parts.threads = [...(parts.threads ?? []), ...needs.threads];
-    for (const part of ['queue', 'checklist', 'children'] as const) parts[part] ||= needs[part] ?? false;
-    this.#needs.set(id, parts);
+    const needed: Needed = this.#needs.get(id) ?? { parts: new Set(), followUpIds: new Set() };
+    if (needs.followUpId !== undefined) needed.followUpIds.add(needs.followUpId);
+    if (needs.threads) needed.threads = [...(needed.threads ?? []), ...needs.threads];
+    for (const part of partsOf(needs)) needed.parts.add(part);
+    this.#needs.set(id, needed);
+  }
+
+  async #readStates(wanted: readonly WantedState[]): Promise<Moment> {
+    const [moment, found] = await Promise.all([
+      this.#transaction.moment(),
+      wanted.length > 0 ? this.#transaction.agents(wanted) : [],
+    ]);
+    this.#moment = moment;
+    // One agent may be wanted by several names.
+    for (const { state, parts } of found) {
+      const { id } = state.agent;
+      this.#read.set(id, { state, parts: { ...this.#read.get(id)?.parts, ...parts } });
+    }
+    return moment;
+  }
+
+  #wanted(key: AgentKey): WantedState {
+    return { want: { key }, parts: this.#needs.get(key.id)?.parts ?? new Set() };
+  }
+
+  #isRead(id: string): boolean {
+    const { parts } = this.#read.get(id) ?? {};
+    return parts !== undefined && [...(this.#needs.get(id)?.parts ?? [])].every((part) => parts[part]);
   }
 
   /**
-   * Loads everything that was locked in one round trip, and only the parts that are needed. The clock is read after
-   * the last lock, so that the times of one agent never go back.
+   * Reads what is missing, if anything is, in one round trip. The clock is read after the last lock, so that the times of
+   * one agent never go back.
    */
   async load(): Promise<{ agents: LoadedAgents; closedTenants: readonly number[] }> {
     const transaction = this.#transaction;
     const keys = [...this.#keys.values()];
-    const needing = (part: Part) => keys.filter((key) => this.#needs.get(key.id)?.[part]);
     const ifAny = async <K, V>(
       some: K[],
       read: (keys: K[]) => Promise<Map<string, V>>,
@@ -224,33 +287,30 @@ class BatchLoader {
     );
     const reviewed = keys.filter((key) => this.#needs.get(key.id)?.threads);
     const wanted = reviewed.flatMap((key) => this.#needs.get(key.id)?.threads ?? []);
-    const pools = [...this.#pools.values()];
-    const [{ now, closedTenants }, states, byId, queues, checklists, threads, children, live, freeRuns] =
-      await Promise.all([
-        transaction.moment(),
-        transaction.agents(keys),
-        ifAny(named, (some) => transaction.followUps(some)),
-        ifAny(needing('queue'), (some) => transaction.queues(some)),
-        ifAny(needing('checklist'), (some) => transaction.checklists(some)),
-        ifAny(reviewed, (some) => transaction.threads(some, wanted)),
-        ifAny(needing('children'), (some) => transaction.children(some)),
-        ifAny([...this.#counted.values()], (some) => transaction.liveDescendants(some)),
-        pools.length > 0 ? transaction.freeRuns(pools) : [],
-      ]);
+    const unread = keys.filter(({ id }) => !this.#isRead(id));
+    const [{ now, closedTenants }, byId, threads, live] = await Promise.all([
+      (unread.length === 0 && this.#moment) || this.#readStates(unread.map((key) => this.#wanted(key))),
+      ifAny(named, (some) => transaction.followUps(some)),
+      ifAny(reviewed, (some) => transaction.threads(some, wanted)),
+      ifAny([...this.#counted.values()], (some) => transaction.liveDescendants(some)),
+    ]);
     const loaded = new LoadedAgents(now);
-    for (const state of states) {
-      const { id } = state.agent;
-      const followUps = [...(byId.get(id) ?? []), ...(queues.get(id) ?? [])];
+    for (const { id } of keys) {
+      const read = this.#read.get(id);
+      if (!read) continue;
+      const { state } = read;
+      const { queue = [], checklist = [], children } = read.parts;
+      const followUps = [...(byId.get(id) ?? []), ...queue];
       loaded.add({
         ...state,
         followUps: new Map(followUps.map((followUp) => [followUp.id, followUp])),
-        checklist: checklists.get(id) ?? state.checklist,
+        checklist,
         threads: threads.get(id),
       });
-      if (this.#needs.get(id)?.children) loaded.addChildren(id, children.get(id) ?? []);
+      if (children) loaded.addChildren(id, children);
     }
     for (const [id, count] of live) loaded.addLiveDescendants(id, count);
-    for (const pool of freeRuns) loaded.addFreeRuns(pool, pool.freeRuns);
+    for (const pool of this.#freeRuns) loaded.addFreeRuns(pool, pool.freeRuns);
     return { agents: loaded, closedTenants };
   }
 }

@@ -53,8 +53,6 @@ test('a command that finds its agent locked by another batch gets it, however ma
       const result = await work({
         moment: async () => ({ now: '', closedTenants: [] }),
         agents: async () => [],
-        queues: async () => new Map(),
-        children: async () => new Map(),
         // A tree that is free only while nobody else works on it.
         lock: async (wanted) =>
           wanted.map((want, i) => {

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type AgentState, isLive } from '../domain/agent.ts';
 import { type Command, decide } from '../domain/decide.ts';
 import { type Effect, effectsOf } from '../domain/decision.ts';
-import { type Change, identityKey } from '../domain/loaded-agents.ts';
+import type { Change } from '../domain/loaded-agents.ts';
 import { alreadyExists, exhausted, isRefusal, type Refusal, tenantClosed } from '../domain/refusal.ts';
 import { isRolledBack, isTimeout, isUnavailable } from '../lib/errors.ts';
 import { heapBytesOf } from '../lib/json.ts';
@@ -10,6 +10,7 @@ import { type AgentStore, IdentityTakenError, type StoredReply, type Wanted } fr
 import {
   type LoadedBatch,
   loadBatch,
+  nameOf,
   type ReplyOptions,
   replyId,
   type Submission,
@@ -28,8 +29,8 @@ import { FairShare } from './tenant-limits.ts';
  * named wait until that batch has ended, so that they are decided in order.
  *
  * Locks are taken without waiting. A command whose agent another batch or node holds goes into the next batch, so one
- * busy row never stalls the others and no two nodes can deadlock over agents that exist. That batch starts when no other
- * one of this node is in flight: otherwise a kill might never find its whole tree free.
+ * busy row never stalls the others and no two nodes can deadlock over agents that exist. After some tries that batch
+ * starts when no other one of this node is in flight: otherwise a kill might never find its whole tree free.
  *
  * A batch that aborts is tried again one command at a time: only the culprit gets its error. Without a database nobody
  * is the culprit, and each of them would wait for it in turn, so then all get the error.
@@ -46,6 +47,8 @@ interface Waiting extends Submission {
   readonly agent: string;
   readonly bytes: number;
   readonly submittedMs: number;
+  /** How many batches have found its agent locked. */
+  tries: number;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -79,6 +82,9 @@ const repliesPerTurn = 32;
 /** One batch is loaded and decided while another one commits. */
 const maxInFlight = 2;
 
+/** A command that so many batches have found locked goes into one that is in flight alone. */
+const triesTogether = 3;
+
 /** After deciding for so long, the node serves other callers before it continues. */
 const maxTurnMs = 20;
 
@@ -95,14 +101,24 @@ export function transact(options: TransactOptions): Transact {
   let inFlight = 0;
   let isStarting = false;
   let isLoading = false;
-  /** The next batch has commands that found their agents locked. */
-  let isRetry = false;
+  /** The next batch has a command that has found its agent locked again and again. */
+  let isAlone = false;
 
   const enqueue = ({ target, command, reply }: Submission, bytes: number): Promise<unknown> =>
     new Promise((resolve, reject) => {
       const agent = nameOf(target);
       startSoon();
-      waiting.push({ agent, target, command, reply, bytes, submittedMs: Date.now(), resolve, reject });
+      waiting.push({
+        agent,
+        target,
+        command,
+        reply,
+        bytes,
+        submittedMs: Date.now(),
+        tries: 0,
+        resolve,
+        reject,
+      });
     });
 
   /** Commands of the same turn of the event loop share a batch. */
@@ -152,10 +168,10 @@ export function transact(options: TransactOptions): Transact {
 
   /** Starts a batch, unless one is being loaded: what arrives meanwhile shares the next. */
   function startNext(): void {
-    if (isLoading || inFlight >= (isRetry ? 1 : maxInFlight)) return;
+    if (isLoading || inFlight >= (isAlone ? 1 : maxInFlight)) return;
     const batch = takeBatch();
     if (batch.length === 0) return;
-    isRetry = false;
+    isAlone = false;
     const run = complete(batch).finally(() => {
       running.delete(run);
       startNext();
@@ -172,7 +188,8 @@ export function transact(options: TransactOptions): Transact {
     if (locked.length === 0) return;
     const isIdle = inFlight === 0 && waiting.length === 0 && locked.length === batch.length;
     waiting = [...locked, ...waiting];
-    isRetry = true;
+    for (const submission of locked) submission.tries += 1;
+    isAlone ||= locked.some(({ tries }) => tries >= triesTogether);
     if (isIdle) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
@@ -230,8 +247,6 @@ export function transact(options: TransactOptions): Transact {
     },
   };
 }
-
-const nameOf = (target: Wanted): string => ('key' in target ? target.key.id : identityKey(target.identity));
 
 /** Decides the commands of a batch in order. A later one works on what an earlier one has decided. */
 async function decideBatch<S extends Submission>(batch: LoadedBatch<S>) {

@@ -17,6 +17,28 @@ export const keyColumns = (keys: readonly AgentKey[]): [tenants: number[], ids: 
 
 export type Wanted = { readonly identity: Identity } | { readonly key: AgentKey };
 
+/** What an agent has in other tables. */
+export interface Parts {
+  /** Its undelivered follow-ups. */
+  readonly queue: readonly FollowUp[];
+  readonly checklist: readonly Task[];
+  /** What it sees of its children: the newest of each name. */
+  readonly children: readonly ChildView[];
+}
+
+export type Part = keyof Parts;
+
+export interface WantedState {
+  readonly want: Wanted;
+  readonly parts: ReadonlySet<Part>;
+}
+
+/** An agent with its newest run, and with those parts that were wanted. */
+export interface ReadState {
+  readonly state: AgentState;
+  readonly parts: Partial<Parts>;
+}
+
 export interface Found extends AgentKey {
   /** Index into what was wanted. */
   readonly wanted: number;
@@ -47,21 +69,19 @@ export interface AgentStore {
   transaction<T>(work: (transaction: AgentTransaction) => Promise<T>): Promise<T>;
 }
 
+/** Statements are carried out in the order of these calls: what is read after a lock was sent is read under that lock. */
 export interface AgentTransaction {
   moment(): Promise<Moment>;
   lock(wanted: readonly Wanted[]): Promise<Found[]>;
   /** Every live agent below this one. */
   lockTree(key: AgentKey, root: string): Promise<{ key: AgentKey; locked: boolean }[]>;
-  agents(keys: readonly AgentKey[]): Promise<AgentState[]>;
+  agents(wanted: readonly WantedState[]): Promise<ReadState[]>;
   followUps(keys: readonly (AgentKey & { readonly followUpId: string })[]): Promise<Map<string, FollowUp[]>>;
-  queues(keys: readonly AgentKey[]): Promise<Map<string, FollowUp[]>>;
-  checklists(keys: readonly AgentKey[]): Promise<Map<string, Task[]>>;
   /** All threads of these agents; the comments of resolved ones have no text, unless they are wanted. */
   threads(
     keys: readonly AgentKey[],
     wanted: readonly string[],
   ): Promise<Map<string, ReadonlyMap<string, Thread>>>;
-  children(keys: readonly AgentKey[]): Promise<Map<string, ChildView[]>>;
   liveDescendants(keys: readonly (AgentKey & { readonly root: string })[]): Promise<Map<string, number>>;
   /** One transaction at a time may claim runs in a pool that limits them; false: another one is claiming. */
   lockPools(pools: readonly PoolKey[]): Promise<boolean[]>;

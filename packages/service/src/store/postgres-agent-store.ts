@@ -9,17 +9,16 @@ import {
   keyColumns,
 } from './agent-store.ts';
 import { begin, rollBack, statement } from './connection.ts';
-import { childOf, followUpOf, stateOf, tasksOf, threadOf } from './rows.ts';
+import { followUpOf, readStateOf, threadOf } from './rows.ts';
 import { insertReplies, saveChanges } from './save-changes.ts';
 import { lockPools, readPoolLimits } from './statements/claims.ts';
-import { loadFollowUps, loadQueues } from './statements/follow-ups.ts';
+import { loadFollowUps } from './statements/follow-ups.ts';
 import {
   countLiveDescendants,
   loadAgents,
-  loadChecklists,
-  loadChildren,
   lockAgents,
   lockTree,
+  stateParameters,
   wantedParameters,
 } from './statements/load-agents.ts';
 import { loadReplies, lockReplies } from './statements/replies.ts';
@@ -101,8 +100,8 @@ function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) =>
       return rows.map(({ tenant, id, locked }) => ({ key: { tenant, id }, locked }));
     },
 
-    async agents(keys) {
-      return (await loadAgents(client, ...keyColumns(keys))).map(stateOf);
+    async agents(wanted) {
+      return (await loadAgents(client, ...stateParameters(wanted))).map(readStateOf);
     },
 
     async followUps(keys) {
@@ -114,25 +113,10 @@ function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) =>
       return groupBy(rows, (r) => r.agent, followUpOf);
     },
 
-    async queues(keys) {
-      const rows = await loadQueues(client, ...keyColumns(keys));
-      return groupBy(rows, (r) => r.agent, followUpOf);
-    },
-
-    async checklists(keys) {
-      const rows = await loadChecklists(client, ...keyColumns(keys));
-      return new Map(rows.map((row) => [row.agent, tasksOf(row.tasks)]));
-    },
-
     async threads(keys, wanted) {
       const rows = await loadThreads(client, ...keyColumns(keys), [...wanted]);
       const threads = groupBy(rows, (r) => r.agent, threadOf);
       return new Map([...threads].map(([agent, some]) => [agent, new Map(some.map((t) => [t.id, t]))]));
-    },
-
-    async children(keys) {
-      const rows = await loadChildren(client, ...keyColumns(keys));
-      return groupBy(rows, (r) => r.parent, childOf);
     },
 
     async liveDescendants(keys) {

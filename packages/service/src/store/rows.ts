@@ -1,6 +1,5 @@
 import {
   type Agent,
-  type AgentState,
   type Brief,
   type ChecklistTask,
   type ChildView,
@@ -12,6 +11,7 @@ import {
   type Usage,
 } from '../domain/agent.ts';
 import type { Comment, Thread } from '../domain/thread.ts';
+import type { ReadState } from './agent-store.ts';
 import { isoTime } from './connection.ts';
 
 /**
@@ -123,7 +123,12 @@ const usageOf = (row: UsageColumns): Usage => ({
 export interface LoadedAgentRow extends AgentRow, Omit<AgentStateRow, 'structured_output'> {
   /** What the newest poll of its home runner said; null when that runner is gone. */
   home_deferral: boolean | null;
+  /** These came as JSON, with their times in PostgreSQL's own ISO form. */
   run: RunRow | null;
+  /** Null: not wanted, as the other parts. */
+  queue: FollowUpRow[] | null;
+  checklist: Partial<ChecklistTask>[] | null;
+  children: ChildRow[] | null;
 }
 
 const agentOf = (row: LoadedAgentRow): Agent => ({
@@ -268,15 +273,15 @@ export function changedStateFields(before: Agent | undefined, after: Agent) {
   };
 }
 
-/** Without follow-ups and checklist, which are loaded apart. */
-export const stateOf = (row: LoadedAgentRow): AgentState => ({
-  agent: agentOf(row),
-  run: row.run && runOf(row.run),
-  followUps: new Map(),
-  checklist: [],
+export const readStateOf = (row: LoadedAgentRow): ReadState => ({
+  state: { agent: agentOf(row), run: row.run && runOf(row.run), followUps: new Map(), checklist: [] },
+  parts: {
+    ...(row.queue && { queue: row.queue.map(queuedOf) }),
+    ...(row.checklist && { checklist: tasksOf(row.checklist) }),
+    ...(row.children && { children: row.children.map(childOf) }),
+  },
 });
 
-/** A row that came as JSON has its times in PostgreSQL's own ISO form. */
 const runOf = (row: RunRow): Run => ({
   number: row.number,
   batch: row.batch,
@@ -330,6 +335,13 @@ export const followUpOf = (row: FollowUpRow): FollowUp => ({
   digest: row.digest,
 });
 
+const queuedOf = (row: FollowUpRow): FollowUp =>
+  followUpOf({
+    ...row,
+    deliver_at: row.deliver_at && isoTime(row.deliver_at),
+    queued_at: isoTime(row.queued_at),
+  });
+
 type CommentRow = RowOf<Comment, never>;
 
 /** A thread with its comments, which came as JSON. */
@@ -361,12 +373,12 @@ export const threadOf = (row: ThreadRow): Thread => ({
   })),
 });
 
-export interface ChildRow extends RowOf<ChildView, 'path'> {
-  parent: string;
+interface ChildRow extends RowOf<ChildView, 'path'> {
   path: string;
 }
 
-export const childOf = ({ parent: _, ...row }: ChildRow): ChildView => ({
+const childOf = (row: ChildRow): ChildView => ({
   ...row,
+  since: isoTime(row.since),
   path: row.path.split('/'),
 });

@@ -92,7 +92,7 @@ export const readProgress = statement<[tenants: number[], agents: string[], ids:
 );
 
 type LoadedRow = FollowUpRow & { agent: string };
-const loadedColumns =
+export const loadedColumns =
   'f.agent, f.id, f.state, f.position, f.change, f.tasks, f.deliver_at, f.queued_at, f.batch, f.steer_batch, f.attachment_ids, f.digest';
 
 /** Follow-ups by their ids, in whatever state. */
@@ -101,14 +101,6 @@ export const loadFollowUps = statement<[tenants: number[], agents: string[], ids
   `SELECT ${loadedColumns}
    FROM unnest($1::int[], $2::uuid[], $3::text[]) AS q (tenant, agent, id)
    JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.id = q.id`,
-);
-
-/** Every undelivered follow-up of these agents. */
-export const loadQueues = statement<[tenants: number[], agents: string[]], LoadedRow>(
-  'load-queues',
-  `SELECT ${loadedColumns}
-   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, agent)
-   JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.state IN ('QUEUED', 'DEFERRED')`,
 );
 
 /** The words of the messages of some batches, in order. */

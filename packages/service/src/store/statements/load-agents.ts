@@ -1,8 +1,8 @@
-import type { Task } from '@muster/sdk/contract';
-import type { Wanted } from '../agent-store.ts';
+import type { Part, Wanted, WantedState } from '../agent-store.ts';
 import { statement } from '../connection.ts';
-import type { AgentBriefRow, ChildRow, LoadedAgentRow } from '../rows.ts';
+import type { AgentBriefRow, LoadedAgentRow } from '../rows.ts';
 import { agentColumns, namesOf } from '../tables.ts';
+import { loadedColumns } from './follow-ups.ts';
 import { runColumns } from './runs.ts';
 import { childResponseLength, isBelow } from './shared-sql.ts';
 
@@ -86,11 +86,28 @@ export const lockTree = statement<
    SELECT w.tenant, w.id, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked FROM wanted w`,
 );
 
+const partParameters = (wanted: readonly WantedState[], part: Part): boolean[] =>
+  wanted.map(({ parts }) => parts.has(part));
+
+export const stateParameters = (wanted: readonly WantedState[]): StateParameters => [
+  ...wantedParameters(wanted.map(({ want }) => want)),
+  partParameters(wanted, 'queue'),
+  partParameters(wanted, 'checklist'),
+  partParameters(wanted, 'children'),
+];
+
+type StateParameters = [
+  ...WantedParameters,
+  withQueue: boolean[],
+  withChecklist: boolean[],
+  withChildren: boolean[],
+];
+
 /**
- * Agents with their newest run, read after their rows are locked so that both are of one moment. The run is not looked
- * for by the agent's count: a count that is wrong must not hide a run that holds a slot.
+ * Agents with their newest run and those parts that are wanted, read after their rows are locked so that all are of one
+ * moment. The run is not looked for by the agent's count: a count that is wrong must not hide a run that holds a slot.
  */
-export const loadAgents = statement<[tenants: number[], ids: string[]], LoadedAgentRow>(
+export const loadAgents = statement<StateParameters, LoadedAgentRow>(
   'load-agents',
   `SELECT ${namesOf(agentColumns, 'a')},
      s.settings, s.memory, s.result, left(s.response, ${childResponseLength}) AS response, s.labels,
@@ -101,31 +118,23 @@ export const loadAgents = statement<[tenants: number[], ids: string[]], LoadedAg
      CASE WHEN a.home IS NOT NULL THEN (
        SELECT 'deferral' = ANY (h.capabilities) FROM runners h
        WHERE h.name = a.home AND h.tenant IN (0, a.tenant) AND h.pool = a.pool ORDER BY h.lease_until DESC LIMIT 1
-     ) END AS home_deferral
-   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
-   JOIN agents a ON a.tenant = q.tenant AND a.id = q.id
+     ) END AS home_deferral,
+     CASE WHEN ($7::boolean[])[q.n] THEN (SELECT coalesce(json_agg(f), '[]') FROM (
+       SELECT ${loadedColumns} FROM follow_ups f
+       WHERE f.tenant = a.tenant AND f.agent = a.id AND f.state IN ('QUEUED', 'DEFERRED')
+     ) f) END AS queue,
+     CASE WHEN ($8::boolean[])[q.n] THEN coalesce(
+       (SELECT c.tasks FROM checklists c WHERE c.tenant = a.tenant AND c.agent = a.id), '[]'
+     ) END AS checklist,
+     CASE WHEN ($9::boolean[])[q.n] THEN (SELECT coalesce(json_agg(c), '[]') FROM (
+       SELECT c.id, c.path, c.phase, c.reason, c.since, t.memory ->> 'question' AS question,
+         left(t.response, ${childResponseLength}) AS response, coalesce(t.result -> 'error' ->> 'message', '') AS error
+       FROM agents c JOIN agent_states t ON t.tenant = c.tenant AND t.agent = c.id
+       WHERE c.tenant = a.tenant AND c.parent = a.id AND c.current
+       ORDER BY c.id
+     ) c) END AS children
+   FROM ${wantedAgents(namesOf(agentColumns, 'a'))}
    JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id`,
-);
-
-export const loadChecklists = statement<
-  [tenants: number[], agents: string[]],
-  { agent: string; tasks: Task[] }
->(
-  'load-checklists',
-  `SELECT c.agent, c.tasks
-   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, agent)
-   JOIN checklists c ON c.tenant = q.tenant AND c.agent = q.agent`,
-);
-
-/** What parents see of their children: the newest of each name. */
-export const loadChildren = statement<[tenants: number[], parents: string[]], ChildRow>(
-  'load-children',
-  `SELECT a.id, a.parent, a.path, a.phase, a.reason, a.since, s.memory ->> 'question' AS question,
-     left(s.response, ${childResponseLength}) AS response, coalesce(s.result -> 'error' ->> 'message', '') AS error
-   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, parent)
-   JOIN agents a ON a.tenant = q.tenant AND a.parent = q.parent AND a.current
-   JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id
-   ORDER BY a.id`,
 );
 
 /** The number of live agents below each of these. */
