@@ -163,7 +163,7 @@ export class Control {
       ...options,
       sealAgain: () => sealAgain(database, options.secrets),
     });
-    this.#notifications = new Notifications(database, options.connection, this.wakes, log);
+    this.#notifications = new Notifications({ ...options, wakes: this.wakes });
     this.live = new LiveOutput({ ...shared, notifications: this.#notifications });
   }
 

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import type { Effect } from '../domain/decision.ts';
 import type { Log } from '../lib/log.ts';
+import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { keyColumns } from '../store/agent-store.ts';
 import { type DatabaseConfig, statement } from '../store/connection.ts';
 import { peekAgents } from '../store/statements/find-agents.ts';
 import { liveChannel } from '../store/statements/watches.ts';
-import type { CommittedChanges, Wakes } from './wakes.ts';
+import { type CommittedChanges, changesOf, type Wakes } from './wakes.ts';
 
 const channel = 'muster';
 const coalesceMs = 10;
@@ -23,9 +25,18 @@ const listRefreshMs = 5_000;
 
 const notify = statement<[payload: string], never>('notify', `SELECT pg_notify('${channel}', $1)`);
 
+export interface NotificationsOptions {
+  readonly database: pg.Pool;
+  readonly connection: DatabaseConfig;
+  readonly wakes: Wakes;
+  readonly log: Log;
+  readonly workers: OtherWorkers | null;
+}
+
 /**
  * Notifies the other nodes of changes and receives their notifications. No domain transaction notifies: the lock behind
  * NOTIFY would serialize every commit. Instead a node sends one notification for all its commits, at most every 10 ms.
+ * Workers of the same service tell each other immediately, without the database.
  */
 export class Notifications {
   readonly node: string = randomUUID();
@@ -33,6 +44,8 @@ export class Notifications {
   readonly #connection: DatabaseConfig;
   readonly #wakes: Wakes;
   readonly #log: Log;
+  /** The other workers of this service that have told of a commit. */
+  readonly #workers = new Set<string>();
   #agents = new Map<string, number>();
   #pools = new Map<string, { tenant: number; pool: string }>();
   #runners = new Set<string>();
@@ -46,12 +59,19 @@ export class Notifications {
   /** Called with live output that another node passes on. */
   onLive: (payload: string) => void = () => {};
 
-  constructor(database: pg.Pool, connection: DatabaseConfig, wakes: Wakes, log: Log) {
+  constructor({ database, connection, wakes, log, workers }: NotificationsOptions) {
     this.#database = database;
     this.#connection = connection;
     this.#wakes = wakes;
     this.#log = log;
-    wakes.onChanges = (changes) => this.#collect(changes);
+    wakes.onEffects = (effects) => {
+      workers?.tell('committed', { node: this.node, effects });
+      this.#collect(changesOf(effects));
+    };
+    workers?.on('committed', ({ node, effects }) => {
+      this.#workers.add(node);
+      wakes.wake(effects as readonly Effect[]);
+    });
   }
 
   async listen(): Promise<void> {
@@ -137,7 +157,7 @@ export class Notifications {
 
   async #receive(payload: string): Promise<void> {
     const changes = changesIn(payload);
-    if (changes.node === this.node) return;
+    if (changes.node === this.node || this.#workers.has(changes.node ?? '')) return;
     for (const { tenant, pool } of changes.pools ?? []) this.#wakes.work(tenant, pool);
     for (const runner of changes.runners ?? []) this.#wakes.runner(runner);
     const watched = this.#wakes.watched();

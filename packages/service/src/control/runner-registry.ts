@@ -5,6 +5,7 @@ import {
   type BindingRow,
   deleteRunner,
   endLease,
+  type Held,
   type RegistrationRow,
   type RunnerRow,
   readBinding,
@@ -46,13 +47,14 @@ export class RunnerRegistry {
     return null;
   }
 
-  /** Registers the runner or renews its lease. */
-  async renew(caller: Principal, request: PollRequest): Promise<Refusal | null> {
+  /** Registers the runner or renews its lease. Returns its runs, or one row without a run. */
+  async renew(caller: Principal, request: PollRequest): Promise<readonly Held[] | Refusal> {
     const { runnerId, name, poll } = request;
     const { token, tenant } = caller;
     const runner = JSON.stringify([rowOf(caller, request)]);
-    const renewed = async () => (await renewLease(this.#database, runner, this.#leaseMs)).length > 0;
-    if (!(await renewed())) {
+    const renew = () => renewLease(this.#database, runner, this.#leaseMs);
+    let held: readonly Held[] = await renew();
+    if (held.length === 0) {
       const refused = refusalOf(caller, request, await this.#registration(caller, request));
       if (refused) return refused;
       if (poll === 1) await replaceRunners(this.#database, tenant.id, token, name, runnerId);
@@ -63,10 +65,11 @@ export class RunnerRegistry {
         await deleteRunner(this.#database, runnerId);
         return nameTaken(name);
       }
-      if (!registered && !(await renewed())) return refusalOf(caller, request, now) ?? stale(poll);
+      held = registered ? [{ agent: null }] : await renew();
+      if (held.length === 0) return refusalOf(caller, request, now) ?? stale(poll);
     }
     if (request.leaving && request.runs.length === 0) await endLease(this.#database, runnerId);
-    return null;
+    return held;
   }
 
   async #registration(caller: Principal, { runnerId, name }: PollRequest) {

@@ -17,18 +17,19 @@ import {
   freeSlots,
   type Slot,
 } from '../domain/scheduling.ts';
-import { withChange } from '../lib/change.ts';
+import { type Change, withChange } from '../lib/change.ts';
 import { InvariantError } from '../lib/errors.ts';
 import type { ModelTable } from '../lib/models.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
-import { type AgentKey, keyColumns } from '../store/agent-store.ts';
-import { stateOf, tasksOf } from '../store/rows.ts';
+import type { AgentKey } from '../store/agent-store.ts';
+import { readStateOf } from '../store/rows.ts';
 import { findCandidates } from '../store/statements/claims.ts';
 import { endedAgents } from '../store/statements/find-agents.ts';
-import { loadAgents, loadChecklists } from '../store/statements/load-agents.ts';
+import { loadAgents, stateParameters } from '../store/statements/load-agents.ts';
 import {
   findHeld,
   findUnstored,
+  type Held,
   type HeldRow,
   readLiveRunners,
   takeSlots,
@@ -51,6 +52,13 @@ export interface RunnersOptions extends ClaimReaderOptions {
   readonly leaseMs: number;
   readonly workers: OtherWorkers | null;
   readonly models: ModelTable;
+}
+
+/** What a poll is answered from. */
+interface Work {
+  /** The runs of the runner, or one row without a run. Empty: a newer poll has begun. */
+  readonly rows: readonly Held[];
+  readonly candidates: Record<Slot, Candidate[]>;
 }
 
 /** How many runs one poll may claim; a runner with more free slots polls again immediately. */
@@ -87,48 +95,59 @@ export class Runners {
     if (pool && pool !== caller.pool) {
       return denied(`the runner's key is of pool "${caller.pool}"; the runner asks for pool "${pool}"`);
     }
-    const refused = await this.registry.renew(caller, request);
-    if (refused) return refused;
     const { runnerId, poll } = request;
-    this.#cutPolls.began(runnerId, poll);
-    try {
-      return await this.#waitForWork(caller, request, signal);
-    } finally {
-      this.#cutPolls.ended(runnerId, poll, signal.aborted && signal.reason === 'disconnected');
-    }
-  }
-
-  /** Answers when there is news, or after the longest wait. */
-  async #waitForWork(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply> {
-    const { leaseMs, wakes } = this.#options;
-    const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, leaseMs / 2);
     const watch = (wake: () => void) =>
-      wakes.watchRunner({
-        runnerId: request.runnerId,
+      this.#options.wakes.watchRunner({
+        runnerId,
         tenant: caller.tenant.id,
         pool: caller.pool,
         hasRoom: !request.leaving && request.free.real + request.free.rehearsed > 0,
         wake,
       });
     return withChange(signal, watch, async (change) => {
-      // After an abort the runner would not receive what this poll claims.
-      while (!signal.aborted) {
-        const reply = await this.#answer(caller, request);
-        const leftMs = deadlineMs - Date.now();
-        if (isNews(reply, request) || leftMs <= 0) return reply;
-        await change.within(leftMs);
+      const [rows, candidates] = await Promise.all([
+        this.registry.renew(caller, request),
+        this.#candidates(caller, request),
+      ]);
+      if (isRefusal(rows)) return rows;
+      this.#cutPolls.began(runnerId, poll);
+      try {
+        return await this.#waitForWork(caller, request, signal, change, { rows, candidates });
+      } finally {
+        this.#cutPolls.ended(runnerId, poll, signal.aborted && signal.reason === 'disconnected');
       }
-      return nothingNew(leaseMs, request);
     });
   }
 
-  async #answer(caller: Principal, request: PollRequest): Promise<PollReply> {
+  /** Answers when there is news, or after the longest wait. */
+  async #waitForWork(
+    caller: Principal,
+    request: PollRequest,
+    signal: AbortSignal,
+    change: Change,
+    first: Work,
+  ): Promise<PollReply> {
+    const { database, leaseMs } = this.#options;
+    const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, leaseMs / 2);
+    let work = first;
+    // After an abort the runner would not receive what this poll claims.
+    while (!signal.aborted) {
+      const reply = await this.#answer(caller, request, work);
+      const leftMs = deadlineMs - Date.now();
+      if (isNews(reply, request) || leftMs <= 0) return reply;
+      await change.within(leftMs);
+      const [rows, candidates] = await Promise.all([
+        findHeld(database, request.runnerId, request.poll),
+        this.#candidates(caller, request),
+      ]);
+      work = { rows, candidates };
+    }
+    return nothingNew(leaseMs, request);
+  }
+
+  async #answer(caller: Principal, request: PollRequest, { rows, candidates }: Work): Promise<PollReply> {
     const { database, leaseMs, transact, blockOnStateError } = this.#options;
     const listed = new Set(request.runs.map((r) => `${r.agentKey}/${r.runId}`));
-    const [rows, candidates] = await Promise.all([
-      findHeld(database, request.runnerId, request.poll),
-      this.#candidates(caller, request),
-    ]);
     // A poll that the runner has given up may still be open here, with an outdated list of runs.
     if (rows.length === 0) return nothingNew(leaseMs, request);
     const held = rows.filter((row) => row.agent !== null);
@@ -256,16 +275,9 @@ export class Runners {
   /** The current state of runs that were claimed and not listed since. */
   async #starting(keys: readonly AgentKey[]): Promise<AgentState[]> {
     if (keys.length === 0) return [];
-    const { database } = this.#options;
-    const columns = keyColumns(keys);
-    const [rows, checklists] = await Promise.all([
-      loadAgents(database, ...columns),
-      loadChecklists(database, ...columns),
-    ]);
-    return rows.map((row) => ({
-      ...stateOf(row),
-      checklist: tasksOf(checklists.find((c) => c.agent === row.id)?.tasks ?? null),
-    }));
+    const wanted = keys.map((key) => ({ want: { key }, parts: new Set(['checklist'] as const) }));
+    const rows = await loadAgents(this.#options.database, ...stateParameters(wanted));
+    return rows.map(readStateOf).map(({ state, parts }) => ({ ...state, ...parts }));
   }
 
   async report(caller: Principal, request: ReportRequest): Promise<ReportReply | Refusal> {

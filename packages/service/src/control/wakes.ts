@@ -37,20 +37,25 @@ export interface Poller {
 export class Wakes {
   readonly #agents = new Map<string, { key: AgentKey; listeners: Set<(state: WatchedState) => void> }>();
   readonly #lists = new Set<ListWatcher>();
-  readonly #pollers = new Map<string, Poller>();
+  readonly #pollers = new Map<string, Set<Poller>>();
   readonly #keys = new Map<string, Set<() => void>>();
   readonly #sessions = new Map<string, Set<() => void>>();
-  /** Called with what the other nodes have to be notified of. */
-  onChanges: (changes: CommittedChanges) => void = () => {};
+  /** Called with what the other workers and nodes have to be notified of. */
+  onEffects: (effects: readonly Effect[]) => void = () => {};
 
   /** Effects of a commit on this node. */
   perform(effects: readonly Effect[]): void {
+    this.wake(effects);
+    this.onEffects(effects);
+  }
+
+  /** Effects of a commit on this node or on another one. */
+  wake(effects: readonly Effect[]): void {
     for (const effect of effects) {
       if (effect.type === 'changed') this.changed(effect, effect);
       if (effect.type === 'work') this.work(effect.tenant, effect.pool);
       if (effect.type === 'runner') this.runner(effect.runnerId);
     }
-    this.onChanges(changesOf(effects));
   }
 
   changed(key: AgentKey, state: WatchedState): void {
@@ -64,20 +69,19 @@ export class Wakes {
   }
 
   work(tenant: number, pool: string): void {
-    for (const poller of this.#pollers.values()) {
+    for (const poller of this.#allPollers()) {
       if (poller.pool === pool && poller.hasRoom && (poller.tenant === 0 || poller.tenant === tenant))
         poller.wake();
     }
   }
 
   runner(runnerId: string): void {
-    this.#pollers.get(runnerId)?.wake();
+    for (const poller of this.#pollers.get(runnerId) ?? []) poller.wake();
   }
 
   /** The polls of these runners look again for what to answer, on every node. */
   wakeRunners(runners: readonly string[]): void {
-    for (const runner of runners) this.runner(runner);
-    if (runners.length > 0) this.onChanges({ agents: [], pools: [], runners });
+    if (runners.length > 0) this.perform(runners.map((runnerId) => ({ type: 'runner', runnerId })));
   }
 
   /** `id` is that of a key or of a session. */
@@ -100,11 +104,13 @@ export class Wakes {
     return () => this.#lists.delete(list);
   }
 
+  /** The caller may turn out not to be this runner, so nobody else's poll is replaced. */
   watchRunner(poller: Poller): () => void {
-    this.#pollers.set(poller.runnerId, poller);
-    return () => {
-      if (this.#pollers.get(poller.runnerId) === poller) this.#pollers.delete(poller.runnerId);
-    };
+    return watch(this.#pollers, poller.runnerId, poller);
+  }
+
+  #allPollers(): Poller[] {
+    return [...this.#pollers.values()].flatMap((pollers) => [...pollers]);
   }
 
   /** Cuts a long reply when its key, or its session, stops working. */
@@ -120,7 +126,7 @@ export class Wakes {
   watched() {
     return {
       agents: [...this.#agents.values()].map((watched) => watched.key),
-      pollers: [...this.#pollers.values()],
+      pollers: this.#allPollers(),
       keyIds: [...this.#keys.keys()],
       sessions: [...this.#sessions.keys()],
     };
@@ -131,12 +137,12 @@ export class Wakes {
   }
 }
 
-function watch(watched: Map<string, Set<() => void>>, id: string, cut: () => void): () => void {
-  const cuts = watched.get(id) ?? new Set();
-  watched.set(id, cuts.add(cut));
+function watch<W>(watched: Map<string, Set<W>>, id: string, watcher: W): () => void {
+  const watchers = watched.get(id) ?? new Set();
+  watched.set(id, watchers.add(watcher));
   return () => {
-    cuts.delete(cut);
-    if (cuts.size === 0 && watched.get(id) === cuts) watched.delete(id);
+    watchers.delete(watcher);
+    if (watchers.size === 0 && watched.get(id) === watchers) watched.delete(id);
   };
 }
 
@@ -147,7 +153,7 @@ export interface CommittedChanges {
   readonly runners: readonly string[];
 }
 
-function changesOf(effects: readonly Effect[]): CommittedChanges {
+export function changesOf(effects: readonly Effect[]): CommittedChanges {
   return {
     agents: effects.flatMap((e) => (e.type === 'changed' ? [{ tenant: e.tenant, id: e.id }] : [])),
     pools: effects.flatMap((e) => (e.type === 'work' ? [{ tenant: e.tenant, pool: e.pool }] : [])),

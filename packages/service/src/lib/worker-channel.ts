@@ -4,6 +4,8 @@ import cluster from 'node:cluster';
 export interface WorkerMessages {
   /** Keys were written: what is cached about them is old. */
   keysChanged: null;
+  /** The effects of a commit of this worker, whose node has this id. */
+  committed: { readonly node: string; readonly effects: readonly unknown[] };
   /** A browser session has ended, with this id. */
   sessionEnded: string;
   /** The connection of a runner's newest poll was cut. */

@@ -45,13 +45,32 @@ const rival = (r: string): string =>
    WHERE o.name = ${r}.name AND o.tenant IN (0, ${r}.tenant) AND o.lease_until > now() AND ${r}.tenant <> 0
      AND (o.tenant <> ${r}.tenant OR o.token <> ${r}.token)`;
 
+export interface HeldRow {
+  tenant: number;
+  agent: string;
+  number: number;
+  state: RunState;
+  /** Null if nobody watches the agent. */
+  watched_since: number | null;
+  has_steers: boolean;
+}
+
+export type Held = HeldRow | { agent: null };
+
+/** The runs of the runner `p` whose processes may live, or one row without a run. */
+const heldOf = (p: string): string =>
+  `SELECT r.tenant, r.agent, r.number, r.state, ${hasSteers('r')} AS has_steers,
+     ${watchedSince('r.tenant', 'r.agent')} AS watched_since
+   FROM ${p} p LEFT JOIN runs r ON r.runner_id = p.id AND r.gone_at IS NULL`;
+
 /**
- * Renews the lease of a runner that is registered. No row: it is not registered, another token, pool or name has this
- * id, the poll is not newer than the last one, or its lease was over and another token's runner has taken its name.
+ * Renews the lease of a runner that is registered, and finds its runs. No row: it is not registered, another token, pool or
+ * name has this id, the poll is not newer than the last one, or its lease was over and another token's runner has taken its
+ * name.
  */
-export const renewLease = statement<[runner: string, leaseMs: number], { id: string }>(
+export const renewLease = statement<[runner: string, leaseMs: number], Held>(
   'renew-lease',
-  `UPDATE runners r
+  `WITH renewed AS (UPDATE runners r
    SET free_real = n.free_real, free_rehearsed = n.free_rehearsed, polls = n.polls, leaving = n.leaving,
      lease_until = ${leaseEnd}, capabilities = n.capabilities,
      backends = n.backends, rehearses = n.rehearses, build = n.build
@@ -59,7 +78,8 @@ export const renewLease = statement<[runner: string, leaseMs: number], { id: str
    WHERE r.id = n.id AND r.tenant = n.tenant AND r.token = n.token AND r.pool = n.pool
      AND r.name = n.name AND r.polls < n.polls
      AND (r.lease_until > now() OR NOT EXISTS (${rival('n')}))
-   RETURNING r.id`,
+   RETURNING r.id)
+   ${heldOf('renewed')}`,
 );
 
 /** Registers a runner. No row: the id is taken, or the name by a live runner of another token. */
@@ -132,23 +152,10 @@ export const takeSlots = statement<[id: string, real: number, rehearsed: number]
    WHERE id = $1`,
 );
 
-export interface HeldRow {
-  tenant: number;
-  agent: string;
-  number: number;
-  state: RunState;
-  /** Null if nobody watches the agent. */
-  watched_since: number | null;
-  has_steers: boolean;
-}
-
-/** The runs of a runner whose processes may live, or one row without a run. No row: the poll is not its newest one. */
-export const findHeld = statement<[runnerId: string, poll: number], HeldRow | { agent: null }>(
+/** The runs of a runner. No row: the poll is not its newest one. */
+export const findHeld = statement<[runnerId: string, poll: number], Held>(
   'find-held',
-  `SELECT r.tenant, r.agent, r.number, r.state, ${hasSteers('r')} AS has_steers,
-     ${watchedSince('r.tenant', 'r.agent')} AS watched_since
-   FROM runners p LEFT JOIN runs r ON r.runner_id = p.id AND r.gone_at IS NULL
-   WHERE p.id = $1 AND p.polls = $2`,
+  `${heldOf('runners')} WHERE p.id = $1 AND p.polls = $2`,
 );
 
 export interface SteerRow {
