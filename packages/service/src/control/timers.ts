@@ -1,14 +1,18 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Phase } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { AgentCommand } from '../domain/decide.ts';
 import type { Log } from '../lib/log.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
+import { peekAgents } from '../store/statements/find-agents.ts';
 import { tick } from '../store/statements/tick.ts';
 import type { BlockOnStateError } from './block-on-state-error.ts';
 import type { Transact } from './transact.ts';
 import type { Wakes } from './wakes.ts';
 
 const tickMs = 1_000;
+/** How many watched agents one query looks at. More are spread over the second, so that no query takes long. */
+const agentsPerQuery = 500;
 
 export interface TimersOptions {
   readonly database: pg.Pool;
@@ -27,6 +31,8 @@ export class Timers {
   readonly #onDue: ((table: string) => void)[] = [];
   #timer: NodeJS.Timeout | null = null;
   #isClosed = false;
+  /** Looks at those watched agents that the last tick has left. */
+  #looking: Promise<void> | null = null;
 
   constructor(options: TimersOptions) {
     this.#options = options;
@@ -63,9 +69,14 @@ export class Timers {
     const { database, wakes } = this.#options;
     const { agents, pollers, keyIds, sessions } = wakes.watched();
     const withRoom = pollers.filter((p) => p.hasRoom);
+    this.#looking ??= this.#lookAt(agents.slice(agentsPerQuery))
+      .catch(() => {})
+      .finally(() => {
+        this.#looking = null;
+      });
     const rows = await tick(
       database,
-      ...keyColumns(agents),
+      ...keyColumns(agents.slice(0, agentsPerQuery)),
       withRoom.map((p) => p.pool),
       withRoom.map((p) => p.tenant),
       pollers.map((p) => p.runnerId),
@@ -90,6 +101,18 @@ export class Timers {
     }
     await Promise.all(commands);
     return nextMs;
+  }
+
+  /** What a query that fails has missed is looked at in the next second. */
+  async #lookAt(agents: readonly AgentKey[]): Promise<void> {
+    const { database, wakes } = this.#options;
+    const queries = Math.ceil(agents.length / agentsPerQuery);
+    for (let i = 0; i < queries; i += 1) {
+      await pause(tickMs / (queries + 1), undefined, { ref: false });
+      if (this.#isClosed) return;
+      const some = agents.slice(i * agentsPerQuery, (i + 1) * agentsPerQuery);
+      for (const row of await peekAgents(database, ...keyColumns(some))) wakes.changed(row, row);
+    }
   }
 
   #command(key: AgentKey, runId: number | null, command: AgentCommand): Promise<unknown> {
