@@ -41,8 +41,13 @@ type Report = Omit<ReportRequest, 'runnerId' | 'agentKey' | 'runId' | 'report'>;
 
 /** Items that are added together go into one report. */
 const collectMs = 2;
-/** The minimum time between two reports that are not urgent. */
+/**
+ * The time between two reports that are not urgent: so many times as long as the last one took. Agents that write a lot
+ * must not use up a service that others wait for.
+ */
+const intervalFactor = 20;
 const minIntervalMs = 50;
+const maxIntervalMs = 500;
 const flushItems = 200;
 const callTimeoutMs = 10_000;
 
@@ -81,7 +86,12 @@ export class ReportStream {
   #number = 0;
   #busy: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
-  #sentMs = Number.NEGATIVE_INFINITY;
+  /** How many reports are being sent or wait for their turn. */
+  #sending = 0;
+  /** When the next one that is not urgent may be sent. */
+  #nextMs = Number.NEGATIVE_INFINITY;
+  /** The queue has something that no report has taken. */
+  #hasNews = false;
 
   constructor(options: ReportStreamOptions) {
     this.#options = options;
@@ -97,9 +107,14 @@ export class ReportStream {
   #send(extra: Extra = {}): Promise<ReportReply> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#sentMs = performance.now();
+    this.#sending += 1;
     const sent = this.#busy.then(() => this.#sendAll(extra));
-    this.#busy = sent.catch(() => {});
+    this.#busy = sent
+      .catch(() => {})
+      .then(() => {
+        this.#sending -= 1;
+        if (this.#hasNews) this.#flushSoon();
+      });
     return sent;
   }
 
@@ -127,22 +142,29 @@ export class ReportStream {
   }
 
   #flushSoon(): void {
-    if (this.#closed.signal.aborted) return;
+    this.#hasNews = true;
+    // What is added meanwhile goes into the report after the current one.
+    if (this.#closed.signal.aborted || this.#sending > 0) return;
     if (this.queue.length >= flushItems) {
       this.#send().catch(() => {});
       return;
     }
-    const waitMs = this.#sentMs + minIntervalMs - performance.now();
+    const waitMs = this.#nextMs - performance.now();
     this.#timer ??= setTimeout(() => this.#send().catch(() => {}), Math.max(collectMs, waitMs));
   }
 
   async #sendAll(extra: Extra): Promise<ReportReply> {
     for (;;) {
+      this.#hasNews = false;
       const report = await this.#withImages(this.queue.take());
       // A diff and the end of a run of the maximum size would not fit into one request.
       const isLast = this.queue.length === 0 && !(report.diff && extra.end);
       this.#number += 1;
+      const fromMs = performance.now();
       const reply = await this.#deliver(this.#masked(isLast ? { ...report, ...extra } : report));
+      const nowMs = performance.now();
+      const intervalMs = intervalFactor * (nowMs - fromMs);
+      this.#nextMs = nowMs + Math.min(maxIntervalMs, Math.max(minIntervalMs, intervalMs));
       if (isLast) return reply;
     }
   }

@@ -15,13 +15,13 @@ const images = { accept: (base64: string) => Buffer.from(base64, 'base64'), uplo
 const output = new LiveOutput(async () => {}).open({ agentKey: 'a', runId: 1 }, mask, 'mst_a.secret');
 
 /** A stream, the texts of each report it sent, and the incidents of failed reports. */
-function open(answer: (report: ReportRequest) => void = () => {}) {
+function open(answer: (report: ReportRequest) => void | Promise<void> = () => {}) {
   const reports: string[][] = [];
   const failed: string[] = [];
   const client = {
     call: async (_route: string, report: ReportRequest) => {
       reports.push((report.items ?? []).map(({ text = '' }) => text));
-      answer(report);
+      await answer(report);
       return { activeTaskIds: [] };
     },
   } as unknown as MusterClient;
@@ -67,6 +67,33 @@ test('items added together go into one report immediately; later ones wait for t
   say('e');
   await vi.advanceTimersByTimeAsync(2);
   expect(reports.at(-1)).toEqual(['e']);
+});
+
+test('what is added while a report is on its way goes into one report after it', async () => {
+  const { say, reports } = open(() => new Promise((resolve) => setTimeout(resolve, 300)));
+  say('a');
+  for (const text of ['b', 'c', 'd']) {
+    await vi.advanceTimersByTimeAsync(90);
+    say(text);
+  }
+  expect(reports).toEqual([['a']]);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(reports).toEqual([['a'], ['b', 'c', 'd']]);
+});
+
+test.each([
+  ['a service that takes a millisecond', 1, 50],
+  ['one that takes 10 ms', 10, 200],
+  ['one that takes a second', 1_000, 500],
+])('reports to %s leave it alone in between', async (_, tookMs, intervalMs) => {
+  const { say, reports } = open(() => new Promise((resolve) => setTimeout(resolve, tookMs)));
+  say('a');
+  await vi.advanceTimersByTimeAsync(2 + tookMs);
+  say('b');
+  await vi.advanceTimersByTimeAsync(intervalMs - 1);
+  expect(reports).toEqual([['a']]);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(reports).toEqual([['a'], ['b']]);
 });
 
 test('many items do not wait', async () => {
