@@ -7,9 +7,9 @@ interface Claim {
   agentId: { agent: string[] };
 }
 
-/** A runner that ends every run immediately and records when it was claimed. Like a real one it polls while runs end. */
+/** A runner that ends every run immediately. Like a real one it polls while runs end. */
 export class InstantRunner {
-  readonly claimedAt = new Map<string, number>();
+  readonly #awaited = new Map<string, (claimedAt: number) => void>();
   readonly #service: Pick<Service, 'url' | 'key'>;
   readonly #runnerId = randomUUID();
   readonly #runs = new Map<string, { agentKey: string; runId: number }>();
@@ -18,6 +18,11 @@ export class InstantRunner {
 
   constructor(service: Pick<Service, 'url' | 'key'>) {
     this.#service = service;
+  }
+
+  /** When the next run of this agent is claimed. */
+  nextClaim(name: string): Promise<number> {
+    return new Promise((resolve) => this.#awaited.set(name, resolve));
   }
 
   async run(): Promise<void> {
@@ -58,7 +63,7 @@ export class InstantRunner {
     });
     const now = performance.now();
     for (const { agentKey, runId, agentId } of claims) {
-      this.claimedAt.set(agentId.agent.join('/'), now);
+      this.#awaited.get(agentId.agent.join('/'))?.(now);
       this.#runs.set(agentKey, { agentKey, runId });
     }
     return { claims, tookMs: now - sentAt };
