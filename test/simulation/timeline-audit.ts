@@ -31,6 +31,10 @@ interface TriedBatch {
 const retried: readonly string[] = ['LOST', 'PARKED', 'HANDED_BACK', 'FAILED'] satisfies RunOutcome[];
 const restedByRule: readonly string[] = ['RESTING', 'DEFERRED', 'FINISHED'] satisfies PhaseReason[];
 
+/** A person resolves a thread or opens it again, which an agent that has ended takes, too. */
+const isResolving = ({ type, text }: Entry): boolean =>
+  type === 'THREADS_CHANGED' && (text === 'resolved' || text === 'open');
+
 /**
  * Replays a timeline, independently of the code under test: which messages were admitted, delivered, cleared or removed,
  * and which run was live. An entry that can't follow those before it violates an invariant; the result must equal the
@@ -73,7 +77,7 @@ export class TimelineAudit {
     const where = () => `entry ${entry.sequence} ${entry.type} after ${this.sequence}`;
     holds(entry.sequence === this.sequence + 1, 'TimelineOrder', where);
     holds(entry.at >= this.at, 'TimelineOrder', () => `${where()} is older`);
-    const mayFollowEnd = entry.type === 'PROCESS_GONE' || this.#isReopening(entry);
+    const mayFollowEnd = entry.type === 'PROCESS_GONE' || isResolving(entry) || this.#isReopening(entry);
     holds(!isTerminal(this.phase) || mayFollowEnd, 'KillIsFinal', () => `${where()} ended`);
     this.sequence = entry.sequence;
     this.at = entry.at;

@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { expect, test, vi } from 'vitest';
 import type { AgentCommand } from '../domain/decide.ts';
 import type { AgentKey, AgentStore, AgentTransaction } from '../store/agent-store.ts';
 import { transact } from './transact.ts';
@@ -47,9 +47,14 @@ test('while the store is slow, a tenant fills its share of the queue; others, ru
 
 test('a command that finds its agent locked by another batch gets it, however many commands follow', async () => {
   let open = 0;
+  let opened = () => {};
   const store: AgentStore = {
     async transaction(work) {
       open += 1;
+      opened();
+      const another = new Promise<void>((resolve) => {
+        opened = resolve;
+      });
       const result = await work({
         moment: async () => ({ now: '', closedTenants: [] }),
         agents: async () => [],
@@ -60,12 +65,13 @@ test('a command that finds its agent locked by another batch gets it, however ma
             return { ...key, wanted: i, root: key.id, parent: null, locked: key.id !== 'tree' || open === 1 };
           }),
       } as Partial<AgentTransaction> as AgentTransaction);
-      for (let turn = 0; turn < 8; turn += 1) await nextTurn();
+      // Batches overlap, if the next one starts at all before this one has ended.
+      await Promise.race([another, pause(20)]);
       open -= 1;
       return result;
     },
   };
-  const { command } = transact({ store, perform: () => {} });
+  const { command } = transact({ store, perform: () => {}, slowCommitMs: 0 });
   const send = (id: string) => command({ key: { tenant: 1, id } }, { type: 'due' });
   let isDone = false;
   const others = [...'abcdefgh'].map(async (id, i) => {
@@ -80,6 +86,42 @@ test('a command that finds its agent locked by another batch gets it, however ma
   await send('tree');
   isDone = true;
   expect(await Promise.all(others), 'sent on until it was done').not.toContain(false);
+});
+
+test.each([
+  ['waits for the end of a commit', 60_000, [1]],
+  ['starts while a commit is slow', 0, [1, 2]],
+])('the next batch %s', async (_, slowCommitMs, started) => {
+  const sizes: number[] = [];
+  const commits: (() => void)[] = [];
+  const store: AgentStore = {
+    async transaction(work) {
+      const result = await work({
+        moment: async () => ({ now: '', closedTenants: [] }),
+        agents: async () => [],
+        lock: async () => [],
+      } as Partial<AgentTransaction> as AgentTransaction);
+      await new Promise<void>((resolve) => commits.push(resolve));
+      return result;
+    },
+  };
+  const { command } = transact({
+    store,
+    perform: () => {},
+    onBatch: (size) => sizes.push(size),
+    slowCommitMs,
+  });
+  const send = (id: string) => command({ key: { tenant: 1, id } }, { type: 'due' });
+  const sent = [send('a')];
+  await vi.waitFor(() => expect(commits).toHaveLength(1));
+  sent.push(send('b'), send('c'));
+  await pause(5);
+  expect(sizes).toEqual(started);
+  commits[0]?.();
+  await vi.waitFor(() => expect(commits).toHaveLength(2));
+  commits[1]?.();
+  await Promise.all(sent);
+  expect(sizes).toEqual([1, 2]);
 });
 
 const queueOf = (text: string): AgentCommand => ({

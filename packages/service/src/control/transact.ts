@@ -25,8 +25,9 @@ import { FairShare } from './tenant-limits.ts';
  * what they need (`load-batch.ts`), decides each in order of arrival (a refusal is a reply, not an abort), writes table
  * by table and commits once. Effects are performed after the commit, never before.
  *
- * The next batch is loaded while the one before commits, on another connection. Commands for an agent that a batch has
- * named wait until that batch has ended, so that they are decided in order.
+ * The next batch starts when the one before has ended: large batches take less time per command. If a commit is slow, the
+ * next batch is loaded meanwhile, on another connection. Commands for an agent that a batch has named wait until that
+ * batch has ended, so that they are decided in order.
  *
  * Locks are taken without waiting. A command whose agent another batch or node holds goes into the next batch, so one
  * busy row never stalls the others and no two nodes can deadlock over agents that exist. After some tries that batch
@@ -58,6 +59,8 @@ export interface TransactOptions {
   /** Called once per commit with what followed from it. */
   readonly perform: (effects: readonly Effect[]) => void;
   readonly onBatch?: ((size: number) => void) | undefined;
+  /** If a commit takes longer, the next batch starts meanwhile. */
+  readonly slowCommitMs?: number;
   readonly maxBatch?: number;
   /** How many commands of callers, and how many of runners, may wait or be under way; tenants share them. */
   readonly maxWaiting?: number;
@@ -79,7 +82,7 @@ const maxBatchBytes = 16 * mebibyte;
 /** How many callers are answered in one turn of the event loop. */
 const repliesPerTurn = 32;
 
-/** One batch is loaded and decided while another one commits. */
+/** One batch is loaded and decided while another one commits slowly. */
 const maxInFlight = 2;
 
 /** A command that so many batches have found locked goes into one that is in flight alone. */
@@ -89,7 +92,7 @@ const triesTogether = 3;
 const maxTurnMs = 20;
 
 export function transact(options: TransactOptions): Transact {
-  const { store, perform, onBatch, maxBatch = 256, lockTimeoutMs = 10_000 } = options;
+  const { store, perform, onBatch, maxBatch = 256, slowCommitMs = 10, lockTimeoutMs = 10_000 } = options;
   const { maxWaiting = 20_000, maxWaitingBytes = 128 * mebibyte } = options;
   const shares = () => ({ places: new FairShare(maxWaiting), bytes: new FairShare(maxWaitingBytes) });
   const sharesOf = { caller: shares(), runner: shares() };
@@ -100,7 +103,8 @@ export function transact(options: TransactOptions): Transact {
   const running = new Set<Promise<void>>();
   let inFlight = 0;
   let isStarting = false;
-  let isLoading = false;
+  /** The batch that no other one may overlap. */
+  let exclusive: readonly Waiting[] | null = null;
   /** The next batch has a command that has found its agent locked again and again. */
   let isAlone = false;
 
@@ -166,9 +170,9 @@ export function transact(options: TransactOptions): Transact {
     return batch;
   }
 
-  /** Starts a batch, unless one is being loaded: what arrives meanwhile shares the next. */
+  /** Starts a batch, unless one must end first: what arrives meanwhile shares the next. */
   function startNext(): void {
-    if (isLoading || inFlight >= (isAlone ? 1 : maxInFlight)) return;
+    if (exclusive || inFlight >= (isAlone ? 1 : maxInFlight)) return;
     const batch = takeBatch();
     if (batch.length === 0) return;
     isAlone = false;
@@ -202,22 +206,27 @@ export function transact(options: TransactOptions): Transact {
   /** Runs one batch and returns what has to wait for the next. */
   async function runBatch(batch: readonly Waiting[]): Promise<readonly Waiting[]> {
     onBatch?.(batch.length);
-    isLoading = true;
+    exclusive = batch;
+    const release = (): void => {
+      if (exclusive === batch) exclusive = null;
+    };
+    let timer: NodeJS.Timeout | undefined;
     try {
       const outcome = await store.transaction(async (transaction) => {
         const loaded = await loadBatch(transaction, batch);
         const decided = await decideBatch(loaded);
         if (decided.changes.length > 0)
           transaction.save(decided.changes, decided.newReplies, loaded.agents.now);
-        isLoading = false;
-        startNext();
+        timer = setTimeout(() => {
+          release();
+          startNext();
+        }, slowCommitMs);
         return { ...decided, locked: loaded.locked };
       });
       perform(effectsOf(outcome.changes));
       void answer(outcome.replies);
       return outcome.locked;
     } catch (error) {
-      isLoading = false;
       if (batch.length > 1 && !isWithoutDatabase(error)) {
         const locked: Waiting[] = [];
         for (const one of batch) locked.push(...(await runBatch([one])));
@@ -227,6 +236,9 @@ export function transact(options: TransactOptions): Transact {
       if (error instanceof IdentityTakenError || isRolledBack(error)) return batch;
       for (const submission of batch) submission.reject(error);
       return [];
+    } finally {
+      clearTimeout(timer);
+      release();
     }
   }
 
