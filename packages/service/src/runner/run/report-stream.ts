@@ -42,12 +42,14 @@ type Report = Omit<ReportRequest, 'runnerId' | 'agentKey' | 'runId' | 'report'>;
 /** Items that are added together go into one report. */
 const collectMs = 2;
 /**
- * The time between two reports that are not urgent: so many times as long as the last one took. Agents that write a lot
- * must not use up a service that others wait for.
+ * The time between two reports that are not urgent: about so many times as long as the last one took. Agents that write a
+ * lot must not use up a service that others wait for. It varies, so that they do not report at the same moments.
  */
-const intervalFactor = 20;
+const intervalFactor = 50;
 const minIntervalMs = 50;
-const maxIntervalMs = 500;
+const maxIntervalMs = 1_000;
+const intervalAfter = (tookMs: number): number =>
+  Math.min(maxIntervalMs, Math.max(minIntervalMs, intervalFactor * tookMs)) * (0.75 + Math.random() / 2);
 const flushItems = 200;
 const callTimeoutMs = 10_000;
 
@@ -163,8 +165,7 @@ export class ReportStream {
       const fromMs = performance.now();
       const reply = await this.#deliver(this.#masked(isLast ? { ...report, ...extra } : report));
       const nowMs = performance.now();
-      const intervalMs = intervalFactor * (nowMs - fromMs);
-      this.#nextMs = nowMs + Math.min(maxIntervalMs, Math.max(minIntervalMs, intervalMs));
+      this.#nextMs = nowMs + intervalAfter(nowMs - fromMs);
       if (isLast) return reply;
     }
   }

@@ -9,7 +9,10 @@ import { ReportStream } from './report-stream.ts';
 const mask = new ValueMask(['hidden-value']);
 
 beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 const images = { accept: (base64: string) => Buffer.from(base64, 'base64'), upload: async () => ['stored'] };
 const output = new LiveOutput(async () => {}).open({ agentKey: 'a', runId: 1 }, mask, 'mst_a.secret');
@@ -82,10 +85,12 @@ test('what is added while a report is on its way goes into one report after it',
 });
 
 test.each([
-  ['a service that takes a millisecond', 1, 50],
-  ['one that takes 10 ms', 10, 200],
-  ['one that takes a second', 1_000, 500],
-])('reports to %s leave it alone in between', async (_, tookMs, intervalMs) => {
+  ['a service that takes a millisecond', 1, 0.5, 50],
+  ['one that takes 10 ms', 10, 0.5, 500],
+  ['it, sooner', 10, 0, 375],
+  ['one that takes a second', 1_000, 0.5, 1_000],
+])('reports to %s leave it alone in between', async (_, tookMs, random, intervalMs) => {
+  vi.spyOn(Math, 'random').mockReturnValue(random);
   const { say, reports } = open(() => new Promise((resolve) => setTimeout(resolve, tookMs)));
   say('a');
   await vi.advanceTimersByTimeAsync(2 + tookMs);
