@@ -1,4 +1,5 @@
 import {
+  type Kind,
   limits,
   type OwnModels,
   type PersonaDocument,
@@ -21,12 +22,26 @@ import { unsafePlace } from '../lib/json.ts';
 import { splitUrl } from '../lib/repositories.ts';
 import { digestOf } from '../lib/token.ts';
 import type { Catalog } from './catalog/catalog.ts';
+import type { Document } from './catalog/document.ts';
 import { refuseOutputSchema } from './output-schema.ts';
 
 /** The models of the service: the one of an agent for which nothing names another, and the operator's own names. */
 export interface ServiceModels {
   readonly defaultModel: string;
   readonly ownModels: OwnModels;
+}
+
+type DocumentReader = (kind: Kind, name: string) => Promise<Document | undefined>;
+
+/** Reads each document once. */
+function documentReader(catalog: Catalog, tenant: number): DocumentReader {
+  const documents = new Map<string, Promise<Document | undefined>>();
+  return (kind, name) => {
+    const id = `${kind}/${name}`;
+    const document = documents.get(id) ?? catalog.document(tenant, kind, name);
+    documents.set(id, document);
+    return document;
+  };
 }
 
 /** Makes commands from requests, with everything copied into them that they need to know from the catalog. */
@@ -36,21 +51,24 @@ export async function spawnCommand(
   identity: Identity,
   { defaultModel, ownModels }: ServiceModels,
 ): Promise<SpawnAgent | Refusal> {
-  const { tenant } = identity;
+  const read = documentReader(catalog, identity.tenant);
   const personaName = request.agent || request.persona || '';
   if (request.agent && request.persona && request.agent !== request.persona) {
     return invalid('persona', 'differs from agent; give one of the two');
   }
   const [change, document] = await Promise.all([
-    settingsChange(catalog, tenant, { ...request, agent: personaName }),
-    catalog.document(tenant, 'workspace', identity.workspace || 'default'),
+    settingsChange(read, identity.tenant, { ...request, agent: personaName }),
+    read('workspace', identity.workspace || 'default'),
+    // What most workspaces use is read together with them.
+    read('pool', 'default'),
+    read('persona', 'default'),
   ]);
   if (isRefusal(change)) return change;
   const workspace = (document ?? {}) as WorkspaceDocument;
   const pool = workspace.pool || 'default';
   const [missing, persona] = await Promise.all([
-    refuseUnresolved(catalog, tenant, workspace, pool),
-    change.persona ?? copyPersona(catalog, tenant, workspace.persona || 'default', 'workspace.persona'),
+    refuseUnresolved(read, workspace, pool),
+    change.persona ?? copyPersona(read, workspace.persona || 'default', 'workspace.persona'),
   ]);
   if (missing) return missing;
   if (isRefusal(persona)) return persona;
@@ -80,14 +98,13 @@ const missingWorkspace = (name: string): string =>
 
 /** A name that resolves to nothing is refused when it is used. */
 async function refuseUnresolved(
-  catalog: Catalog,
-  tenant: number,
+  read: DocumentReader,
   { environment }: WorkspaceDocument,
   pool: string,
 ): Promise<Refusal | null> {
   const [hasPool, hasEnvironment] = await Promise.all([
-    catalog.document(tenant, 'pool', pool),
-    environment ? catalog.document(tenant, 'environment', environment) : true,
+    read('pool', pool),
+    environment ? read('environment', environment) : true,
   ]);
   if (hasPool && hasEnvironment) return null;
   const missing = hasPool ? `environment "${environment}"` : `pool "${pool}"`;
@@ -114,7 +131,7 @@ export async function queueCommand(
     ...(!followUpId && { minted: true }),
     description,
     tasks: tasksFrom(request.tasks),
-    change: await settingsChange(catalog, tenant, request),
+    change: await settingsChange(documentReader(catalog, tenant), tenant, request),
     ownModels,
     preempt,
     replace,
@@ -137,7 +154,7 @@ export const updateTaskCommand = (
 
 /** What a spawn or a follow-up sets, with a copy of the current persona. Empty leaves a setting unchanged. */
 async function settingsChange(
-  catalog: Catalog,
+  read: DocumentReader,
   tenant: number,
   request: Pick<
     SpawnRequest & QueueRequest,
@@ -147,7 +164,7 @@ async function settingsChange(
   const { agent, model, reasoningEffort, serviceTier, fastMode, outputSchema } = request;
   const refused = outputSchema ? await refuseOutputSchema(tenant, outputSchema) : null;
   if (refused) return refused;
-  const persona = agent ? await copyPersona(catalog, tenant, agent, 'agent') : undefined;
+  const persona = agent ? await copyPersona(read, agent, 'agent') : undefined;
   if (isRefusal(persona)) return persona;
   return {
     ...(persona && { persona }),
@@ -160,12 +177,11 @@ async function settingsChange(
 }
 
 async function copyPersona(
-  catalog: Catalog,
-  tenant: number,
+  read: DocumentReader,
   name: string,
   field: string,
 ): Promise<PersonaCopy | Refusal> {
-  const document = (await catalog.document(tenant, 'persona', name)) as PersonaDocument | undefined;
+  const document = (await read('persona', name)) as PersonaDocument | undefined;
   if (!document) return invalid(field, `persona "${name}" not found`);
   const tasks = personaTasks(name, document.tasks, field);
   if (isRefusal(tasks)) return tasks;

@@ -62,6 +62,8 @@ export interface CatalogOptions {
   readonly publicUrl: () => string;
 }
 
+const refId = ({ tenant, kind, name }: StoredRef): string => `${tenant}/${kind}/${name}`;
+
 /** Versioned documents by kind and name, each write with its reason on record. */
 export class Catalog {
   readonly #options: CatalogOptions;
@@ -70,29 +72,35 @@ export class Catalog {
 
   constructor(options: CatalogOptions) {
     this.#options = options;
-    this.#documents = batchReads(async (refs) => {
-      const rows = await readResources(
-        options.database,
-        refs.map((r) => r.tenant),
-        refs.map((r) => r.kind),
-        refs.map((r) => r.name),
-      );
-      const found = new Map(rows.map((row) => [row.n - 1, row]));
-      return refs.map((ref, i) => {
-        const document = found.get(i)?.document ?? builtin(ref.kind, ref.name);
-        return document && { document, generation: found.get(i)?.generation ?? 0 };
-      });
-    });
-    this.#sealed = batchReads(async (refs) => {
-      const rows = await readSealed(
-        options.database,
-        refs.map((r) => r.tenant),
-        refs.map((r) => r.kind),
-        refs.map((r) => r.name),
-      );
-      const found = new Map(rows.map((row) => [row.n - 1, row]));
-      return refs.map((_, i) => found.get(i));
-    });
+    this.#documents = batchReads(
+      async (refs) => {
+        const rows = await readResources(
+          options.database,
+          refs.map((r) => r.tenant),
+          refs.map((r) => r.kind),
+          refs.map((r) => r.name),
+        );
+        const found = new Map(rows.map((row) => [row.n - 1, row]));
+        return refs.map((ref, i) => {
+          const document = found.get(i)?.document ?? builtin(ref.kind, ref.name);
+          return document && { document, generation: found.get(i)?.generation ?? 0 };
+        });
+      },
+      { idOf: refId },
+    );
+    this.#sealed = batchReads(
+      async (refs) => {
+        const rows = await readSealed(
+          options.database,
+          refs.map((r) => r.tenant),
+          refs.map((r) => r.kind),
+          refs.map((r) => r.name),
+        );
+        const found = new Map(rows.map((row) => [row.n - 1, row]));
+        return refs.map((_, i) => found.get(i));
+      },
+      { idOf: refId },
+    );
   }
 
   /** The current document, builtins included; for use by the service itself. */
