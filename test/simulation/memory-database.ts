@@ -210,22 +210,21 @@ const answers: Answers = {
   },
 
   'load-agents': ({ tables }, _tenants, _providers, _accounts, _paths, _workspaces, ids) =>
-    ids.flatMap((id) => {
-      const rows = tables.agents.get(id ?? '');
+    (JSON.parse(`[${ids.slice(1, -1)}]`) as string[]).flatMap((id) => {
+      const rows = tables.agents.get(id);
       if (!rows) return [];
       const { agent, run } = rows;
       const state = changedStateFields(undefined, agent);
-      return [
-        {
-          ...agentRow(agent),
-          ...state,
-          home_deferral: null,
-          run: run && runRow(agent, run),
-          queue: null,
-          checklist: [...rows.checklist],
-          children: null,
-        },
-      ];
+      const loaded = {
+        ...agentRow(agent),
+        ...state,
+        home_deferral: null,
+        run: run && runRow(agent, run),
+        queue: null,
+        checklist: [...rows.checklist],
+        children: null,
+      };
+      return [{ loaded }];
     }) as ReturnType<Answers['load-agents']>,
 
   'read-briefs': ({ tables }, _tenants, ids) =>

@@ -176,10 +176,11 @@ class BatchLoader {
     const wanted = new Map<string, { want: Wanted; parts: Set<Part> }>();
     for (const submission of batch) {
       for (const want of wantedBy(submission)) {
-        const parts = wanted.get(nameOf(want))?.parts ?? new Set();
+        const name = nameOf(want);
+        const { parts } = wanted.get(name) ?? { parts: new Set() };
         if (want === submission.target)
           for (const part of partsOf(needsOf(submission.command))) parts.add(part);
-        wanted.set(nameOf(want), { want, parts });
+        wanted.set(name, { want, parts });
       }
     }
     const pools = [...this.#pools.values()];

@@ -1,29 +1,28 @@
 import { isTerminal } from '@muster/sdk/contract';
-import { assert } from '../lib/errors.ts';
-import { type AgentState, isLive } from './agent.ts';
+import { InvariantError } from '../lib/errors.ts';
+import { type Agent, type AgentState, isLive } from './agent.ts';
 import type { Change } from './loaded-agents.ts';
 
 /**
- * Invariants of every change, asserted before it is written. The simulator checks those that need the whole queue, the
+ * Invariants of every change, checked before it is written, in production too. The simulator checks those that need the whole queue, the
  * whole tree or the clock.
  *
  * An invariant that the stored state already breaks is not asserted: otherwise every command on that agent would be
  * refused, even a kill.
  */
 export function assertInvariants({ before, after }: Change): void {
-  const broken = brokenBy(after);
-  const brokenBefore = new Set(before && broken.length > 0 ? brokenBy(before).map(([name]) => name) : []);
-  for (const [name, how] of broken)
-    assert(brokenBefore.has(name), `${name}: ${after.agent.path.join('/')} ${how}`);
+  for (const { name, isBroken, how } of rules)
+    if (isBroken(after) && !(before && isBroken(before))) throw violation(after, name, how(after));
   if (!before) return;
-  const name = after.agent.path.join('/');
-  assert(after.agent.runCount >= before.agent.runCount, `RunNumbersRise: ${name} went back`);
-  assert(after.agent.sequence >= before.agent.sequence, `TimelineOrder: ${name} went back`);
-  assert(
-    !isTerminal(before.agent.phase) || after.agent.phase === before.agent.phase || isReopened(before, after),
-    `KillIsFinal: ${name} came back`,
-  );
+  const { phase, runCount, sequence } = before.agent;
+  if (after.agent.runCount < runCount) throw violation(after, 'RunNumbersRise', 'went back');
+  if (after.agent.sequence < sequence) throw violation(after, 'TimelineOrder', 'went back');
+  if (isTerminal(phase) && after.agent.phase !== phase && !isReopened(before, after))
+    throw violation(after, 'KillIsFinal', 'came back');
 }
+
+const violation = ({ agent }: AgentState, name: string, how: string): InvariantError =>
+  new InvariantError(`invariant violated: ${name}: ${agent.path.join('/')} ${how}`);
 
 /** It is idle, or a message that came with the reopening is queued. */
 const isReopened = (before: AgentState, { agent }: AgentState): boolean =>
@@ -32,27 +31,53 @@ const isReopened = (before: AgentState, { agent }: AgentState): boolean =>
     ? agent.queued > 0
     : agent.phase === 'PHASE_WAITING_FOR_INPUT' && agent.reason === 'RESTING');
 
-/** The invariants that a state breaks, each with how. */
-function brokenBy({ agent, run }: AgentState): [name: string, how: string][] {
-  const terminal = isTerminal(agent.phase);
-  const isIdle = agent.phase === 'PHASE_WAITING_FOR_INPUT' || terminal;
-  const rules: [name: string, isBroken: boolean, how: string][] = [
-    [
-      'NoStrandedQueue',
-      isIdle && agent.reason !== 'BLOCKED' && agent.queued > 0,
-      `is idle with ${agent.queued} queued`,
-    ],
-    [
-      'BlockedSaysWhy',
-      agent.reason === 'BLOCKED' && !agent.memory.blocked,
-      'is BLOCKED and does not say why',
-    ],
-    ['NoStrandedDeferral', terminal && agent.deferred > 0, `ended with ${agent.deferred} deferred`],
-    ['NeverLost', agent.queued < 0 || agent.deferred < 0, 'counts below zero'],
-    ['OneLiveRun', isLive(run) !== (agent.phase === 'PHASE_RUNNING'), `is ${agent.phase}, run ${run?.state}`],
-    ['RunNumbersRise', (run?.number ?? 0) !== agent.runCount, `has run ${run?.number} of ${agent.runCount}`],
-    ['NotClaimableAtRest', isIdle && agent.claimableAt !== null, 'is idle and could be claimed'],
-    ['KillIsFinal', terminal !== (agent.endedAt !== null), `is ${agent.phase}, ended ${agent.endedAt}`],
-  ];
-  return rules.flatMap(([name, isBroken, how]) => (isBroken ? [[name, how]] : []));
+interface Rule {
+  readonly name: string;
+  readonly isBroken: (state: AgentState) => boolean;
+  readonly how: (state: AgentState) => string;
 }
+
+const isIdle = ({ phase }: Agent): boolean => phase === 'PHASE_WAITING_FOR_INPUT' || isTerminal(phase);
+
+const rules: readonly Rule[] = [
+  {
+    name: 'NoStrandedQueue',
+    isBroken: ({ agent }) => isIdle(agent) && agent.reason !== 'BLOCKED' && agent.queued > 0,
+    how: ({ agent }) => `is idle with ${agent.queued} queued`,
+  },
+  {
+    name: 'BlockedSaysWhy',
+    isBroken: ({ agent }) => agent.reason === 'BLOCKED' && !agent.memory.blocked,
+    how: () => 'is BLOCKED and does not say why',
+  },
+  {
+    name: 'NoStrandedDeferral',
+    isBroken: ({ agent }) => isTerminal(agent.phase) && agent.deferred > 0,
+    how: ({ agent }) => `ended with ${agent.deferred} deferred`,
+  },
+  {
+    name: 'NeverLost',
+    isBroken: ({ agent }) => agent.queued < 0 || agent.deferred < 0,
+    how: () => 'counts below zero',
+  },
+  {
+    name: 'OneLiveRun',
+    isBroken: ({ agent, run }) => isLive(run) !== (agent.phase === 'PHASE_RUNNING'),
+    how: ({ agent, run }) => `is ${agent.phase}, run ${run?.state}`,
+  },
+  {
+    name: 'RunNumbersRise',
+    isBroken: ({ agent, run }) => (run?.number ?? 0) !== agent.runCount,
+    how: ({ agent, run }) => `has run ${run?.number} of ${agent.runCount}`,
+  },
+  {
+    name: 'NotClaimableAtRest',
+    isBroken: ({ agent }) => isIdle(agent) && agent.claimableAt !== null,
+    how: () => 'is idle and could be claimed',
+  },
+  {
+    name: 'KillIsFinal',
+    isBroken: ({ agent }) => isTerminal(agent.phase) !== (agent.endedAt !== null),
+    how: ({ agent }) => `is ${agent.phase}, ended ${agent.endedAt}`,
+  },
+];

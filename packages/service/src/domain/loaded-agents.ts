@@ -37,8 +37,9 @@ export class LoadedAgents {
   }
 
   add(state: AgentState): void {
-    this.#states.set(state.agent.id, state);
-    if (state.agent.current) this.#holders.set(identityKey(state.agent), state.agent.id);
+    const { id, current } = state.agent;
+    if (current && !this.#states.get(id)?.agent.current) this.#holders.set(identityKey(state.agent), id);
+    this.#states.set(id, state);
   }
 
   addChildren(parent: string, children: readonly ChildView[]): void {

@@ -7,8 +7,7 @@ import { addressOf, refuseOtherOrigin } from './same-origin.ts';
 
 /** The bearer key of a request, or an empty text. */
 export function bearerOf({ headers }: FastifyRequest): string {
-  const [scheme = '', key = ''] = (headers.authorization ?? '').split(' ');
-  return scheme.toLowerCase() === 'bearer' ? key : '';
+  return /^bearer ([^ ]*)/i.exec(headers.authorization ?? '')?.[1] ?? '';
 }
 
 /**

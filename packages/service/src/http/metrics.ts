@@ -104,18 +104,26 @@ const tickMs = 50;
 const stallMs = 200;
 const maxRoutes = 20;
 
+/** By method. */
+type ActiveRoutes = Map<string, Set<string>>;
+
+const namesOf = (active: ActiveRoutes): string[] =>
+  [...active].flatMap(([method, routes]) => [...routes].map((route) => `${method} ${route}`));
+
 /**
  * Measures how long the event loop is blocked, by a timer that fires late. A stall is logged with the routes that were
  * active in this tick and the one before. One of them is the cause, or a run of this process's own runner.
  */
 export function watchEventLoop(app: FastifyInstance, metrics: Metrics, log: Log): void {
-  let routes = new Set<string>();
-  let routesBefore = routes;
+  let active: ActiveRoutes = new Map();
+  let activeBefore = active;
   let dueMs = performance.now() + tickMs;
   let cpu = process.cpuUsage();
 
   const note = ({ method, route }: FastifyRequest) => {
-    if (routes.size < maxRoutes) routes.add(`${method} ${route}`);
+    const routes = active.get(method);
+    if (!routes) active.set(method, new Set([route]));
+    else if (routes.size < maxRoutes) routes.add(route);
   };
   const noteRequest: onRequestHookHandler = (request, _reply, done) => {
     note(request);
@@ -138,15 +146,15 @@ export function watchEventLoop(app: FastifyInstance, metrics: Metrics, log: Log)
         {
           ms: Math.round(lateMs),
           cpuMs: Math.round((user + system) / 1000),
-          routes: [...new Set([...routesBefore, ...routes])],
+          routes: [...new Set([...namesOf(activeBefore), ...namesOf(active)])],
         },
         'event loop stalled',
       );
     }
     cpu = process.cpuUsage();
     dueMs = nowMs + tickMs;
-    routesBefore = routes;
-    routes = new Set();
+    activeBefore = active;
+    active = new Map();
   }, tickMs);
   timer.unref();
   app.addHook('onClose', (_app, done) => {

@@ -29,18 +29,19 @@ export const matchesHash = (secret: string, expected: Buffer): boolean => {
 };
 
 /** A digest of a request's content, to distinguish a retry from another request with the same id. */
-export const digestOf = (content: unknown): string =>
-  hash('sha256', JSON.stringify(canonical(content)) ?? '', 'base64url');
+export const digestOf = (content: unknown): string => hash('sha256', canonical(content), 'base64url');
 
-/** A canonical form: keys sorted, empty fields removed. */
-function canonical(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(canonical);
-  if (typeof value !== 'object' || value === null) return value;
-  const isSet = (field: unknown) => field !== undefined && field !== null && field !== '';
-  const entries = Object.entries(value).filter(([, field]) => isSet(field) && !isEmptyList(field));
-  return Object.fromEntries(
-    entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, field]) => [key, canonical(field)]),
-  );
+/** JSON in a canonical form: keys sorted, empty fields removed. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  let fields = '';
+  for (const key of Object.keys(value).sort()) {
+    const field = (value as Record<string, unknown>)[key];
+    if (!isEmpty(field)) fields += `${fields && ','}${JSON.stringify(key)}:${canonical(field)}`;
+  }
+  return `{${fields}}`;
 }
 
-const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+const isEmpty = (field: unknown): boolean =>
+  field === undefined || field === null || field === '' || (Array.isArray(field) && field.length === 0);

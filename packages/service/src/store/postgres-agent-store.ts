@@ -90,10 +90,7 @@ function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) =>
       return { now: row?.now ?? '', closedTenants: row?.closed ?? [] };
     },
 
-    async lock(wanted) {
-      const rows = await lockAgents(client, ...wantedParameters(wanted));
-      return rows.map(({ n, ...row }) => ({ ...row, wanted: n - 1 }));
-    },
+    lock: (wanted) => lockAgents(client, ...wantedParameters(wanted)),
 
     async lockTree(key, root) {
       const rows = await lockTree(client, key.tenant, root, key.id);

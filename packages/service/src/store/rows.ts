@@ -119,17 +119,18 @@ const usageOf = (row: UsageColumns): Usage => ({
   outputTokens: row.output_tokens,
 });
 
-/** An agent as it is loaded for a command. */
+/** An agent as it is loaded for a command. It came as JSON, with its times in PostgreSQL's own ISO form. */
 export interface LoadedAgentRow extends AgentRow, Omit<AgentStateRow, 'structured_output'> {
   /** What the newest poll of its home runner said; null when that runner is gone. */
   home_deferral: boolean | null;
-  /** These came as JSON, with their times in PostgreSQL's own ISO form. */
   run: RunRow | null;
   /** Null: not wanted, as the other parts. */
   queue: FollowUpRow[] | null;
   checklist: Partial<ChecklistTask>[] | null;
   children: ChildRow[] | null;
 }
+
+const isoTimeOrNull = (value: string | null): string | null => value && isoTime(value);
 
 const agentOf = (row: LoadedAgentRow): Agent => ({
   tenant: row.tenant,
@@ -144,18 +145,18 @@ const agentOf = (row: LoadedAgentRow): Agent => ({
   current: row.current,
   pool: row.pool,
   backend: row.backend,
-  createdAt: row.created_at,
+  createdAt: isoTime(row.created_at),
   phase: row.phase,
   reason: row.reason,
-  since: row.since,
-  claimableAt: row.claimable_at,
+  since: isoTime(row.since),
+  claimableAt: isoTimeOrNull(row.claimable_at),
   runCount: row.run_count,
   sequence: row.sequence,
   queued: row.queued,
   deferred: row.deferred,
-  nextDeliverAt: row.next_deliver_at,
-  progressAt: row.progress_at,
-  endedAt: row.ended_at,
+  nextDeliverAt: isoTimeOrNull(row.next_deliver_at),
+  progressAt: isoTime(row.progress_at),
+  endedAt: isoTimeOrNull(row.ended_at),
   settings: row.settings ?? {},
   memory: memoryOf(row.memory ?? {}),
   result: resultOf(row),
@@ -166,7 +167,7 @@ const agentOf = (row: LoadedAgentRow): Agent => ({
   sandboxed: row.sandboxed,
   session: row.session,
   unpushed: row.unpushed,
-  checkpointAt: row.checkpoint_at,
+  checkpointAt: isoTimeOrNull(row.checkpoint_at),
   labels: row.labels,
 });
 
@@ -273,7 +274,7 @@ export function changedStateFields(before: Agent | undefined, after: Agent) {
   };
 }
 
-export const readStateOf = (row: LoadedAgentRow): ReadState => ({
+export const readStateOf = ({ loaded: row }: { readonly loaded: LoadedAgentRow }): ReadState => ({
   state: { agent: agentOf(row), run: row.run && runOf(row.run), followUps: new Map(), checklist: [] },
   parts: {
     ...(row.queue && { queue: row.queue.map(queuedOf) }),
@@ -291,8 +292,8 @@ const runOf = (row: RunRow): Run => ({
   runnerId: row.runner_id,
   runner: row.runner,
   startedAt: isoTime(row.started_at),
-  endedAt: row.ended_at && isoTime(row.ended_at),
-  goneAt: row.gone_at && isoTime(row.gone_at),
+  endedAt: isoTimeOrNull(row.ended_at),
+  goneAt: isoTimeOrNull(row.gone_at),
   reports: row.reports,
   currentAction: row.current_action,
   followUpIds: row.follow_up_ids,
@@ -338,7 +339,7 @@ export const followUpOf = (row: FollowUpRow): FollowUp => ({
 const queuedOf = (row: FollowUpRow): FollowUp =>
   followUpOf({
     ...row,
-    deliver_at: row.deliver_at && isoTime(row.deliver_at),
+    deliver_at: isoTimeOrNull(row.deliver_at),
     queued_at: isoTime(row.queued_at),
   });
 

@@ -1,3 +1,5 @@
+import { type Item, listText } from './list-text.ts';
+
 /**
  * The columns that statements write, with their types. Every statement names its columns, so that a build keeps working
  * when a later one has added some.
@@ -25,20 +27,12 @@ export const listsOf = (columns: Columns): string =>
     .join(', ')}) AS n (${namesOf(columns)})`;
 
 export const listParameters = (columns: Columns, rows: readonly object[]): string[] =>
-  Object.entries(columns).map(([name, type]) => {
-    let list = '';
-    for (const row of rows) {
-      const value = (row as Record<string, unknown>)[name];
-      list += `${list && ','}${listItem(type === 'json' && value != null ? JSON.stringify(value) : value)}`;
-    }
-    return `{${list}}`;
-  });
-
-function listItem(value: unknown): string {
-  if (value === null || value === undefined) return 'NULL';
-  if (typeof value !== 'string') return String(value);
-  return `"${/["\\]/.test(value) ? value.replace(/["\\]/g, '\\$&') : value}"`;
-}
+  Object.entries(columns).map(([name, type]) =>
+    listText(rows, (row) => {
+      const value = (row as Record<string, Item>)[name];
+      return type === 'json' && value != null ? JSON.stringify(value) : value;
+    }),
+  );
 
 export const insertInto = (table: string, columns: Columns, rows = rowsOf(columns)): string =>
   `INSERT INTO ${table} (${namesOf(columns)}) SELECT ${namesOf(columns, 'n')} FROM ${rows}`;

@@ -1,5 +1,7 @@
+import type { Identity } from '../../domain/agent.ts';
 import type { Part, Wanted, WantedState } from '../agent-store.ts';
 import { statement } from '../connection.ts';
+import { listText } from '../list-text.ts';
 import type { AgentBriefRow, LoadedAgentRow } from '../rows.ts';
 import { agentColumns, namesOf } from '../tables.ts';
 import { loadedColumns } from './follow-ups.ts';
@@ -8,23 +10,25 @@ import { childResponseLength, isBelow } from './shared-sql.ts';
 
 /** The parameters $1 to $6 of a statement that looks for agents by identity or by id. */
 export type WantedParameters = [
-  tenants: number[],
-  providers: (string | null)[],
-  accounts: (string | null)[],
-  paths: (string | null)[],
-  workspaces: (string | null)[],
-  ids: (string | null)[],
+  tenants: string,
+  providers: string,
+  accounts: string,
+  paths: string,
+  workspaces: string,
+  ids: string,
 ];
 
+/** As lists in text form: nearly every request looks for agents. */
 export function wantedParameters(wanted: readonly Wanted[]): WantedParameters {
-  const identities = wanted.map((w) => ('identity' in w ? w.identity : null));
+  const ofIdentity = (itemOf: (identity: Identity) => string): string =>
+    listText(wanted, (w) => ('identity' in w ? itemOf(w.identity) : null));
   return [
-    wanted.map((w) => ('identity' in w ? w.identity.tenant : w.key.tenant)),
-    identities.map((i) => i?.ownerProvider ?? null),
-    identities.map((i) => i?.account ?? null),
-    identities.map((i) => i?.path.join('/') ?? null),
-    identities.map((i) => i?.workspace ?? null),
-    wanted.map((w) => ('key' in w ? w.key.id : null)),
+    listText(wanted, (w) => ('identity' in w ? w.identity.tenant : w.key.tenant)),
+    ofIdentity((i) => i.ownerProvider),
+    ofIdentity((i) => i.account),
+    ofIdentity((i) => i.path.join('/')),
+    ofIdentity((i) => i.workspace),
+    listText(wanted, (w) => ('key' in w ? w.key.id : null)),
   ];
 }
 
@@ -49,8 +53,8 @@ const lockWanted = `locked AS MATERIALIZED (
    )`;
 
 export interface LockedRow {
-  /** Which of the wanted it answers, counted from 1. */
-  n: number;
+  /** Which of the wanted it answers, counted from 0. */
+  wanted: number;
   tenant: number;
   id: string;
   parent: string | null;
@@ -69,7 +73,7 @@ export const lockAgents = statement<WantedParameters, LockedRow>(
      SELECT q.n, a.tenant, a.id, a.parent, a.root
      FROM ${wantedAgents('a.tenant, a.id, a.parent, a.root')}
    ), ${lockWanted}
-   SELECT w.n::int, w.tenant, w.id, w.parent, w.root, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked
+   SELECT w.n::int - 1 AS wanted, w.tenant, w.id, w.parent, w.root, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked
    FROM wanted w`,
 );
 
@@ -86,30 +90,26 @@ export const lockTree = statement<
    SELECT w.tenant, w.id, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked FROM wanted w`,
 );
 
-const partParameters = (wanted: readonly WantedState[], part: Part): boolean[] =>
-  wanted.map(({ parts }) => parts.has(part));
+const partParameter = (wanted: readonly WantedState[], part: Part): string =>
+  listText(wanted, ({ parts }) => parts.has(part));
 
 export const stateParameters = (wanted: readonly WantedState[]): StateParameters => [
   ...wantedParameters(wanted.map(({ want }) => want)),
-  partParameters(wanted, 'queue'),
-  partParameters(wanted, 'checklist'),
-  partParameters(wanted, 'children'),
+  partParameter(wanted, 'queue'),
+  partParameter(wanted, 'checklist'),
+  partParameter(wanted, 'children'),
 ];
 
-type StateParameters = [
-  ...WantedParameters,
-  withQueue: boolean[],
-  withChecklist: boolean[],
-  withChildren: boolean[],
-];
+type StateParameters = [...WantedParameters, withQueue: string, withChecklist: string, withChildren: string];
 
 /**
  * Agents with their newest run and those parts that are wanted, read after their rows are locked so that all are of one
  * moment. The run is not looked for by the agent's count: a count that is wrong must not hide a run that holds a slot.
+ * Each row comes as JSON: nearly every command reads one, and so many columns take a node twice as long to read.
  */
-export const loadAgents = statement<StateParameters, LoadedAgentRow>(
+export const loadAgents = statement<StateParameters, { loaded: LoadedAgentRow }>(
   'load-agents',
-  `SELECT ${namesOf(agentColumns, 'a')},
+  `SELECT row_to_json(l) AS loaded FROM (SELECT ${namesOf(agentColumns, 'a')},
      s.settings, s.memory, s.result, left(s.response, ${childResponseLength}) AS response, s.labels,
      (SELECT row_to_json(r) FROM (
        SELECT ${runColumns.join(', ')} FROM runs r
@@ -134,7 +134,7 @@ export const loadAgents = statement<StateParameters, LoadedAgentRow>(
        ORDER BY c.id
      ) c) END AS children
    FROM ${wantedAgents(namesOf(agentColumns, 'a'))}
-   JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id`,
+   JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id) l`,
 );
 
 /** The number of live agents below each of these. */
