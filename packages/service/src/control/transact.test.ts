@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
+import { eventually } from '../../../../test/support/async.ts';
 import type { AgentCommand } from '../domain/decide.ts';
 import type { AgentKey, AgentStore, AgentTransaction } from '../store/agent-store.ts';
 import { transact } from './transact.ts';
@@ -113,12 +114,12 @@ test.each([
   });
   const send = (id: string) => command({ key: { tenant: 1, id } }, { type: 'due' });
   const sent = [send('a')];
-  await vi.waitFor(() => expect(commits).toHaveLength(1));
+  await eventually(() => expect(commits).toHaveLength(1));
   sent.push(send('b'), send('c'));
-  await pause(5);
-  expect(sizes).toEqual(started);
+  for (let turn = 0; turn < 10; turn += 1) await nextTurn();
+  await eventually(() => expect(sizes).toEqual(started));
   commits[0]?.();
-  await vi.waitFor(() => expect(commits).toHaveLength(2));
+  await eventually(() => expect(commits).toHaveLength(2));
   commits[1]?.();
   await Promise.all(sent);
   expect(sizes).toEqual([1, 2]);
