@@ -8,7 +8,10 @@ import { ReportStream } from './report-stream.ts';
 
 const mask = new ValueMask(['hidden-value']);
 
-beforeEach(() => void vi.useFakeTimers());
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.spyOn(Math, 'random').mockReturnValue(0.5);
+});
 afterEach(() => {
   vi.useRealTimers();
   vi.restoreAllMocks();
