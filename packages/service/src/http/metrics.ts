@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Log } from '../lib/log.ts';
 
@@ -112,9 +112,14 @@ const namesOf = (active: ActiveRoutes): string[] =>
 
 /**
  * Measures how long the event loop is blocked, by a timer that fires late. A stall is logged with the routes that were
- * active in this tick and the one before. One of them is the cause, or a run of this process's own runner.
+ * active in this tick and the one before. One of them is the cause, or a run of this process's own runner. Returns a
+ * function that notes a request as active.
  */
-export function watchEventLoop(app: FastifyInstance, metrics: Metrics, log: Log): void {
+export function watchEventLoop(
+  app: FastifyInstance,
+  metrics: Metrics,
+  log: Log,
+): (request: FastifyRequest) => void {
   let active: ActiveRoutes = new Map();
   let activeBefore = active;
   let dueMs = performance.now() + tickMs;
@@ -125,17 +130,6 @@ export function watchEventLoop(app: FastifyInstance, metrics: Metrics, log: Log)
     if (!routes) active.set(method, new Set([route]));
     else if (routes.size < maxRoutes) routes.add(route);
   };
-  const noteRequest: onRequestHookHandler = (request, _reply, done) => {
-    note(request);
-    done();
-  };
-  app.addHook('onRequest', noteRequest);
-  app.addHook('preHandler', noteRequest);
-  app.addHook('onSend', (request, _reply, payload, done) => {
-    note(request);
-    done(null, payload);
-  });
-
   const timer = setInterval(() => {
     const nowMs = performance.now();
     const lateMs = Math.max(0, nowMs - dueMs);
@@ -161,4 +155,5 @@ export function watchEventLoop(app: FastifyInstance, metrics: Metrics, log: Log)
     clearInterval(timer);
     done();
   });
+  return note;
 }

@@ -17,14 +17,19 @@ export function readJsonOnly(app: FastifyInstance): void {
     return turns;
   };
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) => {
-    refuseOtherMediaType(request);
-    if (bytes.length <= largeBytes) return parseBody(bytes);
-    await ownTurn();
-    const body = parseBody(bytes);
-    await ownTurn();
-    return body;
-  });
+  // Named too: what only `*` matches is looked for again with each request.
+  app.addContentTypeParser(
+    ['application/json', '*'],
+    { parseAs: 'buffer' },
+    async (request: FastifyRequest, bytes: Buffer) => {
+      refuseOtherMediaType(request);
+      if (bytes.length <= largeBytes) return parseBody(bytes);
+      await ownTurn();
+      const body = parseBody(bytes);
+      await ownTurn();
+      return body;
+    },
+  );
 }
 
 function refuseOtherMediaType({ headers }: FastifyRequest): void {

@@ -50,15 +50,22 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     };
   });
 
+  const noteActive = watchEventLoop(app, metrics, log);
   app.addHook('onRequest', (request, _reply, done) => {
     request.startedMs = performance.now();
     request.route = request.routeOptions.url ?? 'unknown';
+    noteActive(request);
     const { httpVersion, headers } = request.raw;
     if (httpVersion === '1.1' && headers.host === undefined) return done(invalidField('Host', 'is required'));
     done(/100-continue/i.test(headers.expect ?? '100-continue') ? undefined : unknownExpectation);
   });
-  // A reply of which the client takes nothing for this long is dropped, to free its memory.
-  app.addHook('onSend', (_request, reply, _payload, done) => {
+  app.addHook('preHandler', (request, _reply, done) => {
+    noteActive(request);
+    done();
+  });
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    noteActive(request);
+    // A reply of which the client takes nothing for this long is dropped, to free its memory.
     reply.raw.setTimeout(2 * keepAliveMs);
     done();
   });
@@ -79,7 +86,6 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       );
     done();
   });
-  watchEventLoop(app, metrics, log);
   app.setErrorHandler((error, request, reply) =>
     sendError(reply, httpErrorOf(error, log, request.routeOptions.bodyLimit)),
   );
