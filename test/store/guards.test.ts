@@ -69,7 +69,7 @@ test('a row of another tenant cannot be referenced', async () => {
   for (const row of [
     'checkpoints (tenant, agent, id, run) VALUES (2, $1, $1, 1)',
     "diffs VALUES (2, $1, '', false, '')",
-    "agent_briefs VALUES (2, $1, '', '', '{}', '')",
+    "checklists VALUES (2, $1, '[]')",
   ]) {
     await expect(client.query(`INSERT INTO ${row}`, [agent])).rejects.toMatchObject({ code: '23503' });
   }

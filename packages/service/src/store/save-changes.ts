@@ -46,7 +46,9 @@ function writeLists(name: string, columns: Columns, textOf: (rows: string) => st
   return (connection, rows) => send(connection, ...listParameters(columns, rows));
 }
 
-const insertAgents = write('insert-agents', insertInto('agents', agentColumns));
+const insertAgents = writeLists('insert-agents', agentColumns, (rows) =>
+  insertInto('agents', agentColumns, rows),
+);
 const insertAgentStates = write('insert-agent-states', insertInto('agent_states', agentStateColumns));
 const insertAgentBriefs = write('insert-agent-briefs', insertInto('agent_briefs', agentBriefColumns));
 
