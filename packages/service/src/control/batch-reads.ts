@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { FairShare, OverloadedError } from './tenant-limits.ts';
 
 export interface BatchReadsOptions<K> {
@@ -12,8 +13,8 @@ export interface BatchReadsOptions<K> {
 }
 
 /**
- * Calls that arrive while a query is in flight share the next one, as commands do in the group commit. A single caller
- * does not wait; under load one round trip serves many callers.
+ * Calls that arrive in one turn of the event loop, or while a query is in flight, share the next one, as commands do in the
+ * group commit. A single caller hardly waits; under load one round trip serves many callers.
  */
 export function batchReads<K, V>(
   read: (keys: readonly K[]) => Promise<readonly V[]>,
@@ -36,7 +37,7 @@ export function batchReads<K, V>(
 
   async function run(): Promise<void> {
     busy += 1;
-    await Promise.resolve();
+    await nextTurn();
     while (waiting.length > 0) {
       const calls = waiting.slice(0, maxBatch);
       waiting = waiting.slice(maxBatch);

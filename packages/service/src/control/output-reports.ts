@@ -20,7 +20,7 @@ const maxWaiting = 2_000;
 
 /**
  * Most reports only append to a timeline. They change nothing that a decision depends on, so they share one statement,
- * which checks the fence itself: a round trip instead of the three of a command. What that statement leaves out is
+ * which checks the fence itself: a round trip instead of the two or three of a command. What that statement leaves out is
  * decided like any command, which also finds out why. That is safe even if it was stored and the reply was lost: the
  * number of a report counts once.
  */
