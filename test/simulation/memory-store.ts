@@ -1,5 +1,5 @@
 import { isTerminal } from '@muster/sdk/contract';
-import type { ChildView, FollowUp } from '../../packages/service/src/domain/agent.ts';
+import { type ChildView, type FollowUp, isUndelivered } from '../../packages/service/src/domain/agent.ts';
 import { type Change, childView, type PoolKey } from '../../packages/service/src/domain/loaded-agents.ts';
 import {
   type AgentKey,
@@ -88,8 +88,6 @@ export class MemoryStore implements AgentStore {
     if (!this.#faults.isAlive()) await never();
   }
 }
-
-const isUndelivered = ({ state }: FollowUp): boolean => state === 'QUEUED' || state === 'DEFERRED';
 
 class MemoryTransaction implements AgentTransaction {
   readonly changes: Change[] = [];

@@ -34,7 +34,7 @@ export interface ServiceModels {
 type DocumentReader = (kind: Kind, name: string) => Promise<Document | undefined>;
 
 /** Reads each document once. */
-function documentReader(catalog: Catalog, tenant: number): DocumentReader {
+function readOnce(catalog: Catalog, tenant: number): DocumentReader {
   const documents = new Map<string, Promise<Document | undefined>>();
   return (kind, name) => {
     const id = `${kind}/${name}`;
@@ -51,7 +51,7 @@ export async function spawnCommand(
   identity: Identity,
   { defaultModel, ownModels }: ServiceModels,
 ): Promise<SpawnAgent | Refusal> {
-  const read = documentReader(catalog, identity.tenant);
+  const read = readOnce(catalog, identity.tenant);
   const personaName = request.agent || request.persona || '';
   if (request.agent && request.persona && request.agent !== request.persona) {
     return invalid('persona', 'differs from agent; give one of the two');
@@ -131,7 +131,7 @@ export async function queueCommand(
     ...(!followUpId && { minted: true }),
     description,
     tasks: tasksFrom(request.tasks),
-    change: await settingsChange(documentReader(catalog, tenant), tenant, request),
+    change: await settingsChange((kind, name) => catalog.document(tenant, kind, name), tenant, request),
     ownModels,
     preempt,
     replace,

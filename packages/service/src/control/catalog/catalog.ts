@@ -11,7 +11,7 @@ import type pg from 'pg';
 import { isRefusal, notFound, type Refusal, tenantClosed } from '../../domain/refusal.ts';
 import type { ServiceSecrets } from '../../lib/service-secret.ts';
 import type { KeyParts } from '../../lib/token.ts';
-import { begin, rollBack } from '../../store/connection.ts';
+import { begin, rollBack, type Statement } from '../../store/connection.ts';
 import { listChangeRequests, readChangeRequest } from '../../store/statements/change-requests.ts';
 import { deleteHook } from '../../store/statements/deliveries.ts';
 import { deleteKeys } from '../../store/statements/keys.ts';
@@ -62,7 +62,25 @@ export interface CatalogOptions {
   readonly publicUrl: () => string;
 }
 
-const refId = ({ tenant, kind, name }: StoredRef): string => `${tenant}/${kind}/${name}`;
+/** Reads what belongs to a resource, for many callers with one query. */
+const readByRef = <Row extends { readonly n: number }, V>(
+  database: pg.Pool,
+  read: Statement<[tenants: number[], kinds: string[], names: string[]], Row>,
+  make: (ref: StoredRef, row: Row | undefined) => V,
+): ((ref: StoredRef) => Promise<V>) =>
+  batchReads(
+    async (refs) => {
+      const rows = await read(
+        database,
+        refs.map((r) => r.tenant),
+        refs.map((r) => r.kind),
+        refs.map((r) => r.name),
+      );
+      const found = new Map(rows.map((row) => [row.n - 1, row]));
+      return refs.map((ref, i) => make(ref, found.get(i)));
+    },
+    { idOf: ({ tenant, kind, name }) => `${tenant}/${kind}/${name}` },
+  );
 
 /** Versioned documents by kind and name, each write with its reason on record. */
 export class Catalog {
@@ -72,35 +90,11 @@ export class Catalog {
 
   constructor(options: CatalogOptions) {
     this.#options = options;
-    this.#documents = batchReads(
-      async (refs) => {
-        const rows = await readResources(
-          options.database,
-          refs.map((r) => r.tenant),
-          refs.map((r) => r.kind),
-          refs.map((r) => r.name),
-        );
-        const found = new Map(rows.map((row) => [row.n - 1, row]));
-        return refs.map((ref, i) => {
-          const document = found.get(i)?.document ?? builtin(ref.kind, ref.name);
-          return document && { document, generation: found.get(i)?.generation ?? 0 };
-        });
-      },
-      { idOf: refId },
-    );
-    this.#sealed = batchReads(
-      async (refs) => {
-        const rows = await readSealed(
-          options.database,
-          refs.map((r) => r.tenant),
-          refs.map((r) => r.kind),
-          refs.map((r) => r.name),
-        );
-        const found = new Map(rows.map((row) => [row.n - 1, row]));
-        return refs.map((_, i) => found.get(i));
-      },
-      { idOf: refId },
-    );
+    this.#documents = readByRef(options.database, readResources, ({ kind, name }, row) => {
+      const document = row?.document ?? builtin(kind, name);
+      return document && { document, generation: row?.generation ?? 0 };
+    });
+    this.#sealed = readByRef(options.database, readSealed, (_, row) => row);
   }
 
   /** The current document, builtins included; for use by the service itself. */
