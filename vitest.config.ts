@@ -13,17 +13,18 @@ const slowSuites = [
   'test/mcp/harness-clients.test.ts',
   'test/tenancy/{runner-identity,tenant-allow}.test.ts',
 ];
-/** Takes a file of each suite in turn: some suites mostly wait, others use all processors. */
+/** Spreads the files of each suite over the whole run: some suites mostly wait, others use all processors. */
 class MixedSuites extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const turns = new Map<string, number>();
-    const ordered = (await super.sort(files)).map((file) => {
+    const suites = new Map<string, TestSpecification[]>();
+    for (const file of await super.sort(files)) {
       const suite = suiteOf(file.moduleId);
-      const turn = turns.get(suite) ?? 0;
-      turns.set(suite, turn + 1);
-      return { file, turn };
-    });
-    return ordered.sort((a, b) => a.turn - b.turn).map(({ file }) => file);
+      suites.set(suite, [...(suites.get(suite) ?? []), file]);
+    }
+    const placed = [...suites.values()].flatMap((suite) =>
+      suite.map((file, i) => ({ file, place: i / suite.length })),
+    );
+    return placed.sort((a, b) => a.place - b.place).map(({ file }) => file);
   }
 }
 
