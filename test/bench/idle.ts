@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { gate, say } from './report.ts';
 import { post, queriesOf, type Service, seedAgents, spawnTemplate, startService } from './tools.ts';
 
+const polls = 6;
+
 /** Measured from one poll of the runner to a later one, because each poll causes several queries. */
 async function queriesPerSecond(service: Service): Promise<number> {
   const nextPoll = async () => {
@@ -13,9 +15,8 @@ async function queriesPerSecond(service: Service): Promise<number> {
     }
   };
   const first = await nextPoll();
-  await nextPoll();
-  await nextPoll();
-  const last = await nextPoll();
+  let last = first;
+  for (let i = 0; i < polls; i += 1) last = await nextPoll();
   return (last.count - first.count) / (last.second - first.second);
 }
 
