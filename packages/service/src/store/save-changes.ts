@@ -79,8 +79,10 @@ const updateAgentStates = write(
    FROM ${rowsOf({ ...agentStateColumns, has_output: 'boolean' })} WHERE t.tenant = n.tenant AND t.agent = n.agent`,
 );
 
-const insertRuns = write('insert-runs', insertInto('runs', runColumns));
-const updateRuns = write('update-runs', updateOf('runs', changingRunColumns, ['tenant', 'agent', 'number']));
+const insertRuns = writeLists('insert-runs', runColumns, (rows) => insertInto('runs', runColumns, rows));
+const updateRuns = writeLists('update-runs', changingRunColumns, (rows) =>
+  updateOf('runs', changingRunColumns, ['tenant', 'agent', 'number'], rows),
+);
 
 /** Fields that are left out stay unchanged. */
 const updateRunResults = write(
@@ -110,9 +112,8 @@ const insertFollowUps = writeLists('insert-follow-ups', followUpColumns, (rows) 
 /** Messages whose ids were used before. */
 const replaceFollowUps = write('replace-follow-ups', updateOf('follow_ups', followUpColumns, followUpKey));
 
-const updateFollowUps = write(
-  'update-follow-ups',
-  updateOf('follow_ups', changingFollowUpColumns, followUpKey),
+const updateFollowUps = writeLists('update-follow-ups', changingFollowUpColumns, (rows) =>
+  updateOf('follow_ups', changingFollowUpColumns, followUpKey, rows),
 );
 
 const upsertChecklists = write(

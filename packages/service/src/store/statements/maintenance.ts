@@ -13,11 +13,14 @@ export const releaseMaintenance = statement<[holder: string], never>(
   `UPDATE maintenance SET lease_until = '-infinity' WHERE holder = $1`,
 );
 
-/** Tables that have doubled since they were last analyzed: plans that were made for few rows do not fit many. */
+/**
+ * Tables that have doubled since they were last analyzed: plans that were made for few rows do not fit many. Rows that only
+ * change do not count, because every connection plans its statements again after an ANALYZE.
+ */
 export const findGrownTables = statement<[], { name: string }>(
   'find-grown-tables',
   `SELECT quote_ident(s.relname) AS name FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
-   WHERE s.n_mod_since_analyze > 500 AND s.n_mod_since_analyze > c.reltuples`,
+   WHERE s.n_live_tup > 500 AND s.n_live_tup > 2 * c.reltuples`,
 );
 
 /** Deletes some of the replies that are too old to count. */

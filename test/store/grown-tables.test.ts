@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { findGrownTables } from '../../packages/service/src/store/statements/maintenance.ts';
+import { freshDatabase, useDatabase } from '../support/database.ts';
+
+const database = await freshDatabase();
+const client = await useDatabase(database.url);
+
+/** Counts of a session are shown some time after its statements, unless it asks for them. */
+async function isGrown(): Promise<boolean> {
+  await client.query('SELECT pg_stat_force_next_flush()');
+  const grown = await findGrownTables(client);
+  return grown.some(({ name }) => name === 'numbers');
+}
+
+test('a table is analyzed when it has doubled, not when its rows have changed', async () => {
+  // Autovacuum would analyze it too.
+  await client.query('CREATE TABLE numbers (n int) WITH (autovacuum_enabled = off)');
+  const insert = (count: number) => client.query(`INSERT INTO numbers SELECT generate_series(1, ${count})`);
+  await insert(400);
+  expect(await isGrown(), 'with 400 rows').toBe(false);
+  await insert(200);
+  expect(await isGrown(), 'with 600 rows').toBe(true);
+  await client.query('ANALYZE numbers');
+  expect(await isGrown(), 'analyzed').toBe(false);
+  for (let i = 0; i < 3; i += 1) await client.query('UPDATE numbers SET n = n + 1');
+  expect(await isGrown(), 'after 1,800 changes').toBe(false);
+  await insert(500);
+  expect(await isGrown(), 'with 1,100 rows').toBe(false);
+  await insert(200);
+  expect(await isGrown(), 'with 1,300 rows').toBe(true);
+});
