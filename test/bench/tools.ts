@@ -194,7 +194,7 @@ export const median = (values: readonly number[]): number =>
 export const percentile = (values: readonly number[], p: number): number =>
   [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * p))] ?? Number.NaN;
 
-/** Takes the measures in turn, three times, and returns the medians. */
+/** Takes the measures in turn and returns the medians. */
 export async function alternated<K extends string>(
   measures: Record<K, (round: number) => Promise<number>>,
   rounds = 3,

@@ -29,3 +29,10 @@ test('a table is analyzed when it has doubled, not when its rows have changed', 
   await insert(200);
   expect(await isGrown(), 'with 1,300 rows').toBe(true);
 });
+
+test('a table of another program in the same database is not analyzed', async () => {
+  await client.query('CREATE SCHEMA other');
+  await client.query('CREATE TABLE other.jobs AS SELECT generate_series(1, 1000) AS n');
+  await client.query('SELECT pg_stat_force_next_flush()');
+  expect((await findGrownTables(client)).map(({ name }) => name)).not.toContain('jobs');
+});
