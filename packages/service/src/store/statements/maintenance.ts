@@ -20,7 +20,7 @@ export const releaseMaintenance = statement<[holder: string], never>(
 export const findGrownTables = statement<[], { name: string }>(
   'find-grown-tables',
   `SELECT quote_ident(s.relname) AS name FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
-   WHERE s.schemaname = current_schema() AND s.n_live_tup > 500 AND s.n_live_tup > 2 * c.reltuples`,
+   WHERE s.schemaname = current_schema() AND s.n_live_tup > 50 AND s.n_live_tup > 2 * c.reltuples`,
 );
 
 /** Deletes some of the replies that are too old to count. */
