@@ -40,14 +40,17 @@ const write: CopyOptions['make'] = async (copy, listener) => {
 };
 const never: CopyOptions['make'] = () => expect.unreachable();
 
+/** The files of the next agent have been copied in advance: from then on nobody writes to the copy. */
+const stocked = (copy: string) => expect.poll(() => existsSync(join(copy, 'spare'))).toBe(true);
+
 it('a copy is made once for all who wait, who get its output; each has its own files', async () => {
   const started = await Promise.all([start('a', write), start('a', write), start('a', write)]);
   expect(started.map(({ items }) => items.length)).toEqual([1, 1, 1]);
   expect(started.map(({ result }) => result)).toEqual(['made', 'made', 'made']);
   const later = await start('a', never);
   expect(later).toMatchObject({ result: 'found', items: [] });
-  // The files of the next agent are copied in advance, and given to one agent only.
-  await expect.poll(() => existsSync(join(later.copy, 'spare'))).toBe(true);
+  await stocked(later.copy);
+  // The files in advance are given to one agent only.
   const spare = statSync(join(later.copy, 'spare', 'workspace', 'file')).ino;
   const [one, two] = await Promise.all([start('a', never), start('a', never)]);
   const files = [one, two].map(({ agent }) => statSync(join(agent, 'workspace', 'file')).ino);
@@ -93,6 +96,7 @@ it('when the run that makes a copy is stopped, the next one makes it', async () 
 
 it('what a killed runner did not complete is removed; what is complete outlives a restart', async () => {
   const { copy } = await start('a', write);
+  await stocked(copy);
   const half = await copies.folderFor('b');
   await mkdir(join(half, 'workspace'), { recursive: true });
   await mkdir(join(copy, 'spare-unfinished'));
@@ -102,6 +106,7 @@ it('what a killed runner did not complete is removed; what is complete outlives 
   expect(existsSync(join(copy, 'spare-unfinished'))).toBe(false);
   expect(await copies.folderFor('a')).toBe(copy);
   expect((await start('a', never)).result).toBe('found');
+  await stocked(copy);
   // After a restart of the machine, files may be missing.
   writeFileSync(join(copy, 'note.json'), JSON.stringify({ group: 'w', boot: 'another', bytes: 1 }));
   expect((await start('a', write)).result).toBe('made');
@@ -109,7 +114,7 @@ it('what a killed runner did not complete is removed; what is complete outlives 
 
 it('the least recently used copies are removed: of a workspace, over all, and when the disk is full', async () => {
   const used = async (copy: string, daysAgo: number) => {
-    await expect.poll(() => existsSync(join(copy, 'spare'))).toBe(true);
+    await stocked(copy);
     const at = new Date(Date.now() - daysAgo * 24 * 3_600_000);
     await utimes(join(copy, 'note.json'), at, at);
   };
