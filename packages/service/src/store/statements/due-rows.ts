@@ -34,6 +34,12 @@ export interface DueRows<Row> {
   readonly renew: (connection: Connection, row: Row, leaseMs: number) => Promise<unknown>;
 }
 
+/**
+ * More than anyone claims at a time. Of a limit that is a parameter, PostgreSQL expects a tenth of all rows, and would read
+ * the whole table to change them.
+ */
+const mostClaimed = 100;
+
 /** A claimed row is due again after the lease, if its node has not settled it by then. Nodes claim different rows. */
 export function dueRows<Row extends { readonly tenant: number }>(
   name: string,
@@ -52,12 +58,14 @@ export function dueRows<Row extends { readonly tenant: number }>(
        SELECT (SELECT d.tenant FROM ${table} d WHERE ${due} AND d.tenant > t.tenant ORDER BY d.tenant LIMIT 1)
        FROM tenants_due t WHERE t.tenant IS NOT NULL
      ), q AS MATERIALIZED (
-       SELECT ${read} FROM (SELECT tenant FROM tenants_due ORDER BY random()) t CROSS JOIN LATERAL (
-         SELECT ${read} FROM ${table} d
-         WHERE d.tenant = t.tenant AND d.next_at <= now()${and && ` AND ${and}`}
-         ORDER BY d.next_at LIMIT greatest(0, $1 - coalesce(($5::int[])[array_position($4::int[], t.tenant)], 0))
-         FOR UPDATE OF d SKIP LOCKED
-       ) d LIMIT $2
+       SELECT ${read} FROM (
+         SELECT ${read} FROM (SELECT tenant FROM tenants_due ORDER BY random()) t CROSS JOIN LATERAL (
+           SELECT ${read} FROM ${table} d
+           WHERE d.tenant = t.tenant AND d.next_at <= now()${and && ` AND ${and}`}
+           ORDER BY d.next_at LIMIT greatest(0, $1 - coalesce(($5::int[])[array_position($4::int[], t.tenant)], 0))
+           FOR UPDATE OF d SKIP LOCKED
+         ) d LIMIT $2
+       ) d LIMIT ${mostClaimed}
      )
      UPDATE ${table} t SET next_at = now() + make_interval(secs => $3 / 1000.0)${set && `, ${set}`}
      FROM q WHERE ${same} RETURNING ${columns.map((column) => `q.${column}`).join(', ')}`,
