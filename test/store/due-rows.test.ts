@@ -74,6 +74,24 @@ test('a tenant gets no more than its number at a time, with what is being worked
   expect(claimed.map(({ tenant }) => tenant).sort()).toEqual([1, 3, 3, 3, 3]);
 });
 
+test('a claim does not read the whole table', async () => {
+  const items = tenants.flatMap((tenant) => Array.from({ length: 800 }, (_, i) => item(tenant, `item-${i}`)));
+  await insertItems(pool, items, now());
+  await pool.query('ANALYZE outbox');
+  const client = await pool.connect();
+  const scans = async () =>
+    (await client.query("SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'outbox'")).rows;
+  try {
+    await client.query('BEGIN');
+    const before = await scans();
+    expect(await dueItems.claim(client, 4, 16, leaseMs, [], [])).toHaveLength(16);
+    expect(await scans()).toEqual(before);
+  } finally {
+    await client.query('ROLLBACK');
+    client.release();
+  }
+});
+
 const changeRequest = (): ChangeRequestRow => ({
   ...{
     tenant: 1,
