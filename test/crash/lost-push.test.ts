@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import { writeResource } from '../support/catalog.ts';
+import { FaultProxy } from '../support/fault-proxy.ts';
 import { makeGitRemote } from '../support/git-remote.ts';
 import { Node } from './node.ts';
 import { RunnerProcess, runnerKey } from './runner-process.ts';
@@ -23,7 +24,8 @@ test('a push that was lost with its runner before it was reported is found by th
   const agents = new Agents(node.api, 'with-repo');
   const pushes = async () => (await agents.timeline('pusher', 'PUSH')).map(({ data }) => data);
   const key = await runnerKey(node.api);
-  const first = await RunnerProcess.start(node.url, key, 'runner');
+  const proxy = await FaultProxy.listen({ port: Number(new URL(node.url).port) });
+  const first = await RunnerProcess.start(proxy.url, key, 'runner');
   await agents.spawn('pusher', { description: `!write a.txt a\n${waitFor('go')}\n!push add a` });
   await until(
     'the agent waiting',
@@ -31,13 +33,13 @@ test('a push that was lost with its runner before it was reported is found by th
     (calls) => calls.length === 2,
   );
 
-  // The service takes no reports from here on.
-  node.server.process.kill('SIGSTOP');
+  // The service gets no reports from here on.
+  proxy.set('half-open');
   remote.commit('go', {}, 'main');
   const isAgents = (ref: string) => ref.startsWith('muster/');
   const pushed = await until('the branch', async () => remote.refs().find(isAgents) ?? '', isAgents);
   await first.close();
-  node.server.process.kill('SIGCONT');
+  await proxy.close();
   expect(await pushes()).toEqual([]);
 
   const second = await RunnerProcess.start(node.url, key, 'runner');
