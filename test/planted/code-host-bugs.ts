@@ -15,7 +15,7 @@ export const codeHostBugs: readonly PlantedBug[] = [
     name: 'a thread that got a reply during a batch is settled at its end',
     file: `${service}/domain/review.ts`,
     find: '    if (!told.has(id))',
-    replace: '    if (id)',
+    replace: '    if (!told.has(id) || id)',
     suites: ['test/simulation/simulator.test.ts'],
   },
   {

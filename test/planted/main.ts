@@ -49,13 +49,24 @@ function firstFailure(copy: string, suite: string): string | null {
   return failed?.[1] ?? 'the suite did not run to its end';
 }
 
-/** Only what the bug is in: the dashboard takes most of the time. */
-function build(copy: string, { file }: PlantedBug): void {
-  const options = { cwd: copy, stdio: 'ignore' } as const;
-  if (!file.startsWith('packages/service/'))
-    return void execFileSync('npm', ['run', 'build', '--silent'], options);
-  execFileSync('npx', ['tsc', '-b'], options);
-  execFileSync(process.execPath, ['scripts/bundle-service.mjs'], options);
+/** Only what the bug is in: the dashboard takes most of the time. Returns why it does not compile. */
+function build(copy: string, { file }: PlantedBug): string | null {
+  const commands = file.startsWith('packages/service/')
+    ? ['npx tsc -b', 'node scripts/bundle-service.mjs']
+    : ['npm run build --silent'];
+  for (const command of commands) {
+    const { status, stdout } = spawnSync('sh', ['-c', command], { cwd: copy, encoding: 'utf8' });
+    if (status !== 0) return stdout;
+  }
+  return null;
+}
+
+function caughtBy(copy: string, { suites }: PlantedBug): string | null {
+  for (const suite of suites) {
+    const failure = firstFailure(copy, suite);
+    if (failure) return `${suite}: ${failure}`;
+  }
+  return null;
 }
 
 /** Parts of names; without any, all bugs. */
@@ -70,17 +81,11 @@ try {
     const original = readFileSync(join(copy, bug.file), 'utf8');
     tried += 1;
     plant(copy, bug);
-    build(copy, bug);
-    let caught: string | null = null;
-    for (const suite of bug.suites) {
-      const failure = firstFailure(copy, suite);
-      if (failure) {
-        caught = `${suite}: ${failure}`;
-        break;
-      }
-    }
+    const problem = build(copy, bug);
+    const caught = problem === null ? caughtBy(copy, bug) : null;
     if (!caught) missed.push(bug.name);
-    say(`${caught ? 'caught' : 'MISSED'}  ${bug.name}${caught ? `\n        by ${caught}` : ''}`);
+    if (problem !== null) say(`MISSED  ${bug.name}\n        does not compile: ${problem}`);
+    else say(caught ? `caught  ${bug.name}\n        by ${caught}` : `MISSED  ${bug.name}`);
     writeFileSync(join(copy, bug.file), original);
   }
 } finally {
