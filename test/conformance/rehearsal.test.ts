@@ -50,6 +50,13 @@ describe('a turn without directives', () => {
     ]);
   });
 
+  test('is told in the order in which it happened', async () => {
+    await play('told', ['Please count the sheep.'], { tasks: [{ id: 'count', subject: 'count' }] });
+    const step = ['TOOL_CALL', 'TASK_CHANGED', 'TOOL_RESULT'] as const;
+    const work = (await agents.timeline('told', 'MESSAGE', ...step)).map(({ type }) => type);
+    expect(work).toEqual(['MESSAGE', ...step, ...step, 'MESSAGE']);
+  });
+
   test('longer than maxTurnMinutes of its pool is interrupted, and the agent waits', async () => {
     const { admin } = await newTenant(server.operator);
     await writeResource(admin, 'pool', 'default', { maxTurnMinutes: 0.01 });

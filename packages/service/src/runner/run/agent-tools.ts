@@ -17,7 +17,7 @@ export interface AgentToolsOptions {
   /** The active tasks, from the last reply of the service. */
   readonly activeTaskIds: () => readonly string[];
   /** Called before the checklist is changed. */
-  readonly onChange: () => void;
+  readonly beforeChange: () => Promise<void>;
 }
 
 const callTimeoutMs = 10_000;
@@ -35,8 +35,8 @@ export function agentTools(options: AgentToolsOptions): AgentTools {
     return reply.tasks;
   };
 
-  const change = <T>(work: () => Promise<T>): Promise<T> => {
-    options.onChange();
+  const change = async <T>(work: () => Promise<T>): Promise<T> => {
+    await options.beforeChange();
     return retryTransient(signal, work);
   };
 

@@ -106,6 +106,11 @@ export class ReportStream {
     return this.#send(extra);
   }
 
+  /** So that the timeline has what the agent did before in front of what it does next by another way. */
+  async sendWaiting(): Promise<void> {
+    if (this.queue.length > 0) await this.#send().catch(() => {});
+  }
+
   #send(extra: Extra = {}): Promise<ReportReply> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

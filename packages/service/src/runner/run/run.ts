@@ -312,7 +312,10 @@ export class Run {
       signal: this.#acting.signal,
       mask: this.#mask,
       activeTaskIds: () => this.#turns.activeTaskIds,
-      onChange: () => this.#turns.changed(),
+      beforeChange: () => {
+        this.#turns.changed();
+        return this.#stream.sendWaiting();
+      },
     });
   }
 
