@@ -321,7 +321,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/http/key-limits.ts`,
     find: 'if (open.replies >= limits.openRepliesPerKey)',
     replace: 'if (open.replies < 0)',
-    suites: ['test/conformance/load-limits.test.ts'],
+    suites: [`${service}/http/key-limits.test.ts`],
   },
   {
     name: 'a stream stays open when its client vanishes',
