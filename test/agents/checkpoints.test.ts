@@ -18,7 +18,7 @@ const showWork = 'echo found $(git log -1 --format=%s) $(cat one.txt README.md n
 const found = 'found One one changed new';
 const notResumed = 'The saved session could not be resumed.';
 
-describe('Claude Code and Codex', { timeout: 180_000 }, () => {
+describe('Claude Code and Codex', { timeout: 300_000 }, () => {
   it('have their unpushed work and their conversation on another runner, from the newest checkpoint that is complete and opens', async () => {
     const runners = await TestRunners.create(service());
     const { agents } = runners;
@@ -114,13 +114,13 @@ describe('Claude Code and Codex', { timeout: 180_000 }, () => {
     const [restoredFirst] = await agents.warnings(saver);
     expect(restoredFirst).toMatch(/^The work was restored from the checkpoint of .* \(run 1\)/);
 
-    // In the middle of one.
+    // In the middle of one. A checkpoint that took long is followed by a pause that is ten times as long.
     for (const { name } of painters)
       await until(
         'a checkpoint with the new file',
         () => agents.status(name),
         ({ unpushed, phase }) => unpushed?.files === 3 && phase === 'PHASE_RUNNING',
-        patienceMs,
+        3 * patienceMs,
       );
     await runners.lose(there);
     const before = await corruptNewestSession(saverKey);

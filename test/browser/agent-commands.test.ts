@@ -1,7 +1,7 @@
 import { type Attachment, agentPage } from '@muster/sdk/contract';
 import type { Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Agents, inMs } from '../support/agents.ts';
+import { Agents, inAnHour, inMs } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import type { Visitor } from '../support/browser.ts';
 import { apiWithNewKey } from '../support/catalog.ts';
@@ -203,6 +203,10 @@ describeInBrowser("the commands on an agent's page", () => {
     const isDrawn = (image: HTMLImageElement) => image.decode().then(() => image.naturalWidth);
     expect(await shown.nth(0).evaluate(isDrawn)).toBe(1);
     expect(await shown.nth(1).evaluate(isDrawn)).toBe(1);
+    const [delivered] = (await agents.timeline('pictured', 'FOLLOW_UP_DELIVERED')).slice(-1);
+    const { attachmentIds } = delivered?.data ?? {};
+    await agents.queue('pictured', { description: 'Look again.', deliverAt: inAnHour(), attachmentIds });
+    await page.getByText('2 images', { exact: true }).waitFor();
   });
 
   test('shows the images that a tool returned', async () => {

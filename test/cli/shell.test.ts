@@ -222,6 +222,10 @@ test('config shows the configuration, and no secret', async () => {
   const data = await ada.data(['config'], { env });
   expect(data).toMatchObject({ client: { source: 'MUSTER_URL' }, service: { port: 8420 } });
   expect(await newcomer.prints(['config'])).toContain('no service found');
+  expect(await ada.muster(['config'], { env: { CLAUDE_CODE_USE_BEDROCK: '1' } })).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/^muster: .*AWS_REGION.*\n$/),
+  });
   expect(await ada.muster(['config'], { env: { MUSTER_PORT: 'x' } })).toMatchObject({
     code: 1,
     err: expect.stringContaining('MUSTER_PORT: expected a number'),

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { faults } from '@muster/sdk/contract';
+import { faults, limits } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { inAnHour } from '../support/agents.ts';
 import { until } from '../support/async.ts';
@@ -66,17 +66,28 @@ describe('wait', () => {
     const sent = ada.data<{ response: string }>(['send', name, '!say Steered.', '--steer', '--wait']);
     expect(await sent).toMatchObject({ response: 'Steered.', runCount: '1' });
     const folder = mkdtempSync(join(tmpdir(), 'muster-images-'));
-    const [image, text] = [join(folder, 'shot.png'), join(folder, 'text.png')];
+    const [image, text, large] = [
+      join(folder, 'shot.png'),
+      join(folder, 'text.png'),
+      join(folder, 'large.png'),
+    ];
     writeFileSync(image, png());
     writeFileSync(text, 'not an image');
+    writeFileSync(large, Buffer.concat([png(), Buffer.alloc(limits.attachmentBytes)]));
     const withImage = await ada.data<{ response: string }>(['send', name, '--image', image, '--wait']);
     expect(withImage.response).toContain('Rehearsed.');
     const [delivered] = (await ada.agents.timeline(name, 'FOLLOW_UP_DELIVERED')).slice(-1);
     expect(delivered?.data.attachmentIds).toHaveLength(1);
     expect(await ada.prints(['logs', name])).toMatch(/^ *\[image\]$/m);
+    await ada.muster(['send', name, 'Look again.', '--image', image, '--in', '1h']);
+    expect(await ada.prints(['queue', name])).toContain('Look again. [image]');
     expect(await ada.muster(['send', name, 'x', '--image', text])).toMatchObject({
       code: 2,
       err: expect.stringContaining('expected a PNG, JPEG, WebP or GIF image'),
+    });
+    expect(await ada.muster(['send', name, 'x', '--image', image, '--image', large])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('large.png: expected at most 5242880 bytes'),
     });
     rmSync(folder, { recursive: true });
     expect(await ada.muster(['send', name, 'x', '--steer', '--preempt'])).toMatchObject({

@@ -5,7 +5,7 @@
  *   passing   usually goes away: the same messages are retried, with growing delays
  *   fixable   a person has to fix something: the agent is BLOCKED until then
  *
- * A code that is not listed is fixable. `fix` says what to do; `{runner}`, `{provider}` and `{model}` are filled in.
+ * A code that is not listed is fixable. `fix` says what to do; `{runner}` and `{model}` are filled in.
  */
 export type FaultClass = 'final' | 'passing' | 'fixable';
 
@@ -30,7 +30,7 @@ export const faults = {
   ),
   PROVIDER_UNAVAILABLE: passing(
     'the provider was down or gave no answer',
-    '{provider} stayed unavailable. Retry when it works again.',
+    'The provider stayed unavailable. Retry when it works again.',
   ),
   DISK_FULL: passing(
     "the runner's disk was full",
@@ -47,15 +47,15 @@ export const faults = {
   ),
   PROVIDER_OUT_OF_CREDIT: fixable(
     "the account behind the runner's key is empty (402)",
-    'The {provider} account is out of credit. Add credit, or use another key on runner {runner}, then retry.',
+    'The account at the provider is out of credit. Add credit, or use another one on runner {runner}, then retry.',
   ),
   PROVIDER_FORBIDDEN: fixable(
     "the provider does not permit the request to the runner's key (403)",
-    'The {provider} key of runner {runner} lacks a permission. Grant it or use another key, then retry.',
+    'The key of runner {runner} lacks a permission at the provider. Grant it or use another key, then retry.',
   ),
   MODEL_UNKNOWN: fixable(
     'the provider does not know the model',
-    '{provider} does not offer the model {model} to runner {runner}. Send a message with another model.',
+    'The provider does not offer the model {model} to runner {runner}. Send a message with another model, or give the runner an account that has it, then retry.',
   ),
   CONTEXT_OVERFLOW: fixable(
     "the conversation is larger than the model's context, also after compaction",
@@ -71,7 +71,7 @@ export const faults = {
   ),
   PROVIDER_ERROR: fixable(
     'the provider answered with another error that the harness could not handle',
-    'Read what {provider} answered and fix it, then retry.',
+    'Read what the provider answered and fix it, then retry.',
   ),
   INVALID_OUTPUT_SCHEMA: fixable(
     "the output schema can't be used",

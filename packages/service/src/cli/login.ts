@@ -129,8 +129,8 @@ async function mcp({ connection, signal, output }: Invocation): Promise<void> {
 async function config({ flags, env, output }: Invocation): Promise<void> {
   const { readConfig } = await import('./config.ts');
   const { accountsOf, accountText } = await import('../runner/accounts/accounts.ts');
-  const accounts = accountsOf(env);
   const { bootstrap, secret, previousSecret, databaseUrl, directUrl, runner, ...service } = readConfig(env);
+  const accounts = accountsOf(env);
   const sections = {
     client: clientConfig(flags.url, env),
     service: {

@@ -1,4 +1,4 @@
-import { ageOf, clock, firstLine, imageTypeOf, type PendingFollowUp } from '@muster/sdk/contract';
+import { ageOf, clock, firstLine, imageTypeOf, limits, type PendingFollowUp } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
@@ -43,13 +43,21 @@ export function addQueueCommands(program: Command): void {
 type SendFlags = SettingsFlags &
   Flags<'file' | 'id' | 'at' | 'in', 'steer' | 'preempt' | 'replace' | 'wait' | 'follow', 'task' | 'image'>;
 
+function imageIn(file: string): Buffer {
+  const bytes = fileBytes(file);
+  if (!imageTypeOf(bytes)) throw usageError(`${file}: expected a PNG, JPEG, WebP or GIF image`);
+  if (bytes.length > limits.attachmentBytes)
+    throw usageError(`${file}: expected at most ${limits.attachmentBytes} bytes; got ${bytes.length}`);
+  return bytes;
+}
+
 async function send(invocation: Invocation<SendFlags>, agent: string, text?: string): Promise<void> {
   const { flags, client, output, signal } = invocation;
   if (flags.replace && flags.id === undefined)
     throw usageError('--replace needs --id: the id of the message to replace');
   const deliverAt = await deliveryTime(flags);
   const settings = { ...tasksOf(flags.task), ...settingsOf(flags) };
-  const images = (flags.image ?? []).map((file) => ({ file, bytes: fileBytes(file) }));
+  const images = (flags.image ?? []).map(imageIn);
   const hasSettings = Object.keys(settings).length > 0 || images.length > 0;
   const connected = client();
   const description = await messageText(text, flags.file, !hasSettings, signal);
@@ -57,10 +65,8 @@ async function send(invocation: Invocation<SendFlags>, agent: string, text?: str
     throw usageError(`the message is empty: use muster send ${agent} "…", --file, or standard input`);
   const followAfter = flags.follow ? await newestSequence(connected, agent, signal) : undefined;
   const attachmentIds: string[] = [];
-  for (const { file, bytes } of images) {
-    if (!imageTypeOf(bytes)) throw usageError(`${file}: expected a PNG, JPEG, WebP or GIF image`);
+  for (const bytes of images)
     attachmentIds.push((await connected.attachments.upload(agent, bytes, { signal })).attachmentId);
-  }
   const reply = await connected.queue(
     agent,
     {
@@ -99,7 +105,12 @@ async function list({ client, output, signal }: Invocation, agent: string): Prom
         of: ({ deliverAt, steer }) => (deliverAt ? clock(deliverAt) : steer ? 'this turn' : 'next'),
       },
       { title: 'AGE', of: ({ queuedAt }) => ageOf(queuedAt), isRight: true },
-      { title: 'MESSAGE', of: ({ description }) => firstLine(description), isFlexible: true },
+      {
+        title: 'MESSAGE',
+        of: ({ description, attachmentIds }) =>
+          [firstLine(description), ...attachmentIds.map(() => '[image]')].join(' ').trim(),
+        isFlexible: true,
+      },
     ],
     `no messages are queued for ${agent}`,
   );

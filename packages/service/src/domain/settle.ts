@@ -83,16 +83,9 @@ export function noteError(draft: Draft, error: AgentError): void {
 }
 
 /** What to do about an error, with the names of what to fix. */
-function fixOf({ code }: AgentError, { backend, settings }: Agent, runner: string): string {
-  const facts = {
-    runner: runner || '(unknown)',
-    provider: backend === 'BACKEND_A' ? 'Anthropic' : 'OpenAI',
-    model: settings.model,
-  };
-  return faultOf(code).fix.replace(
-    /\{(runner|provider|model)\}/g,
-    (_, name: keyof typeof facts) => facts[name],
-  );
+function fixOf({ code }: AgentError, { settings }: Agent, runner: string): string {
+  const facts = { runner: runner || '(unknown)', model: settings.model };
+  return faultOf(code).fix.replace(/\{(runner|model)\}/g, (_, name: keyof typeof facts) => facts[name]);
 }
 
 /** Ends an agent. Undelivered messages are cleared, and the timeline says why. */

@@ -43,6 +43,18 @@ it('sends at most ten partials of a run in a second, and all of its text', async
   expect(new Set(counts)).toEqual(new Set([1]));
 });
 
+it('is held while entries that came before it are being reported', async () => {
+  const { run, say, sent } = open();
+  run.hold();
+  say('Hello');
+  await pass(1000);
+  say(', world');
+  expect(sent()).toEqual([]);
+  run.release();
+  await pass(0);
+  expect(sent()).toEqual([[0, 'Hello, world']]);
+});
+
 it('sends nothing while nobody watches; a new reader gets what is being written from its beginning', async () => {
   const { live, say, sent } = open();
   live.update([]);

@@ -61,7 +61,6 @@ export class LiveOutput {
 
   async #sendWaiting(): Promise<void> {
     this.#timer = undefined;
-    this.#sentMs = performance.now();
     const partials: SentPartial[] = [];
     for (const run of [...this.#runs]) {
       const partial = partials.length < limits.partialsPerRequest ? run.take() : undefined;
@@ -72,6 +71,7 @@ export class LiveOutput {
       this.#runs.add(run);
     }
     if (partials.length === 0) return;
+    this.#sentMs = performance.now();
     this.#isSending = true;
     await this.#send(partials).catch(() => {});
     this.#isSending = false;
@@ -87,6 +87,7 @@ export class RunOutput implements ProducedTexts {
   readonly #masks: readonly ValueMask[];
   /** By key; the one that was sent last is at the end. */
   readonly #texts = new Map<string, LiveText>();
+  #isHeld = false;
 
   constructor(ref: RunRef, live: LiveOutput, masks: readonly ValueMask[], close: () => void) {
     this.ref = ref;
@@ -134,8 +135,17 @@ export class RunOutput implements ProducedTexts {
     for (const text of this.#texts.values()) text.sendAgain();
   }
 
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  release(): void {
+    this.#isHeld = false;
+    if (this.isWatched()) this.#live.sendSoon();
+  }
+
   take(): SentPartial | undefined {
-    if (!this.isWatched()) return undefined;
+    if (this.#isHeld || !this.isWatched()) return undefined;
     for (const [key, text] of this.#texts) {
       const piece = text.take();
       if (!piece) continue;

@@ -150,6 +150,7 @@ function QueuedMessage({
 
 const settingTexts = (followUp: PendingFollowUp | FollowUp): string[] =>
   [
+    followUp.attachmentIds.length > 0 && plural(followUp.attachmentIds.length, 'image'),
     followUp.agent && `persona ${followUp.agent}`,
     followUp.model && `model ${followUp.model}`,
     followUp.reasoningEffort && `effort ${followUp.reasoningEffort}`,

@@ -52,6 +52,9 @@ export interface ProducedTexts {
   /** The item with the whole text is reported. */
   settle(key: string): void;
   isWatched(): boolean;
+  /** Nothing is sent until items that came before it are reported: `release` is called then. */
+  hold(): void;
+  release(): void;
 }
 
 /**

@@ -45,11 +45,11 @@ const collectMs = 2;
  * The time between two reports that are not urgent: about so many times as long as the last one took. Agents that write a
  * lot must not use up a service that others wait for. It varies, so that they do not report at the same moments.
  */
-const intervalFactor = 50;
+const intervalFactor = { watched: 5, unwatched: 50 };
 const minIntervalMs = 50;
 const maxIntervalMs = 1_000;
-const intervalAfter = (tookMs: number): number =>
-  Math.min(maxIntervalMs, Math.max(minIntervalMs, intervalFactor * tookMs)) * (0.75 + Math.random() / 2);
+const intervalAfter = (tookMs: number, factor: number): number =>
+  Math.min(maxIntervalMs, Math.max(minIntervalMs, factor * tookMs)) * (0.75 + Math.random() / 2);
 const flushItems = 200;
 const callTimeoutMs = 10_000;
 
@@ -121,6 +121,7 @@ export class ReportStream {
       .then(() => {
         this.#sending -= 1;
         if (this.#hasNews) this.#flushSoon();
+        else this.#options.output.release();
       });
     return sent;
   }
@@ -150,6 +151,7 @@ export class ReportStream {
 
   #flushSoon(): void {
     this.#hasNews = true;
+    this.#options.output.hold();
     // What is added meanwhile goes into the report after the current one.
     if (this.#closed.signal.aborted || this.#sending > 0) return;
     if (this.queue.length >= flushItems) {
@@ -170,7 +172,8 @@ export class ReportStream {
       const fromMs = performance.now();
       const reply = await this.#deliver(this.#masked(isLast ? { ...report, ...extra } : report));
       const nowMs = performance.now();
-      this.#nextMs = nowMs + intervalAfter(nowMs - fromMs);
+      const factor = intervalFactor[this.#options.output.isWatched() ? 'watched' : 'unwatched'];
+      this.#nextMs = nowMs + intervalAfter(nowMs - fromMs, factor);
       if (isLast) return reply;
     }
   }

@@ -13,12 +13,15 @@ beforeEach(() => {
   vi.spyOn(Math, 'random').mockReturnValue(0.5);
 });
 afterEach(() => {
+  live.update([]);
   vi.useRealTimers();
   vi.restoreAllMocks();
 });
 
 const images = { accept: (base64: string) => Buffer.from(base64, 'base64'), upload: async () => ['stored'] };
-const output = new LiveOutput(async () => {}).open({ agentKey: 'a', runId: 1 }, mask, 'mst_a.secret');
+const partials: string[] = [];
+const live = new LiveOutput(async (sent) => void partials.push(...sent.map(({ text }) => text)));
+const output = live.open({ agentKey: 'a', runId: 1 }, mask, 'mst_a.secret');
 
 /** A stream, the texts of each report it sent, and the incidents of failed reports. */
 function open(answer: (report: ReportRequest) => void | Promise<void> = () => {}) {
@@ -102,6 +105,19 @@ test.each([
   expect(reports).toEqual([['a']]);
   await vi.advanceTimersByTimeAsync(1);
   expect(reports).toEqual([['a'], ['b']]);
+});
+
+test('an agent that is watched reports ten times as often, and its live output follows what it reported', async () => {
+  live.update([{ agentKey: 'a', since: 1 }]);
+  const { say, reports, stream } = open(() => new Promise((resolve) => setTimeout(resolve, 20)));
+  say('a');
+  await vi.advanceTimersByTimeAsync(22);
+  say('b');
+  stream.queue.partial({ key: 'k', type: 'MESSAGE', text: 'live' });
+  await vi.advanceTimersByTimeAsync(100);
+  expect([reports, partials]).toEqual([[['a'], ['b']], []]);
+  await vi.advanceTimersByTimeAsync(21);
+  expect(partials).toEqual(['live']);
 });
 
 test('many items do not wait', async () => {
