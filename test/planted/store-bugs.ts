@@ -88,14 +88,14 @@ export const storeBugs: readonly PlantedBug[] = [
     file: `${store}/connection.ts`,
     find: 'throw lastErrors.get(connection) ?? error;',
     replace: 'throw error;',
-    suites: ['test/crash/failover.test.ts'],
+    suites: ['test/store/connection.test.ts'],
   },
   {
     name: 'a connection with an outdated plan is used again',
     file: `${store}/connection.ts`,
     find: 'client.release(!isUndone || isUnavailable(error));',
     replace: "client.release(!isUndone || (isUnavailable(error) && codeOf(error) === '25006'));",
-    suites: ['test/crash/failover.test.ts'],
+    suites: ['test/store/connection.test.ts'],
   },
   {
     name: 'every command writes the large columns of its agent again',
