@@ -421,7 +421,7 @@ const schemaWorker = {
     file: `${service}/domain/scheduling.ts`,
     find: 'if (withoutSlot.length === 0) return',
     replace: 'if (withoutSlot.length >= 0) return',
-    suites: ['test/simulation/simulator.test.ts'],
+    suites: [`${service}/domain/scheduling.test.ts`],
   },
   {
     name: 'a tenant is exported while commands from before it was closed are under way',
