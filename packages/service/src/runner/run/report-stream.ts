@@ -106,7 +106,7 @@ export class ReportStream {
     return this.#send(extra);
   }
 
-  /** So that the timeline has what the agent did before in front of what it does next by another way. */
+  /** Called before the agent changes something by another request, so that the timeline has both in order. */
   async sendWaiting(): Promise<void> {
     if (this.queue.length > 0) await this.#send().catch(() => {});
   }
