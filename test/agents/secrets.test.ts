@@ -10,9 +10,7 @@ import { backends, gate, reasonOf, type TestAgents, useTestService } from './tes
 const token = 'agents-token-5d41402abc4b2a76';
 const runnerToken = 'runner-token-b9719d911017c592';
 const privateKey = '-----BEGIN PRIVATE KEY-----\n  c2VjcmV0IGxpbmUgb25l\nok\nc2VjcmV0IGxpbmUgdHdv\n';
-/** Only its name says that it is a secret. */
-const written = 'written-in-the-document';
-const values = [token, runnerToken, written, 'PRIVATE KEY', 'c2VjcmV0'];
+const values = [token, runnerToken, 'PRIVATE KEY', 'c2VjcmV0'];
 
 const service = useTestService({ env: { TEAM_TOKEN: runnerToken } }, async ({ api }) => {
   await writeResource(api, 'secret', 'token', { value: token });
@@ -21,7 +19,6 @@ const service = useTestService({ env: { TEAM_TOKEN: runnerToken } }, async ({ ap
     TOKEN: { fromSecret: 'token' },
     KEY: { fromSecret: 'key' },
     TEAM_TOKEN: { fromRunner: 'TEAM_TOKEN' },
-    DB_PASSWORD: written,
     PLAIN: 'a plain value',
   };
   await writeResource(api, 'environment', 'secrets', { variables, setup: ['echo "setup with $TOKEN"'] });

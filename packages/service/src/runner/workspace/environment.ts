@@ -17,13 +17,7 @@ export const isRunnerSecret = (name: string, runner: Environment): boolean =>
   (isOn(runner.CLAUDE_CODE_USE_BEDROCK) && /^AWS_/.test(name)) ||
   (isOn(runner.CLAUDE_CODE_USE_VERTEX) && /^(GOOGLE_|CLOUDSDK_|CLOUD_ML_)/.test(name));
 
-const secretName = /(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTHORIZATION)([_-]|$)/i;
-
-/** A value that the document contains itself is a secret if its name says so. */
-export const isSecret = (name: string, given: GivenText): boolean =>
-  typeof given !== 'string' || secretName.test(name);
-
-/** What the processes of an agent get, and which of it is secret. */
+/** What the processes of an agent get, and which of it came from a secret or from the runner. */
 export interface ResolvedVariables {
   readonly variables: Readonly<Record<string, string>>;
   /** To be masked in what the run reports. */
@@ -51,7 +45,7 @@ export function environmentOf(
   for (const [name, variable] of Object.entries(variables ?? {})) {
     const value = variableOf(name, variable, sources);
     resolved[name] = value;
-    if (isSecret(name, variable)) secretValues.add(value);
+    if (typeof variable !== 'string') secretValues.add(value);
   }
   return { variables: resolved, secretValues: [...secretValues] };
 }

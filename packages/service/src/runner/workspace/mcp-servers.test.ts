@@ -30,7 +30,7 @@ describe('the MCP servers of a run', () => {
       secretValues,
     } = resolve({
       ...remote({ Authorization: { fromSecret: 'key' }, 'X-Team': { fromRunner: 'TEAM' }, 'X-Plain': 'p' }),
-      b: { command: 'run', env: { KEY: { fromSecret: 'key' }, API_TOKEN: 'written', PLAIN: 'p' } },
+      b: { command: 'run', env: { KEY: { fromSecret: 'key' }, PLAIN: 'p' } },
     });
     expect(reached).toEqual([
       {
@@ -41,7 +41,7 @@ describe('the MCP servers of a run', () => {
       },
     ]);
     expect(headerValues).toEqual(['Bearer abcdefgh', 'Bearer', 'abcdefgh', 'team-seven', 'team-seven']);
-    expect(secretValues).toEqual([...headerValues, 'Bearer abcdefgh', 'written']);
+    expect(secretValues).toEqual([...headerValues, 'Bearer abcdefgh']);
     expect(JSON.stringify(servers)).not.toMatch(/abcdefgh|team-seven/);
     expect(environment).toMatchObject({ MUSTER_MCP_1_KEY: 'Bearer abcdefgh', MUSTER_MCP_1_PLAIN: 'p' });
   });

@@ -1,7 +1,7 @@
 import { limits, type McpServerDocument } from '@muster/sdk/contract';
 import type { McpServer } from '../../harness/harness.ts';
 import { headerValueProblem, type McpServerDocuments, mcpServersProblem } from '../../lib/mcp-servers.ts';
-import { givenText, isSecret, type VariableSources } from './environment.ts';
+import { givenText, type VariableSources } from './environment.ts';
 
 /** A remote server. Only the gateway knows its address and headers. */
 export interface RemoteMcpServer {
@@ -46,12 +46,12 @@ export function mcpServersOf(documents: unknown, sources: VariableSources): Reso
     const field = `mcpServers.${name}`;
     if (server.url !== undefined) {
       const headers = headersOf(field, server, sources);
-      headerValues.push(...secretsOf(server.headers, headers).flatMap(withoutScheme));
+      headerValues.push(...fromElsewhere(server.headers, headers).flatMap(withoutScheme));
       remote.push({ name, url: new URL(server.url), headers, mayBeInner: innerOf(server.url, sources) });
       servers.push({ name, path: mcpServerPath(name) });
     } else {
       const variables = valuesOf(`${field}.env`, server.env, sources);
-      envValues.push(...secretsOf(server.env, variables));
+      envValues.push(...fromElsewhere(server.env, variables));
       const script = `MUSTER_MCP_${servers.length}`;
       const own = { [script]: scriptOf(script, server, variables), ...prefixed(script, variables) };
       Object.assign(environment, own);
@@ -86,8 +86,11 @@ function headersOf(
   return headers;
 }
 
-const secretsOf = (given: McpServerDocument['env'], values: Readonly<Record<string, string>>): string[] =>
-  Object.entries(given ?? {}).flatMap(([name, value]) => (isSecret(name, value) ? [values[name] ?? ''] : []));
+/** The values that the document does not contain itself. */
+const fromElsewhere = (given: McpServerDocument['env'], values: Readonly<Record<string, string>>): string[] =>
+  Object.entries(given ?? {}).flatMap(([name, value]) =>
+    typeof value === 'string' ? [] : [values[name] ?? ''],
+  );
 
 /** `Bearer TOKEN`: also the token alone. */
 const withoutScheme = (value: string): string[] => [value, ...value.split(/\s+/)];
