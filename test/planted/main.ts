@@ -55,8 +55,8 @@ function build(copy: string, { file }: PlantedBug): string | null {
     ? ['npx tsc -b', 'node scripts/bundle-service.mjs']
     : ['npm run build --silent'];
   for (const command of commands) {
-    const { status, stdout } = spawnSync('sh', ['-c', command], { cwd: copy, encoding: 'utf8' });
-    if (status !== 0) return stdout;
+    const { status, stdout, stderr } = spawnSync('sh', ['-c', command], { cwd: copy, encoding: 'utf8' });
+    if (status !== 0) return `${stdout}${stderr}`;
   }
   return null;
 }
