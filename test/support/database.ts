@@ -126,41 +126,44 @@ export async function insertAgentRow(
     ...fields,
   };
   await client.query(insertInto('agents', agentColumns), [JSON.stringify([row])]);
-  await insertAgentParts(client, 'id = $1', id);
+  await client.query(
+    `WITH states AS (
+       INSERT INTO agent_states (tenant, agent, settings, memory, result, response, labels)
+       SELECT tenant, id, '{}', '{}', '{}', '', '{}' FROM agents WHERE id = $1
+     )
+     INSERT INTO agent_briefs (tenant, agent, description, expected_output, repos, searched)
+     SELECT tenant, id, '', '', '{}', path FROM agents WHERE id = $1`,
+    [id],
+  );
   return id;
 }
 
-/** Copies the agents `a` of a FROM clause; `fields` is a JSON expression of what differs. Returns how many. */
+/**
+ * Copies the agents `a` of a FROM clause with all of their parts; `fields` is a JSON expression of what differs. Returns
+ * how many.
+ */
 export async function copyAgents(
   client: pg.Client | pg.PoolClient,
   { from, where, fields }: { from: string; where: string; fields: string },
   values: unknown[] = [],
 ): Promise<number> {
   const { rowCount } = await client.query(
-    `INSERT INTO agents (${namesOf(agentColumns)}) SELECT ${namesOf(agentColumns, 'r')}
-     FROM ${from} CROSS JOIN LATERAL json_populate_record(a, ${fields}) r WHERE ${where}`,
+    `WITH copies AS (
+       SELECT a.tenant AS source_tenant, a.id AS source, r.*
+       FROM ${from} CROSS JOIN LATERAL json_populate_record(a, ${fields}) r WHERE ${where}
+     ), states AS (
+       INSERT INTO agent_states (tenant, agent, settings, memory, result, response, labels)
+       SELECT c.tenant, c.id, settings, memory, result, response, labels
+       FROM copies c JOIN agent_states s ON s.tenant = source_tenant AND s.agent = source
+     ), briefs AS (
+       INSERT INTO agent_briefs (tenant, agent, description, expected_output, repos, searched)
+       SELECT c.tenant, c.id, description, expected_output, repos, c.path
+       FROM copies c JOIN agent_briefs b ON b.tenant = source_tenant AND b.agent = source
+     )
+     INSERT INTO agents (${namesOf(agentColumns)}) SELECT ${namesOf(agentColumns)} FROM copies`,
     values,
   );
-  await insertAgentParts(client);
   return rowCount ?? 0;
-}
-
-/** The rows of `agent_states` and `agent_briefs` for agents that were inserted without them. */
-export async function insertAgentParts(
-  client: pg.Client | pg.PoolClient,
-  where = 'true',
-  ...values: unknown[]
-): Promise<void> {
-  await client.query(
-    `INSERT INTO agent_states (tenant, agent, settings, memory, result, response, labels)
-     SELECT tenant, id, '{}', '{}', '{}', '', '{}' FROM agents WHERE ${where} ON CONFLICT DO NOTHING`,
-    values,
-  );
-  await client.query(
-    `INSERT INTO agent_briefs (tenant, agent, description, expected_output, repos, searched)
-     SELECT tenant, id, '', '', '{}', path FROM agents WHERE ${where} ON CONFLICT DO NOTHING`,
-    values,
-  );
 }
 
 /** A node of `EXPLAIN (ANALYZE, FORMAT JSON)`. */
