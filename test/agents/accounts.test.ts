@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -7,6 +7,7 @@ import { signatureProblem } from '../provider/clouds.ts';
 import type { SeenRequest, Step } from '../provider/script.ts';
 import type { ProviderStub } from '../provider/stub.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
+import { filesBelow, readIfExists } from '../support/files.ts';
 import { gate, patienceMs, type TestAgents, useTestService } from './test-service.ts';
 
 /** Every kind of account on one runner; the table of models says which model uses which. */
@@ -276,15 +277,9 @@ it('no credential is in a timeline, a status, the log, the database or a file of
     JSON.stringify(answers),
     service().server.output.join(''),
     JSON.stringify(rows),
-    ...filesBelow(join(service().server.env.MUSTER_DATA ?? '', 'agents')),
+    ...filesBelow(join(service().server.env.MUSTER_DATA ?? '', 'agents')).map(readIfExists),
   ];
   expect(all.every((secret) => secret.length > 16)).toBe(true);
   expect(texts.length).toBeGreaterThan(20);
   for (const secret of all) expect(texts.filter((text) => text.includes(secret))).toEqual([]);
 });
-
-function filesBelow(below: string): string[] {
-  return readdirSync(below, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'));
-}

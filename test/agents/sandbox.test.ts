@@ -9,6 +9,7 @@ import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
+import { filesBelow, readIfExists } from '../support/files.ts';
 import { findSecretsScript, wantedFile } from '../support/find-secrets.ts';
 import type { GitRemote } from '../support/git-remote.ts';
 import { sandbox } from '../support/sandbox.ts';
@@ -333,7 +334,7 @@ try "$PWD/mine" && try "$HOME/mine"`;
     const texts = [
       JSON.stringify(answers),
       service.server.output.join(''),
-      ...filesBelow(join(data(), 'agents')),
+      ...filesBelow(join(data(), 'agents')).map(readIfExists),
     ];
     expect(texts.length).toBeGreaterThan(50);
     for (const [name, secret] of Object.entries(secrets())) {
@@ -342,12 +343,6 @@ try "$PWD/mine" && try "$HOME/mine"`;
     }
   });
 });
-
-function filesBelow(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'));
-}
 
 describe('without a sandbox', () => {
   const emptyFolder = mkdtempSync(join(tmpdir(), 'muster-no-programs-'));

@@ -2,14 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../support/async.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
+import { filesBelow, readIfExists } from '../support/files.ts';
 import type { GitRemote } from '../support/git-remote.ts';
-import {
-  type MusterRunner,
-  patienceMs,
-  readIfExists,
-  type TestAgents,
-  type TestService,
-} from './test-service.ts';
+import { type MusterRunner, patienceMs, type TestAgents, type TestService } from './test-service.ts';
 
 export const withoutRunner = { runner: false } as const;
 
@@ -113,11 +108,10 @@ export const inWorkspace = ({ folder }: MusterRunner, agentKey: string, file: st
 /** When the harness has written this text to its session file, which it does a little later. */
 export async function inSessionFile(runner: MusterRunner, agentKey: string, text: string): Promise<void> {
   const home = join(runner.folder, 'agents', agentKey, 'home');
-  const sessionFiles = () =>
-    readdirSync(home, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.jsonl'));
+  const sessionFiles = () => filesBelow(home).filter((path) => path.endsWith('.jsonl'));
   await until(
     `"${text}" in a session file`,
-    async () => sessionFiles().some((name) => readIfExists(join(home, name)).includes(text)),
+    async () => sessionFiles().some((path) => readIfExists(path).includes(text)),
     Boolean,
     patienceMs,
   );

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import type { AgentStatus, EntryType } from '@muster/sdk/contract';
@@ -13,6 +13,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
 import { expectOk } from '../support/expect-reply.ts';
+import { readIfExists } from '../support/files.ts';
 import { type GitRemote, makeGitRemote } from '../support/git-remote.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { program, type Server, startServer } from '../support/server.ts';
@@ -354,12 +355,4 @@ export function processesWith(
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return false;
     return files.some((file) => readIfExists(`/proc/${pid}/${file}`).includes(text));
   });
-}
-
-export function readIfExists(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
 }

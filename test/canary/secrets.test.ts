@@ -16,6 +16,7 @@ import {
 } from '../support/catalog.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
+import { filesBelow } from '../support/files.ts';
 import { databaseDump } from '../support/find-secrets.ts';
 import { sendRaw } from '../support/raw-requests.ts';
 import { bootstrapKey, type Server, startServer } from '../support/server.ts';
@@ -380,7 +381,7 @@ describe('a secret is in no', () => {
     // A service at work renames and removes files between their listing and their reading.
     server.process.kill('SIGSTOP');
     await expect.poll(() => readFileSync(`/proc/${server.process.pid}/stat`, 'utf8')).toMatch(/\) T /);
-    const leaks = filesOf(data).flatMap((path) => {
+    const leaks = filesBelow(data).flatMap((path) => {
       const found = leaksIn(readFileSync(path, 'latin1'));
       const isPrivate = (statSync(path).mode & 0o077) === 0;
       return isPrivate && found.every((what) => what === 'the bootstrap key')
@@ -417,11 +418,4 @@ function descendantsOf(root: number): number[] {
     for (const [child, parent] of parents) if (parent === pid) found.push(child);
   }
   return found;
-}
-
-function filesOf(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    return entry.isDirectory() ? filesOf(path) : entry.isFile() ? [path] : [];
-  });
 }

@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readdirSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { AgentStatus, Claim, ReplyOf } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,6 +8,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { createKey, postResource, uniqueName, writeResource } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
+import { filesBelow, readIfExists } from '../support/files.ts';
 import { makeGitRemote } from '../support/git-remote.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { type Server, startServer } from '../support/server.ts';
@@ -135,9 +136,9 @@ describe('the credential', () => {
     expect(timeline).toContain('insteadof');
     expect(isFound(timeline)).toBe(false);
     expect(isFound(server.output.join(''))).toBe(false);
-    expect(
-      filesIn(server.env.MUSTER_DATA ?? '').filter((path) => isFound(readFileSync(path, 'latin1'))),
-    ).toEqual([]);
+    expect(filesBelow(server.env.MUSTER_DATA ?? '').filter((path) => isFound(readIfExists(path)))).toEqual(
+      [],
+    );
     expect(isFound(await databaseText())).toBe(false);
   });
 
@@ -297,21 +298,10 @@ describe('a runner gets a credential only for a repository of a run that it hold
 function commandLines(): string[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .flatMap((pid) => {
-      try {
-        return [readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')];
-      } catch {
-        return [];
-      }
-    });
+    .map((pid) => readIfExists(`/proc/${pid}/cmdline`).replaceAll('\0', ' '));
 }
 
 const basic = (token: string): string => Buffer.from(`x-access-token:${token}`).toString('base64');
-
-const filesIn = (folder: string): string[] =>
-  readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
 
 async function databaseText(): Promise<string> {
   const client = new pg.Client({ connectionString: server.databaseUrl });

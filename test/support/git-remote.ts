@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { filesBelow } from './files.ts';
 
 /** A bare repository on this machine, with commits by a person who is not an agent. */
 export interface GitRemote {
@@ -57,9 +58,8 @@ export function makeGitRemote(folder: string, name: string): GitRemote {
     // Read without a process: nothing packs these refs.
     tip: (branch) => readFileSync(join(url, 'refs', 'heads', branch), 'utf8').trim(),
     refs: () =>
-      readdirSync(join(url, 'refs'), { recursive: true, withFileTypes: true })
-        .filter((entry) => entry.isFile())
-        .map((entry) => relative(url, join(entry.parentPath, entry.name)).replace(/^refs\/heads\//, ''))
+      filesBelow(join(url, 'refs'))
+        .map((path) => relative(url, path).replace(/^refs\/heads\//, ''))
         .sort(),
     // One process instead of the dozen of a clone and a push.
     commit: (branch, files, from = branch, submodules = {}) => {
