@@ -1,6 +1,7 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { CostReporter, suiteOf } from './test/support/cost-reporter.ts';
+import { testNodeFlags } from './test/support/node-flags.ts';
 
 /** What `npm run test:quick` leaves out: browsers, real harnesses, crashes, and the slowest of the other suites. */
 const slowSuites = [
@@ -40,6 +41,7 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     reporters: ['default', new CostReporter(leftOut)],
     pool: 'forks',
+    execArgv: [...testNodeFlags],
     maxWorkers: 3,
     // Files share no state that they change, and a process for each of them would import everything again.
     isolate: false,

@@ -15,6 +15,7 @@ import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { readIfExists } from '../support/files.ts';
 import { type GitRemote, makeGitRemote } from '../support/git-remote.ts';
+import { testNodeFlags } from '../support/node-flags.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { program, type Server, startServer } from '../support/server.ts';
 
@@ -288,7 +289,7 @@ export class MusterRunner {
     const name = env.MUSTER_RUNNER_NAME ?? basename(folder);
     const child = spawn(
       process.execPath,
-      [program, 'runner', '--url', url, '--pool', pool, '--data', folder],
+      [...testNodeFlags, program, 'runner', '--url', url, '--pool', pool, '--data', folder],
       {
         env: { PATH: process.env.PATH, HOME: folder, MUSTER_API_KEY: key, ...env, MUSTER_RUNNER_NAME: name },
         stdio: ['ignore', 'pipe', 'pipe'],

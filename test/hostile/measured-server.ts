@@ -19,6 +19,7 @@ const mostGrownBytes = 200 * 1024 * 1024;
 export async function useMeasuredServer() {
   const socketPath = join(tmpdir(), `muster-probe-${process.pid}.sock`);
   const server = await startServer({
+    nodeFlags: [],
     env: {
       NODE_OPTIONS: `--import ${new URL('./probe.mjs', import.meta.url).href}`,
       MUSTER_TEST_PROBE: socketPath,

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freshDatabase } from './database.ts';
+import { testNodeFlags } from './node-flags.ts';
 
 export const program = fileURLToPath(new URL('../../packages/service/bin/muster.js', import.meta.url));
 
@@ -16,6 +17,8 @@ export interface ServerOptions {
   readonly databaseUrl?: string;
   /** Start the service's own runner. Default on; off for tests with fake runners. */
   readonly runner?: boolean;
+  /** Default: those that make tests cheaper. None for a server that is measured. */
+  readonly nodeFlags?: readonly string[];
   /** The `muster.js` of another build. */
   readonly program?: string;
 }
@@ -93,7 +96,8 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     MUSTER_RUNNER: options.runner === false ? 'off' : 'on',
     ...options.env,
   };
-  const child = spawn(process.execPath, [options.program ?? program, 'serve'], {
+  const flags = options.nodeFlags ?? testNodeFlags;
+  const child = spawn(process.execPath, [...flags, options.program ?? program, 'serve'], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
