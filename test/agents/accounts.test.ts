@@ -7,7 +7,7 @@ import { signatureProblem } from '../provider/clouds.ts';
 import type { SeenRequest, Step } from '../provider/script.ts';
 import type { ProviderStub } from '../provider/stub.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
-import { filesBelow, readIfExists } from '../support/files.ts';
+import { filesBelow, readUnlessGone } from '../support/files.ts';
 import { gate, patienceMs, type TestAgents, useTestService } from './test-service.ts';
 
 /** Every kind of account on one runner; the table of models says which model uses which. */
@@ -277,7 +277,7 @@ it('no credential is in a timeline, a status, the log, the database or a file of
     JSON.stringify(answers),
     service().server.output.join(''),
     JSON.stringify(rows),
-    ...filesBelow(join(service().server.env.MUSTER_DATA ?? '', 'agents')).map(readIfExists),
+    ...filesBelow(join(service().server.env.MUSTER_DATA ?? '', 'agents')).map(readUnlessGone),
   ];
   expect(all.every((secret) => secret.length > 16)).toBe(true);
   expect(texts.length).toBeGreaterThan(20);

@@ -9,7 +9,7 @@ import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/async.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
-import { filesBelow, readIfExists } from '../support/files.ts';
+import { filesBelow, readUnlessGone } from '../support/files.ts';
 import { findSecretsScript, wantedFile } from '../support/find-secrets.ts';
 import type { GitRemote } from '../support/git-remote.ts';
 import { sandbox } from '../support/sandbox.ts';
@@ -334,7 +334,7 @@ try "$PWD/mine" && try "$HOME/mine"`;
     const texts = [
       JSON.stringify(answers),
       service.server.output.join(''),
-      ...filesBelow(join(data(), 'agents')).map(readIfExists),
+      ...filesBelow(join(data(), 'agents')).map(readUnlessGone),
     ];
     expect(texts.length).toBeGreaterThan(50);
     for (const [name, secret] of Object.entries(secrets())) {

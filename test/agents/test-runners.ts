@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../support/async.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
-import { filesBelow, readIfExists } from '../support/files.ts';
+import { filesBelow, readUnlessGone } from '../support/files.ts';
 import type { GitRemote } from '../support/git-remote.ts';
 import { type MusterRunner, patienceMs, type TestAgents, type TestService } from './test-service.ts';
 
@@ -111,7 +111,7 @@ export async function inSessionFile(runner: MusterRunner, agentKey: string, text
   const sessionFiles = () => filesBelow(home).filter((path) => path.endsWith('.jsonl'));
   await until(
     `"${text}" in a session file`,
-    async () => sessionFiles().some((path) => readIfExists(path).includes(text)),
+    async () => sessionFiles().some((path) => readUnlessGone(path).includes(text)),
     Boolean,
     patienceMs,
   );

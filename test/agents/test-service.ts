@@ -13,7 +13,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
 import { expectOk } from '../support/expect-reply.ts';
-import { readIfExists } from '../support/files.ts';
+import { processText } from '../support/files.ts';
 import { type GitRemote, makeGitRemote } from '../support/git-remote.ts';
 import { testNodeFlags } from '../support/node-flags.ts';
 import { sandbox } from '../support/sandbox.ts';
@@ -354,6 +354,6 @@ export function processesWith(
 ): string[] {
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return false;
-    return files.some((file) => readIfExists(`/proc/${pid}/${file}`).includes(text));
+    return files.some((file) => processText(pid, file).includes(text));
   });
 }

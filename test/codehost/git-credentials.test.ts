@@ -8,7 +8,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { createKey, postResource, uniqueName, writeResource } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { filesBelow, readIfExists } from '../support/files.ts';
+import { filesBelow, processText, readUnlessGone } from '../support/files.ts';
 import { makeGitRemote } from '../support/git-remote.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { type Server, startServer } from '../support/server.ts';
@@ -136,7 +136,7 @@ describe('the credential', () => {
     expect(timeline).toContain('insteadof');
     expect(isFound(timeline)).toBe(false);
     expect(isFound(server.output.join(''))).toBe(false);
-    expect(filesBelow(server.env.MUSTER_DATA ?? '').filter((path) => isFound(readIfExists(path)))).toEqual(
+    expect(filesBelow(server.env.MUSTER_DATA ?? '').filter((path) => isFound(readUnlessGone(path)))).toEqual(
       [],
     );
     expect(isFound(await databaseText())).toBe(false);
@@ -298,7 +298,7 @@ describe('a runner gets a credential only for a repository of a run that it hold
 function commandLines(): string[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .map((pid) => readIfExists(`/proc/${pid}/cmdline`).replaceAll('\0', ' '));
+    .map((pid) => processText(pid, 'cmdline').replaceAll('\0', ' '));
 }
 
 const basic = (token: string): string => Buffer.from(`x-access-token:${token}`).toString('base64');

@@ -8,7 +8,13 @@ import {
   startEmbeddedPostgres,
 } from '../../packages/service/src/store/embedded/embedded-postgres.ts';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
-import { agentColumns, insertInto, namesOf } from '../../packages/service/src/store/tables.ts';
+import {
+  agentBriefColumns,
+  agentColumns,
+  agentStateColumns,
+  insertInto,
+  namesOf,
+} from '../../packages/service/src/store/tables.ts';
 
 /** One PostgreSQL serves the whole test run; each server under test has its own database in it. */
 const urlVariable = 'MUSTER_TEST_DATABASE_URL';
@@ -116,7 +122,7 @@ export async function insertAgentRow(
   fields: Readonly<Record<string, unknown>>,
 ): Promise<string> {
   const id = agentRowId(number);
-  const row = {
+  const row: Readonly<Record<string, unknown>> = {
     ...idleAgentRow,
     account: 'ada',
     id,
@@ -126,21 +132,27 @@ export async function insertAgentRow(
     ...fields,
   };
   await client.query(insertInto('agents', agentColumns), [JSON.stringify([row])]);
-  await client.query(
-    `WITH states AS (
-       INSERT INTO agent_states (tenant, agent, settings, memory, result, response, labels)
-       SELECT tenant, id, '{}', '{}', '{}', '', '{}' FROM agents WHERE id = $1
-     )
-     INSERT INTO agent_briefs (tenant, agent, description, expected_output, repos, searched)
-     SELECT tenant, id, '', '', '{}', path FROM agents WHERE id = $1`,
-    [id],
-  );
+  const key = { tenant: row.tenant, agent: id };
+  const state = { ...key, settings: {}, memory: {}, result: {}, response: '', labels: {} };
+  await client.query(insertInto('agent_states', agentStateColumns), [JSON.stringify([state])]);
+  const brief = { ...key, description: '', expected_output: '', repos: [], searched: row.path };
+  await client.query(insertInto('agent_briefs', agentBriefColumns), [JSON.stringify([brief])]);
   return id;
 }
 
+/** Copies the part of an agent that another table has; `fields` are the arguments of a JSON object of what differs. */
+const copyPart = (
+  table: string,
+  columns: typeof agentStateColumns | typeof agentBriefColumns,
+  fields: string,
+) =>
+  `INSERT INTO ${table} (${namesOf(columns)}) SELECT ${namesOf(columns, 'r')}
+   FROM copies c JOIN ${table} p ON p.tenant = c.source_tenant AND p.agent = c.source
+   CROSS JOIN LATERAL json_populate_record(p, json_build_object(${fields})) r`;
+
 /**
- * Copies the agents `a` of a FROM clause with all of their parts; `fields` is a JSON expression of what differs. Returns
- * how many.
+ * Copies the agents `a` of a FROM clause, with their states and briefs; `fields` is a JSON expression of what differs.
+ * Returns how many.
  */
 export async function copyAgents(
   client: pg.Client | pg.PoolClient,
@@ -152,13 +164,9 @@ export async function copyAgents(
        SELECT a.tenant AS source_tenant, a.id AS source, r.*
        FROM ${from} CROSS JOIN LATERAL json_populate_record(a, ${fields}) r WHERE ${where}
      ), states AS (
-       INSERT INTO agent_states (tenant, agent, settings, memory, result, response, labels)
-       SELECT c.tenant, c.id, settings, memory, result, response, labels
-       FROM copies c JOIN agent_states s ON s.tenant = source_tenant AND s.agent = source
+       ${copyPart('agent_states', agentStateColumns, `'tenant', c.tenant, 'agent', c.id`)}
      ), briefs AS (
-       INSERT INTO agent_briefs (tenant, agent, description, expected_output, repos, searched)
-       SELECT c.tenant, c.id, description, expected_output, repos, c.path
-       FROM copies c JOIN agent_briefs b ON b.tenant = source_tenant AND b.agent = source
+       ${copyPart('agent_briefs', agentBriefColumns, `'tenant', c.tenant, 'agent', c.id, 'searched', c.path`)}
      )
      INSERT INTO agents (${namesOf(agentColumns)}) SELECT ${namesOf(agentColumns)} FROM copies`,
     values,

@@ -1,27 +1,29 @@
-import { type Dirent, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The files below a folder that a live process may be changing. A folder that is gone has none. */
-export function filesBelow(folder: string): string[] {
-  return entriesOf(folder).flatMap((entry) => {
+/** The files below a folder in which a live process may remove others meanwhile. */
+export const filesBelow = (folder: string): string[] =>
+  readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
-    return entry.isDirectory() ? filesBelow(path) : entry.isFile() ? [path] : [];
+    if (entry.isFile()) return [path];
+    return entry.isDirectory() ? unlessGone(() => filesBelow(path), []) : [];
   });
-}
 
-function entriesOf(folder: string): Dirent[] {
+export const readUnlessGone = (file: string): string => unlessGone(() => readFileSync(file, 'latin1'), '');
+
+function unlessGone<T>(read: () => T, otherwise: T): T {
   try {
-    return readdirSync(folder, { withFileTypes: true });
+    return read();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return otherwise;
     throw error;
   }
 }
 
-/** Empty if the file, or the process that it describes, is gone. */
-export function readIfExists(file: string): string {
+/** Empty if the process has ended, or is another user's. */
+export function processText(pid: number | string, file: 'cmdline' | 'comm' | 'environ' | 'stat'): string {
   try {
-    return readFileSync(file, 'latin1');
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
   } catch {
     return '';
   }

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { vi } from 'vitest';
 import type { AgentProcess, Processes, StartOptions } from '../../packages/service/src/harness/harness.ts';
 import { type AgentProcesses, agentProcesses } from '../../packages/service/src/runner/sandbox/processes.ts';
+import { processText } from './files.ts';
 
 /**
  * An agent's processes without a sandbox, for tests of a harness's conversation. Each has a mark in its environment, so
@@ -26,12 +27,12 @@ export class MarkedProcesses implements Processes {
     return readdirSync('/proc')
       .filter((name) => !this.#others.has(name))
       .map(Number)
-      .filter((pid) => pid > 0 && textOf(pid, 'environ').includes(mark));
+      .filter((pid) => pid > 0 && processText(pid, 'environ').includes(mark));
   }
 
   /** The command lines of the processes that are alive. */
   commands(): string[] {
-    return this.alive().map((pid) => textOf(pid, 'cmdline').replaceAll('\0', ' '));
+    return this.alive().map((pid) => processText(pid, 'cmdline').replaceAll('\0', ' '));
   }
 
   /** Kills the processes with this mark that are alive, and returns how many there were. */
@@ -66,15 +67,6 @@ export class MarkedProcesses implements Processes {
         await exited;
       },
     };
-  }
-}
-
-/** Empty when the process has ended meanwhile. */
-function textOf(pid: number, file: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
-  } catch {
-    return '';
   }
 }
 

@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { parseStat } from '../../packages/service/src/runner/sandbox/proc.ts';
 import { type Api, apiOf } from './api.ts';
 import { until } from './async.ts';
+import { processText } from './files.ts';
 import type { Server } from './server.ts';
 
 /** The environment of a server with two workers, whose log says which worker has answered. */
@@ -46,19 +47,12 @@ const answersIn = (server: Server): number[] =>
 
 /** The process ids of a server's workers, by number. */
 export function workerPids({ process: { pid } }: Server): ReadonlyMap<number, number> {
-  const children = readdirSync('/proc').filter((name) => parseStat(read(name, 'stat'))?.parent === pid);
+  const children = readdirSync('/proc').filter(
+    (name) => parseStat(processText(name, 'stat'))?.parent === pid,
+  );
   const numbered = children.flatMap((child) => {
-    const number = /(?:^|\0)MUSTER_WORKER=(\d+)/.exec(read(child, 'environ'))?.[1];
+    const number = /(?:^|\0)MUSTER_WORKER=(\d+)/.exec(processText(child, 'environ'))?.[1];
     return number === undefined ? [] : [[Number(number), Number(child)] as const];
   });
   return new Map(numbered);
-}
-
-/** Empty if the process does not exist. */
-function read(pid: string, file: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
-  } catch {
-    return '';
-  }
 }

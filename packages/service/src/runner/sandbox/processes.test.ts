@@ -10,6 +10,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
 import { isAlive } from '../../../../../test/support/fake-service.ts';
+import { processText } from '../../../../../test/support/files.ts';
 import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
 import type { StartOptions } from '../../harness/harness.ts';
 import { assertSpawned } from './proc.ts';
@@ -83,17 +84,9 @@ const shell = (script: string, options?: StartOptions) => output(['/bin/sh', '-c
 function processesOf(words: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => readOrNothing(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').includes(words))
-    .filter((pid) => !/^\d+ \(.*\) Z/s.test(readOrNothing(`/proc/${pid}/stat`)))
+    .filter((pid) => processText(pid, 'cmdline').replaceAll('\0', ' ').includes(words))
+    .filter((pid) => !/^\d+ \(.*\) Z/s.test(processText(pid, 'stat')))
     .map(Number);
-}
-
-function readOrNothing(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
 }
 
 /** A number of seconds that no other process sleeps. */
@@ -348,7 +341,7 @@ describe.each([
   }
 
   const running = (seconds: string): number[] =>
-    processesOf(`sleep ${seconds}`).filter((pid) => readOrNothing(`/proc/${pid}/comm`) === 'sleep\n');
+    processesOf(`sleep ${seconds}`).filter((pid) => processText(pid, 'comm') === 'sleep\n');
 
   it('after a kill', async () => {
     const { started, seconds } = await sleepers();
