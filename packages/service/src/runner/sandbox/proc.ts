@@ -45,15 +45,25 @@ interface Stat {
   readonly parent: number;
   readonly group: number;
   readonly startTime: string;
+  /** The address of its code: 0 while it replaces its program. Undefined for a thread of the kernel. */
+  readonly code: string | undefined;
 }
 
 const statOf = async (pid: number): Promise<Stat | undefined> => parseStat(await textOf(`/proc/${pid}/stat`));
+
+const kernelFlag = 0x0020_0000;
 
 /** Parses /proc/…/stat of a live process. The program's name is in parentheses and may contain anything. */
 export function parseStat(stat: string): Stat | undefined {
   const [state = '', parent, group, ...others] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   if (['', 'Z', 'X'].includes(state)) return undefined;
-  return { parent: Number(parent), group: Number(group), startTime: others[16] ?? '' };
+  const isOfKernel = (Number(others[3]) & kernelFlag) !== 0;
+  return {
+    parent: Number(parent),
+    group: Number(group),
+    startTime: others[16] ?? '',
+    code: isOfKernel ? undefined : others[20],
+  };
 }
 
 export async function isRunning(id: ProcessId): Promise<boolean> {
@@ -87,11 +97,31 @@ export async function killMarked(name: string, value: string): Promise<void> {
 async function marked(entry: string): Promise<ProcessId[]> {
   const found = await Promise.all(
     (await pids()).map(async (pid) => {
-      const environment = await textOf(`/proc/${pid}/environ`);
+      const environment = await environmentOf(pid);
       return `\0${environment}\0`.includes(`\0${entry}\0`) ? await processId(pid) : undefined;
     }),
   );
   return found.filter((id) => id !== undefined);
+}
+
+/** The last and longest pause for a process that replaces its program, which usually takes less than a millisecond. */
+const replacingMs = 512;
+
+/**
+ * Empty if it can't be read. While a process replaces its program, Linux shows no environment: so one that seems to have
+ * none is read again, until it was read while the program stayed the same.
+ */
+async function environmentOf(pid: number): Promise<string> {
+  let before: string | undefined;
+  for (let ms = 1; ms <= replacingMs; ms *= 2) {
+    const environment = await textOf(`/proc/${pid}/environ`);
+    if (environment !== '') return environment;
+    const code = (await statOf(pid))?.code;
+    if (code === undefined || (code === before && code !== '0')) return '';
+    if (code === '0') await pause(ms);
+    before = code;
+  }
+  return '';
 }
 
 /** Without /proc, zombies count as running. */

@@ -379,6 +379,14 @@ describe.each([
     expect(processesOf(seconds)).toEqual([]);
   });
 
+  it('after it exited by itself and left processes that replace their program all the time', async () => {
+    const script = 'test $1 -gt 0 && exec /bin/sh again $(($1 - 1)); echo x > survived';
+    await writeFile(join(workspaceFolder, 'again'), script);
+    // Resolves when the last of them has closed its output.
+    await shell('for i in 1 2 3 4; do setsid nohup /bin/sh again 5000 & done; exit 5');
+    expect(existsSync(join(workspaceFolder, 'survived'))).toBe(false);
+  });
+
   it('after all its processes were killed, and no process can be started', async () => {
     const [one, other] = [await sleepers(), await sleepers()];
     await agent.killAll();
