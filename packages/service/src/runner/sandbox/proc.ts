@@ -95,14 +95,19 @@ export async function killMarked(name: string, value: string): Promise<void> {
 }
 
 async function marked(entry: string): Promise<ProcessId[]> {
+  const all = new Set(await pids());
+  for (const pid of kernelThreads) if (!all.has(pid)) kernelThreads.delete(pid);
   const found = await Promise.all(
-    (await pids()).map(async (pid) => {
+    [...all].map(async (pid) => {
       const environment = await environmentOf(pid);
       return `\0${environment}\0`.includes(`\0${entry}\0`) ? await processId(pid) : undefined;
     }),
   );
   return found.filter((id) => id !== undefined);
 }
+
+/** Those of the last search. To read the state of each again would take longer than the rest of a search. */
+const kernelThreads = new Set<number>();
 
 /** The last and longest pause for a process that replaces its program, which usually takes less than a millisecond. */
 const replacingMs = 512;
@@ -115,8 +120,10 @@ async function environmentOf(pid: number): Promise<string> {
   let before: string | undefined;
   for (let ms = 1; ms <= replacingMs; ms *= 2) {
     const environment = await textOf(`/proc/${pid}/environ`);
-    if (environment !== '') return environment;
-    const code = (await statOf(pid))?.code;
+    if (environment !== '' || kernelThreads.has(pid)) return environment;
+    const stat = await statOf(pid);
+    if (stat && stat.code === undefined) kernelThreads.add(pid);
+    const code = stat?.code;
     if (code === undefined || (code === before && code !== '0')) return '';
     if (code === '0') await pause(ms);
     before = code;
