@@ -22,7 +22,7 @@ await build({
   input: {
     muster: compiled('cli/main.js'),
     'schema-worker': compiled('lib/output-schema/worker.js'),
-    'delivery-worker': compiled('codehost/delivery-worker.js'),
+    'reading-worker': compiled('codehost/reading-worker.js'),
     'request-check-worker': compiled('runner/gateway/request-check-worker.js'),
   },
   platform: 'node',

@@ -24,6 +24,7 @@ const figures = {
   MUSTER_CRASH_MIGRATION_KILLS: 50,
   MUSTER_ARCHIVE_EXPORTS: 100,
   MUSTER_CODEHOST_KILLS: 200,
+  MUSTER_CODEHOST_COMMENTS: 120,
   MUSTER_CODEHOST_HARNESSES: 1,
   MUSTER_OPEN_WAITS: 10_000,
 };
@@ -38,6 +39,7 @@ const suites = [
   'test/tenancy',
   'test/canary',
   'test/archive/under-load.test.ts',
+  'test/codehost/calls.test.ts',
   'test/codehost/kills.test.ts',
   'test/codehost/harnesses.test.ts',
   'test/conformance/load-limits.test.ts',

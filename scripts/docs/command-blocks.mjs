@@ -66,7 +66,7 @@ const endings = exitCodeMeanings.map(({ code, meaning }) => `| ${code} | ${cell(
 /** The groups of the help text. */
 const groups = [...new Set(program.commands.map((command) => command.helpGroup()))];
 const chapterOf = (group) => {
-  const commands = program.commands.filter((command) => command.helpGroup() === group);
+  const commands = program.commands.filter((command) => command.helpGroup() === group && !command._hidden);
   const title = `## Commands: ${group.replace(/:$/, '').toLowerCase()}`;
   return [title, ...commands.map(sectionOf)].join('\n\n');
 };

@@ -85,7 +85,7 @@ ${rowsOf(
 
 Types of a precondition: \`AGENT_ENDED\`, \`BUILTIN\`, \`CHECKPOINT_COMPLETE\`, \`DEFERRAL_UNSUPPORTED\`, \`GENERATION\`,
 \`PARTS_MISSING\`, \`READ_ONLY\`, \`TASK_BLOCKED\`, \`TASK_STATUS\`. Reasons: \`RUN_FENCED\`, \`STALE_POLL\`, \`NOT_CLAIMABLE\`,
-\`CHECKPOINT_REPLACED\`, \`CHECKPOINTS_FULL\`, \`BEFORE_FIRST_ENTRY\` (with \`firstSequence\`).
+\`CHECKPOINT_REPLACED\`, \`CHECKPOINTS_FULL\`, \`ATTACHMENTS_FULL\`, \`STORAGE_FULL\`, \`CATALOG_FULL\`, \`BEFORE_FIRST_ENTRY\` (with \`firstSequence\`).
 
 Messages are for people and may change; match \`code\`, \`@type\`, \`type\` and \`reason\`. A 5xx message has an incident number
 instead of the cause: the log line with that number has the cause.

@@ -1,6 +1,6 @@
 /**
  * The examples of docs/interface.md, one set per operation. The curl example is generated from the route and the
- * contract's example body (`bodyExamples`), or from `body` here. `cli: null`: no command does this. `isCookie`: only a
+ * contract's example, or from `body` here. `cli: null`: no command does this. `isCookie`: only a
  * page of the service does this. `muster` is the client from the beginning of the page. test/docs/interface.test.ts runs
  * all of them, with the set-up that each needs.
  */
@@ -86,6 +86,15 @@ console.log(first.agentId.agent.join('/'), first.phaseReason);`,
   retry: {
     cli: 'muster retry fix-login',
     ts: `await muster.retry('fix-login');`,
+  },
+  retryMany: {
+    cli: null,
+    ts: `const { agents } = await muster.retryMany({ labels: { team: 'web' } });
+for (const { agentId, retried, error } of agents) console.log(agentId.agent.join('/'), retried, error?.message);`,
+  },
+  deleteAgent: {
+    cli: 'muster agent delete fix-login --yes',
+    ts: `await muster.delete('fix-login');`,
   },
   reopen: {
     cli: 'muster reopen fix-login',
@@ -258,6 +267,15 @@ console.log(generation, document.instructions);`,
     cli: 'muster history persona terse',
     ts: `const { entries } = await muster.catalog.history('persona', 'terse');
 for (const { generation, by, justification } of entries) console.log(generation, by, justification);`,
+  },
+  validateResource: {
+    cli: `muster apply --dry-run -f - <<'END'
+kind: persona
+name: terse
+instruction: Be terse.
+END`,
+    ts: `const { warnings } = await muster.catalog.validate('persona', 'terse', { instruction: 'Be terse.' });
+for (const { field, description } of warnings) console.log(field, description);`,
   },
 
   openChangeRequest: {

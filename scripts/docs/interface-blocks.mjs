@@ -1,5 +1,5 @@
-import { faults, routes } from '../../packages/sdk/dist/contract/index.js';
-import { bodyExamples, pathExamples } from '../../packages/sdk/dist/contract/openapi.js';
+import { faults, phaseReasons, phases, reasonRow, routes } from '../../packages/sdk/dist/contract/index.js';
+import { pathExamples } from '../../packages/sdk/dist/contract/openapi.js';
 import { userTools } from '../../packages/service/dist/http/mcp/user-tools.js';
 import { examples } from './examples.mjs';
 import { cell, requireSame } from './markdown.mjs';
@@ -40,7 +40,7 @@ function curl({ method, path, stream, access }, body, { query = '', upload, isCo
 const fence = (language, code) => `\`\`\`${language}\n${code}\n\`\`\``;
 
 function exampleOf(name) {
-  const { cli, ts, body = bodyExamples[name], ...how } = examples[name];
+  const { cli, ts, body = routes[name].example, ...how } = examples[name];
   if (routes[name].body && body === undefined) throw new Error(`the operation ${name} lacks an example`);
   const fences = [
     fence('sh', curl(routes[name], body, how)),
@@ -56,6 +56,30 @@ requireSame(Object.keys(routes), Object.keys(examples));
 const exampleBlocks = Object.fromEntries(
   Object.keys(routes).map((name) => [`example of ${name}`, exampleOf(name)]),
 );
+
+const [, ...shownPhases] = phases;
+const meanings = {
+  PHASE_PENDING: 'has work, but no run yet',
+  PHASE_RUNNING: 'a run is in progress',
+  PHASE_WAITING_FOR_INPUT: 'idle',
+};
+const reasonsIn = (phase) =>
+  phaseReasons.filter((phaseReason) => reasonRow({ phaseReason }).phases.includes(phase)).join(', ');
+
+const phaseTable = [
+  '| phase | meaning | reasons |',
+  '|---|---|---|',
+  ...shownPhases.map((phase) => `| \`${phase}\` | ${meanings[phase] ?? 'ended'} | ${reasonsIn(phase)} |`),
+].join('\n');
+
+const reasonTable = [
+  '| reason | why | who can change it |',
+  '|---|---|---|',
+  ...phaseReasons.map((phaseReason) => {
+    const { why, changedBy } = reasonRow({ phaseReason });
+    return `| \`${phaseReason}\` | ${cell(why)} | ${cell(changedBy)} |`;
+  }),
+].join('\n');
 
 const followed = {
   final: 'FAILED',
@@ -87,9 +111,11 @@ const rowOf = (tool) => `| \`${tool.name}\` | ${argumentsOf(tool)} | ${cell(tool
 
 const toolTable = `| tool | arguments (**required**) | what it does |\n|---|---|---|\n${userTools.map(rowOf).join('\n')}`;
 
-/** The generated blocks of docs/interface.md: an example per operation, the error codes of runs, the tools of users. */
+/** The generated blocks of docs/interface.md: an example per operation, phases and their reasons, the error codes of runs, the tools of users. */
 export const interfaceBlocks = {
   ...exampleBlocks,
+  phases: phaseTable,
+  'reasons of phases': reasonTable,
   'the codes of errors': faultTable,
   'the tools of users': toolTable,
 };

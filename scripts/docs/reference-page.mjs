@@ -1,5 +1,5 @@
-import { documents, routes } from '../../packages/sdk/dist/contract/index.js';
-import { otherEvents, requestHeaders, tags } from '../../packages/sdk/dist/contract/openapi.js';
+import { kindTable, routes } from '../../packages/sdk/dist/contract/index.js';
+import { chapters } from '../../packages/sdk/dist/contract/routes.js';
 import { cell, note, requireSame } from './markdown.mjs';
 
 /** Who may use a route of each access; the rules for whose agents and resources are in docs/interface.md. */
@@ -18,8 +18,13 @@ const whoMay = {
 const narrower = {
   ask: 'agent',
   finish: 'agent',
+  fail: 'agent',
   list: 'viewer, member, admin, operator, agent',
   listStream: 'viewer, member, admin, operator, agent',
+  listStreamByGet: 'viewer, member, admin, operator, agent',
+  listDeliveries: 'admin, operator',
+  redeliver: 'admin, operator',
+  testIntegration: 'admin, operator',
 };
 requireSame([...new Set(Object.values(routes).map(({ access }) => access))], Object.keys(whoMay));
 
@@ -89,18 +94,18 @@ function tableOf(schema, isRequest, heading = 'field') {
 /** A reply that several operations share is among the types. */
 const repliesOf = (title) => Object.values(routes).filter(({ reply }) => reply.title === title).length;
 
-function replyOf(name, { reply, stream }) {
-  if (stream) return [`Events, each a ${typeOf(reply)}.`, otherEvents[name]].filter(Boolean).join(' ');
+function replyOf({ reply, stream, otherEvent }) {
+  if (stream) return [`Events, each a ${typeOf(reply)}.`, otherEvent?.about].filter(Boolean).join(' ');
   if (Object.keys(reply.properties).length === 0) return 'Reply: `{}`';
   if (repliesOf(reply.title) > 1) return `Reply: ${typeOf(reply)}`;
   return `Reply:\n\n${tableOf(reply, false)}`;
 }
 
-function operationOf(name, route, summary) {
+function operationOf(name, route) {
   const parts = [...route.path.matchAll(/\{([^}]+)\}/g)].map(([, part]) => `\`${part}\``);
-  const headers = { properties: requestHeaders[name] ?? {} };
+  const headers = { properties: route.headers ?? {} };
   const lines = [
-    summary,
+    route.summary,
     `Roles: ${narrower[name] ?? whoMay[route.access]}.`,
     ...(parts.length > 0 ? [`In the path: ${parts.join(', ')}.`] : []),
   ];
@@ -111,7 +116,7 @@ function operationOf(name, route, summary) {
     tableOf(headers, true, 'header'),
     route.query ? tableOf(route.query, true, 'in the query') : '',
     route.body ? tableOf(route.body, true, 'in the body') : '',
-    replyOf(name, route),
+    replyOf(route),
   ]
     .filter(Boolean)
     .join('\n\n');
@@ -125,15 +130,15 @@ function typeSection([title, schema]) {
   return `### ${title}\n\n${about}${body}`;
 }
 
-const chapters = Object.entries(tags).map(([tag, { about, summaries }]) => {
-  const operations = Object.entries(routes).filter(([name]) => name in summaries);
-  return `## Operations: ${tag}\n\n${about}\n\n${operations.map(([name, route]) => operationOf(name, route, summaries[name])).join('\n\n')}`;
+const sections = Object.entries(chapters).map(([title, { about, operations }]) => {
+  const named = Object.entries(routes).filter(([name]) => name in operations);
+  return `## Operations: ${title}\n\n${about}\n\n${named.map((entry) => operationOf(...entry)).join('\n\n')}`;
 });
 /** The known fields of each kind of the catalog. */
-const kindSections = Object.entries(documents)
-  .map(([kind, schema]) => [kind, tableOf(schema, true)])
-  .filter(([, table]) => table !== '')
-  .map(([kind, table]) => `### Document: ${kind}\n\n${table}`);
+const kindSections = Object.entries(kindTable)
+  .map(([kind, { purpose, schema }]) => [kind, purpose, tableOf(schema, true)])
+  .filter(([, , table]) => table !== '')
+  .map(([kind, purpose, table]) => `### Document: ${kind}\n\n${purpose}\n\n${table}`);
 const types = [...named].sort(([a], [b]) => (a < b ? -1 : 1)).map(typeSection);
 
 const headings = [...Object.keys(routes), ...named.keys(), 'types'];
@@ -152,7 +157,7 @@ In a request, every field that is not marked as required is optional; a reply ha
 replies, and a string or a whole number in requests. A time is an RFC 3339 string. \`Roles\` lists the roles whose keys may call the
 operation.
 
-${chapters.join('\n\n')}
+${sections.join('\n\n')}
 
 ## Documents of the catalog
 

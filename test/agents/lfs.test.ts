@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -29,6 +32,7 @@ describe.skipIf(!hasLfs)('files in LFS', () => {
     service = await TestService.start({
       env: {
         MUSTER_TENANT_ALLOW: JSON.stringify(allow),
+        MUSTER_ALLOW_INNER_HOSTS: lfs.storeHost,
         // The credential helper of the runner's user.
         GIT_CONFIG_COUNT: '1',
         GIT_CONFIG_KEY_0: `credential.${lfs.url}.helper`,
@@ -84,7 +88,7 @@ describe.skipIf(!hasLfs)('files in LFS', () => {
     expect(await agents.warnings('a')).toEqual([]);
   });
 
-  it('that the server does not have, or keeps at an address that the tenant may not reach, stay pointers', async () => {
+  it('that the server does not have stay pointers', async () => {
     const { remote, agents } = await place();
     const missing = lfs.add('missing\n');
     lfs.objects.clear();
@@ -93,11 +97,41 @@ describe.skipIf(!hasLfs)('files in LFS', () => {
     expect((await agents.warnings('a')).join()).toMatch(
       /Files in LFS of \S+ were not fetched and are pointers: /,
     );
+  });
 
+  it('are not fetched from an internal address that their server names, for any tenant', async () => {
+    let requests = 0;
+    const inner = createServer((_, response) => {
+      requests += 1;
+      response.end('inside\n');
+    }).listen(0, '127.0.0.1');
+    await once(inner, 'listening');
+    const { port } = inner.address() as AddressInfo;
+    lfs.named = { href: `http://127.0.0.1:${port}/latest/meta-data`, header: {} };
     const { admin } = await newTenant(await operatorOf(service.server), 'chief', allowedOrg);
-    const other = await place(admin);
-    other.remote.commit('main', { ...attributes, 'a.bin': lfs.add('inside\n') });
-    expect(await printedBy(other.agents, 'a', 'cat a.bin')).toContain('oid sha256:');
-    expect((await other.agents.warnings('a')).join()).toContain('an address of an internal network');
+    for (const api of [service.api, admin]) {
+      const { remote, agents } = await place(api);
+      remote.commit('main', { ...attributes, 'a.bin': lfs.add('inside\n') });
+      expect(await printedBy(agents, 'a', 'cat a.bin')).toContain('oid sha256:');
+      expect((await agents.warnings('a')).join()).toContain('an address of an internal network');
+    }
+    inner.close();
+    lfs.named = undefined;
+    expect(requests).toBe(0);
+  });
+
+  it('are fetched from the same origin, without headers that a metadata service asks for', async () => {
+    const header = {
+      ...{ 'Metadata-Flavor': 'Google', 'X-aws-ec2-metadata-token': 'x', Metadata: 'true' },
+      ...{ Host: 'metadata.example', 'X-Forwarded-For': '127.0.0.1', 'X-Object': 'kept' },
+    };
+    lfs.named = { href: `${lfs.url}/object`, header };
+    const { remote, agents } = await place();
+    remote.commit('main', { ...attributes, 'a.bin': lfs.add('from the same origin\n') });
+    expect(await printedBy(agents, 'a', 'cat a.bin')).toBe('from the same origin\n');
+    lfs.named = undefined;
+    const [{ host, ...seen } = {}] = lfs.seen;
+    expect(host).toBe(new URL(lfs.url).host);
+    expect(Object.keys(seen).sort()).toEqual(['connection', 'x-object']);
   });
 });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { AgentStatus, TimelineEntry } from '@muster/sdk/contract';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Step, Tokens } from '../provider/script.ts';
-import { until } from '../support/async.ts';
+import { eventually, until } from '../support/async.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
 import { sandbox } from '../support/sandbox.ts';
 import {
@@ -275,8 +275,9 @@ describe.concurrent.each(backends)('$title', ({ model, provider }) => {
     await agents.stop('a', 2, 'KILL');
     const gone = await processGone(agents, 'a');
     expect(second.processes()).toEqual([]);
-    expect(processesWith(key)).toEqual([]);
     expect(gone).toMatchObject([{ runId: '2' }]);
+    // A last checkpoint is packed after that.
+    await eventually(() => expect(processesWith(key)).toEqual([]));
     expect(await agents.phase('a')).toBe('WAITING_FOR_INPUT/INTERRUPTED');
 
     const unknownModel = `${model.split('-')[0]}-unknown`;
@@ -348,5 +349,6 @@ it('an agent is killed together with its child on another runner, and no process
     expect(await agents.outcomes(path)).toEqual(['KILLED']);
   }
   expect([...parents.processes(), ...childs.processes()]).toEqual([]);
-  for (const key of keys) expect(processesWith(key)).toEqual([]);
+  // What the runner starts to save the work ends too.
+  for (const key of keys) await eventually(() => expect(processesWith(key)).toEqual([]));
 });

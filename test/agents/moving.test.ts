@@ -247,7 +247,8 @@ describe('when their runner is killed, Claude Code and Codex', { timeout: 150_00
       expect(timesIn(cleaning, secondAttempt)).toBe(1);
       const delivered = await agents.timeline(name, 'FOLLOW_UP_DELIVERED');
       expect(delivered.map(({ followUpId, runId }) => [followUpId, runId])).toEqual([[`next-${name}`, '3']]);
-      expect(await agents.warnings(name)).toEqual([]);
+      const warnings = await agents.warnings(name);
+      expect(warnings.filter((text) => !/^Up to \d+ entr\w+ of run 1 are missing/.test(text))).toEqual([]);
       expect(processesWith(key)).toEqual([]);
     }
     expect(leftOfRuns(after)).toEqual([]);
@@ -313,7 +314,9 @@ describe('when their runner is killed, Claude Code and Codex', { timeout: 150_00
     expect(again.at(-1)).toContain('here is red');
     expect(existsSync(inWorkspace(other, savedKey, 'paint.txt'))).toBe(true);
     expect(existsSync(inWorkspace(other, savedKey, 'wet.txt'))).toBe(true);
-    expect(await agents.warnings(saved)).toEqual([
+    // The killed runner may have had entries that it did not report.
+    const warnings = (await agents.warnings(saved)).filter((text) => !/entr(y|ies) of run \d+/.test(text));
+    expect(warnings).toEqual([
       expect.stringMatching(/^The work was restored from the checkpoint of .* \(run 3\)/),
     ]);
     expect(leftOfRuns(other)).toEqual([]);

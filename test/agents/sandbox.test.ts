@@ -205,6 +205,7 @@ try "$PWD/mine" && try "$HOME/mine"`;
       expect(warnings.filter(isNotAboutLimit)).toEqual([
         expect.stringContaining(`127.0.0.1:${port}`),
         expect.stringContaining('example.com:80'),
+        expect.stringMatching(/^Never in a checkpoint: .*\bmine\b/),
       ]);
 
       const lines = linesOf(written);
@@ -308,7 +309,7 @@ try "$PWD/mine" && try "$HOME/mine"`;
     ]);
   });
 
-  it('a setup that fails is retried later, with its output in the timeline', async () => {
+  it('a setup that fails blocks the agent, with its output in the timeline', async () => {
     const setup = ['echo "no such package" >&2; exit 3', 'echo never'];
     const agents = await service.emptyWorkspace(await environment({ setup }));
     const name = uniqueName('visitor');
@@ -319,8 +320,7 @@ try "$PWD/mine" && try "$HOME/mine"`;
       ({ error }) => error !== null,
       patienceMs,
     );
-    expect(status).toMatchObject({ phaseReason: 'RETRYING', error: { code: 'SETUP_FAILED' } });
-    expect(status.wakesAt).not.toBeNull();
+    expect(status).toMatchObject({ phaseReason: 'BLOCKED', error: { code: 'SETUP_FAILED' } });
     expect(status.error?.message).toMatch(/timeline.*exited with code 3/);
     expect(await agents.texts(name, 'SETUP_OUTPUT')).toEqual([`$ ${setup[0]}\n`, 'no such package\n']);
     await agents.kill(name);

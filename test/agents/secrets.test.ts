@@ -108,6 +108,20 @@ describe('a rehearsed agent', () => {
   });
 });
 
+it('an agent that has an earlier value of a secret does not report it in later runs either', async () => {
+  const { api } = service();
+  const [environment, secret] = [uniqueName('environment'), uniqueName('secret')];
+  await writeResource(api, 'environment', environment, { variables: { MINE: { fromSecret: secret } } });
+  const agents = await service().emptyWorkspace({ environment });
+  await writeResource(api, 'secret', secret, { value: 'the first value' });
+  await agents.spawn('a', { description: '!run echo "$MINE" > kept' });
+  await agents.wait('a');
+  await writeResource(api, 'secret', secret, { value: 'the second value' });
+  await agents.queue('a', '!run cat kept; echo "$MINE"');
+  await agents.wait('a');
+  expect((await agents.texts('a', 'TOOL_RESULT')).at(-1)).toBe('***\n***\n');
+});
+
 type Streamed = TimelineEntry & TimelinePartial;
 
 const liveTextOf = ({ seen }: EventStream<Streamed>): string =>

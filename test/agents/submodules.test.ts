@@ -55,7 +55,7 @@ it('submodules are checked out recursively, and nothing can be pushed to them', 
   expect(lib.refs()).toEqual(['main']);
   const { unpushed } = await agents.status('a');
   expect(unpushed).toMatchObject({ commits: 0 });
-  expect((await agents.warnings('a')).join()).toContain('libs/one in . is a separate git repository');
+  expect((await agents.warnings('a')).join()).toContain('changed submodules of .: libs/one');
   await agents.queue('a', '!run git -C libs/one fetch -q && echo again');
   await agents.runEnded('a', 2);
   expect((await agents.texts('a', 'TOOL_RESULT')).at(-1)).toBe('again\n');

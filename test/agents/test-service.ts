@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import type { AgentStatus, EntryType } from '@muster/sdk/contract';
@@ -13,7 +13,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
 import { expectOk } from '../support/expect-reply.ts';
-import { processText } from '../support/files.ts';
+import { processText, removeTree } from '../support/files.ts';
 import { type GitRemote, makeGitRemote } from '../support/git-remote.ts';
 import { testNodeFlags } from '../support/node-flags.ts';
 import { sandbox } from '../support/sandbox.ts';
@@ -56,8 +56,8 @@ export const patienceMs = 50_000;
 /** Agents with questions that only tests of whole runs have. */
 export class TestAgents extends Agents {
   /** The status when the agent neither works nor waits for a run. */
-  async idle(path: string): Promise<AgentStatus> {
-    const timeoutSeconds = patienceMs / 1000;
+  async idle(path: string, withinMs = patienceMs): Promise<AgentStatus> {
+    const timeoutSeconds = withinMs / 1000;
     const waited = await this.send<AgentStatus>('agent/wait', path, { timeoutSeconds });
     const status = accepted(`wait for ${path}`, waited);
     if (status.timedOut) throw new Error(`${path} is never idle: ${JSON.stringify(status)}`);
@@ -221,7 +221,7 @@ export class TestService {
     await (await this.#database)?.end();
     for (const server of [this.server, ...this.#stopped]) await server.close();
     await this.stub.close();
-    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+    removeTree(this.folder);
   }
 }
 

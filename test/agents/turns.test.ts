@@ -98,6 +98,10 @@ describe.concurrent.each(backends)('$title', ({ model, otherModel, provider }) =
     begin.open();
     const rested = await agents.runEnded('a', 2);
     expect(reasonOf(rested)).toBe('WAITING_FOR_INPUT/RESTING');
+    const completing = (await agents.timeline('a', 'TOOL_CALL', 'TASK_CHANGED')).filter(
+      ({ data }) => String(data.tool).endsWith('complete_task') || data.status === 'TASK_STATUS_COMPLETED',
+    );
+    expect(completing.map(({ type }) => type)).toEqual(['TOOL_CALL', 'TASK_CHANGED']);
     expect(rested).toMatchObject({
       ...settings,
       persona: pirate,
@@ -257,6 +261,14 @@ describe.concurrent('Codex', () => {
     expect(contentOf(firstOf(counterAgain))).toContain('What now?');
     expect(await agents.outcomes('a/counter')).toEqual(['COMPLETED', 'KILLED']);
 
+    const spawns = (await agents.timeline('a', 'TOOL_CALL', 'CHILD_SPAWNED')).filter(
+      ({ type, data }) => type === 'CHILD_SPAWNED' || data.tool === 'spawn_child',
+    );
+    expect(spawns.map(({ type }) => type)).toEqual([
+      ...['TOOL_CALL', 'CHILD_SPAWNED'],
+      ...['TOOL_CALL', 'CHILD_SPAWNED'],
+    ]);
+
     // Three reminders of unfinished tasks; then it waits for input.
     expect(reasonOf(status)).toBe('WAITING_FOR_INPUT/TASKS_UNFINISHED');
     expect(status).toMatchObject({ runCount: '2', response: 'It is gone.' });
@@ -392,6 +404,7 @@ describe('a push that changes CI definitions', () => {
     expect(await agents.wait('refused')).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', branch: '' });
     expect(await agents.warnings('refused')).toEqual([
       'Push refused: the push changes CI definitions (.github/workflows/x.yml), which this workspace does not allow. To allow it, set allowCiChanges: true in the workspace.',
+      'Reminder: 1 commit is not pushed.',
     ]);
     expect(remote.refs()).toEqual(['main']);
 

@@ -100,6 +100,15 @@ describe.skipIf(!sandbox)('a warm start', () => {
     expect(made[0]).not.toBe(made[1]);
   });
 
+  it('runs setup for each agent if its result has folders that are nested too deeply to be copied', async () => {
+    const nest =
+      'const n = "x".repeat(200); for (let i = 0; i < 30; i++) { fs.mkdirSync(n); process.chdir(n); }';
+    const { agents } = await place({ setup: [...setup, `node -e '${nest}'`] });
+    const made = [await printedBy(agents, 'one', 'cat made'), await printedBy(agents, 'two', 'cat made')];
+    expect(new Set(made).size).toBe(2);
+    expect((await agents.texts('two', 'WARNING'))[0]).toContain('nest folders too deeply');
+  });
+
   it('reports a failed setup to each agent that waits for it', async () => {
     const { agents } = await place({ setup: ['echo no such package; exit 3'] });
     for (const name of ['one', 'two']) await agents.spawn(name, { description: '!say hello' });

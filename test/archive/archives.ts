@@ -144,7 +144,7 @@ export const dump = (url: string): Promise<string[]> =>
     const tables = await store.rows<{ name: string }>(
       `SELECT relname AS name FROM pg_class
        WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-         AND relname NOT IN ('migrations', 'maintenance', 'watches')`,
+         AND relname NOT IN ('migrations', 'maintenance', 'watches', 'storage_use')`,
     );
     const lines: string[] = [];
     for (const { name } of tables) {

@@ -252,7 +252,7 @@ test('the values of secrets move too, to an installation that knows the service 
       stderr: expect.stringContaining('set MUSTER_SECRET_PREVIOUS here'),
     });
     const there = node.api.as(admin.key);
-    expect(await secretOf(there, 'npm')).toEqual([{ name: 'npm', ...secret }]);
+    expect(await secretOf(there, 'npm')).toMatchObject([{ name: 'npm', ...secret }]);
     expect((await there.get('/v1/service')).body).toMatchObject({
       outdatedSecrets: [
         { tenant, kind: 'integration', name: 'hooks', works },

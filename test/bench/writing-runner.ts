@@ -77,13 +77,14 @@ async function start({ agentKey, runId, token }: Claim): Promise<void> {
     output: live.open({ agentKey, runId }, mask, token),
     images: { accept: () => undefined, upload: async () => [] },
     mayAct: () => true,
+    renewLease: () => {},
     maxItems: limits.reportItems,
     textLength: limits.reportedTextLength,
     onPush: () => {},
     onReply: () => {},
     onFenced: () => fail(new Error('fenced')),
     onDropped: fail,
-    onFailed: (incident) => fail(new Error(incident)),
+    onFailed: ({ error }) => fail(new Error(error?.message)),
   });
   runs.push({ agentKey, runId });
   await stream.send({ started: true });

@@ -311,6 +311,7 @@ describeInBrowser("the commands on an agent's page", () => {
     await page.getByRole('button', { name: 'Kill agent' }).click();
     const listed = dialog().getByRole('list', { name: 'Agents to kill' }).getByRole('listitem');
     await dialog().getByText('2 undelivered messages will be cleared.').waitFor();
+    await dialog().getByText('A turn in progress may have changed more than its last checkpoint').waitFor();
     const texts = async () => (await listed.allTextContents()).map((text) => text.replace(/\d+s/, 'a while'));
     await expect
       .poll(texts)
@@ -358,15 +359,13 @@ describeInBrowser("the commands on an agent's page", () => {
     await open('stuck');
     await header('blocked').waitFor();
     await page
-      .getByText(
-        'Blocked: Send a message with a correct directive that preempts this one, or spawn the agent again.',
-      )
+      .getByText('Blocked: Retry, or send a message with a correct directive: then the agent skips this one.')
       .waitFor();
     await page.getByRole('button', { name: 'Retry', exact: true }).click();
     await until(
       'another run',
       () => agents.status('stuck'),
-      ({ runCount, phaseReason }) => runCount === '2' && phaseReason === 'BLOCKED',
+      ({ runCount, phaseReason }) => runCount === '2' && phaseReason === 'RESTING',
     );
   });
 

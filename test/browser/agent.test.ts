@@ -87,7 +87,7 @@ describeInBrowser("an agent's page", () => {
     const unmanned = new Agents(fixture.api, 'unmanned');
     await unmanned.spawn('alone', { description: 'wait' });
     await visitor.follow(await addressOf(unmanned, 'alone'));
-    await now.getByText('No connected runner can run rehearsal-a.').waitFor();
+    await now.getByText('can run rehearsal-a (Claude Code). Start one: muster token create').waitFor();
     await header('needs a runner').waitFor();
 
     await spawned('limited', '!limit 3600');
@@ -189,7 +189,7 @@ describeInBrowser("an agent's page", () => {
     await options();
     await page.getByRole('button', { name: 'Send', exact: true }).click();
     const model = page.getByLabel('Model');
-    await page.getByText('"gpt-6" runs on BACKEND_B; this agent is on BACKEND_A').waitFor();
+    await page.getByText('"gpt-6" is a model of Codex; this agent runs on Claude Code').waitFor();
     await expect.poll(() => model.getAttribute('aria-invalid')).toBe('true');
     await model.fill('');
 

@@ -278,13 +278,13 @@ describeInBrowser('secrets and permissions of the catalog', () => {
     const link = await createShareLink(api, agent('shown'));
     const member = await fixture.visit({ path: '/catalog/pool/default', key });
     const at = (name: string) => member.page.getByRole('button', { name, exact: true });
-    await member.page.getByText('Members can write personas, share links and their own tokens.').waitFor();
+    await member.page.getByText('Members can write their own personas, tokens and share links.').waitFor();
     await expect.poll(() => at('Save').count()).toBe(0);
     await member.follow(`/catalog/token/${other.name}`);
     await member.page.getByText('This token belongs to another account.').waitFor();
     await expect.poll(() => at('Revoke …').count()).toBe(0);
     await member.follow(`/catalog/share-link/${link.name}`);
-    await member.page.getByText('This link shows another account’s agent.').waitFor();
+    await member.page.getByText('This share link belongs to another account.').waitFor();
     await member.follow(`/catalog/token/${own.name}`);
     await at('Revoke …').waitFor();
     await member.follow('/catalog/token');

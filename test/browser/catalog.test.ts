@@ -1,8 +1,7 @@
 /// <reference lib="dom" />
-import { documents, kinds } from '@muster/sdk/contract';
+import { kinds, kindTable } from '@muster/sdk/contract';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { kindTexts } from '../../packages/dashboard/src/catalog/model/kinds.ts';
 import type { Api } from '../support/api.ts';
 import { phone, type Visitor } from '../support/browser.ts';
 import { postResource, readDocument, uniqueName } from '../support/catalog.ts';
@@ -42,6 +41,7 @@ describeInBrowser('the catalog', () => {
     await heading(name).waitFor();
   };
   const errors = () => page.getByRole('list', { name: 'Errors' });
+  const warnings = () => page.getByRole('list', { name: 'Warnings' });
   const lines = (...of: string[]) => `${of.join('\n')}\n`;
   const caretAtEnd = () => editor().press('Control+End');
 
@@ -98,8 +98,8 @@ describeInBrowser('the catalog', () => {
     test('has a page for every kind', async () => {
       for (const kind of kinds) {
         await go(`/catalog/${kind}`);
-        await heading(kindTexts[kind].title).waitFor();
-        await page.getByText(kindTexts[kind].purpose).waitFor();
+        await heading(kindTable[kind].title).waitFor();
+        await page.getByText(kindTable[kind].purpose).waitFor();
         await expect.poll(() => page.getByRole('alert').count()).toBe(0);
       }
     });
@@ -148,11 +148,11 @@ describeInBrowser('the catalog', () => {
       });
     });
 
-    test('unknown fields are stored, with a note', async () => {
+    test('unknown fields are stored, with a warning at their line', async () => {
       const name = uniqueName('pool');
       await postResource(api, 'pool', name, { colour: 'red' });
       await open('pool', name);
-      await page.getByText('Unknown to Muster, stored as written: colour').waitFor();
+      await warnings().getByText('colour is not a known field').waitFor();
       await caretAtEnd();
       await page.keyboard.type('# a remark\nmaxRuns: 2');
       await page.getByText('Comments are not stored').waitFor();
@@ -162,6 +162,23 @@ describeInBrowser('the catalog', () => {
       await expect
         .poll(() => editor().inputValue())
         .toBe(lines('kind: pool', `name: ${name}`, 'colour: red', 'maxRuns: 2'));
+    });
+
+    test('a misspelt field is shown while typing, and a name that does not exist after the save', async () => {
+      const name = uniqueName('code');
+      await go(`/catalog/workspace/${name}`);
+      await editor().fill(lines('repo: https://example.com/a.git', 'environment: defualt'));
+      const misspelt = 'Line 1repo is not a known field; did you mean "repos"?';
+      await expect.poll(() => warnings().getByRole('listitem').allInnerTexts()).toEqual([misspelt]);
+      await expect.poll(() => editor().getAttribute('aria-invalid')).toBe('false');
+      await button('Create workspace').click();
+      await page.getByText('Saved as generation 1.').waitFor();
+      await expect
+        .poll(() => warnings().getByRole('listitem').allInnerTexts())
+        .toEqual([
+          misspelt.replace('1', '3'),
+          'Line 4environment names the environment "defualt", which does not exist; did you mean "default"?',
+        ]);
     });
 
     test("a builtin can't be deleted, and a save overrides it", async () => {
@@ -263,7 +280,7 @@ describeInBrowser('the catalog', () => {
       const name = uniqueName('ws');
       await go(`/catalog/workspace/${name}`);
       const hints = page.getByRole('complementary', { name: 'Known fields' });
-      await hints.getByText(documents.workspace.properties.pool.description).waitFor();
+      await hints.getByText(kindTable.workspace.schema.properties.pool?.description ?? '').waitFor();
       await hints.getByRole('button', { name: 'model' }).click();
       await expect.poll(() => selected()).toBe('claude-opus-4-8');
       await page.keyboard.type('rehearsal-a');

@@ -98,6 +98,14 @@ describeInBrowser('a code host', () => {
     await row.getByText('1 change request').waitFor();
     await row.getByText('checks failing').waitFor();
 
+    await visitor.follow('/catalog/change-request');
+    const record = page.locator('.resource-list').getByRole('link');
+    await record.getByText(/^draft · Greet people · http/).waitFor();
+    expect(await record.innerText()).not.toMatch(/undefined|builtin|generation/);
+    await record.click();
+    await page.getByText(/compared with its host/).waitFor();
+    expect(await page.getByText(/Builtin|override/).count()).toBe(0);
+
     await visitor.follow(await addressOf(agents, 'greet'));
     await scenario.host.review(number, {
       by: 'reviewer',

@@ -43,6 +43,10 @@ describeInBrowser('hostile text by an agent', () => {
     claim = await tenant.start('hostile');
     for (const [, item] of hostile) await tenant.report(claim, { items: [item, message('and then?')] });
     await tenant.report(claim, { items: [message('The last word.')] });
+    await tenant.spawn('harmless', {});
+    const harmless = await tenant.start('harmless');
+    const prose = message(of('Words of a reader. ', 15_000));
+    await tenant.report(harmless, { items: [prose, message('The last word.')] });
     visitor = await fixture.visit();
     page = visitor.page;
   });
@@ -52,6 +56,30 @@ describeInBrowser('hostile text by an agent', () => {
     await visitor.follow(await addressOf(tenant, path));
     await page.getByRole('heading', { level: 1, name: path }).waitFor();
   };
+
+  async function shown(path: string): Promise<void> {
+    await open(path);
+    await page.getByText('The last word.').waitFor();
+  }
+
+  /** For how long the page did not react at most, in milliseconds. */
+  async function longestTaskOf(work: () => Promise<void>): Promise<number> {
+    const since = await page.evaluate(() => performance.now());
+    await work();
+    return page.evaluate(
+      (since) =>
+        new Promise<number>((resolve) => {
+          const observer = new PerformanceObserver((list) => {
+            const tasks = list.getEntries().filter(({ startTime }) => startTime >= since);
+            resolve(Math.max(0, ...tasks.map(({ duration }) => duration)));
+          });
+          observer.observe({ type: 'longtask', buffered: true });
+          // Nothing is observed if no task was long.
+          requestIdleCallback(() => resolve(0), { timeout: 1_000 });
+        }),
+      since,
+    );
+  }
 
   test('leaves the page usable: it scrolls through all entries and sends messages', async () => {
     await open('hostile');
@@ -79,10 +107,12 @@ describeInBrowser('hostile text by an agent', () => {
     await tenant.spawn(name, {});
     const own = await tenant.start(name);
     await tenant.report(own, { items: [message(text), message('The last word.')] });
-    await open(name);
-    await page.getByText('The last word.').waitFor();
+    const harmlessMs = await longestTaskOf(() => shown('harmless'));
+    const hostileMs = await longestTaskOf(() => shown(name));
+    expect(hostileMs).toBeLessThan(20 * Math.max(harmlessMs, 100));
     const plain = transcriptIn(page).locator('.markdown-plain').first();
-    await expect.poll(async () => text.startsWith((await plain.innerText()).slice(0, 2_000))).toBe(true);
+    const start = text.slice(0, 1_000).trim();
+    await expect.poll(async () => (await plain.innerText()).startsWith(start)).toBe(true);
   });
 
   test('right-to-left text does not reorder the text around it, and is visible in code', async () => {

@@ -249,6 +249,14 @@ describeInBrowser("the panels of an agent's page", () => {
     await visitor.follow('/');
     const row = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: /^unpushed/ }) });
     await row.getByText('unpushed: 2 commits, 1 file').waitFor();
+    await t.report(claim, { unpushed: { commits: 2, files: 1, isSaved: true, isPartial: true } });
+    await row.getByText('unpushed: 2 commits, 1 file (not all saved)').waitFor();
+    await open('unpushed');
+    await changes.getByText(/Unpushed: 2 commits, 1 changed file · partly saved \d+[smh] ago/).waitFor();
+    await page.getByRole('button', { name: 'Kill agent' }).click();
+    await dialog.getByText('unpushed: 2 commits, 1 file (not all saved)').waitFor();
+    await dialog.getByText('Of unpushed work only a last checkpoint is kept, for 30 days.').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
   });
 
   test('output shows the response as Markdown, and JSON with its schema', async () => {

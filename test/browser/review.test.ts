@@ -174,7 +174,8 @@ describeInBrowser('a review of the diff', () => {
     await shown.getByRole('button', { name: 'Reply' }).click();
     await shown.getByRole('textbox', { name: /^Reply to the thread/ }).fill('Then explain it in a comment.');
     await shown.getByRole('button', { name: 'Send reply' }).click();
-    await shown.getByText('Then explain it in a comment.').waitFor();
+    // Until the answer of the service is shown, the text is in the form too.
+    await shown.getByRole('paragraph').filter({ hasText: 'Then explain it in a comment.' }).waitFor();
     await shown.getByText('resolved', { exact: true }).waitFor();
     await shown.getByText('Done.', { exact: true }).waitFor();
 

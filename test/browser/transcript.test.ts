@@ -49,7 +49,7 @@ const turnItems: Fields[] = [
   result('apply_patch', 'c', 'update /w/README.md\n@@ -1,1 +1,1 @@\n-old words\n+new words\n'),
   call('mcp__tracker__create', 'd', 'mcp__tracker__create', { input: { title: 'Cookies', labels: ['bug'] } }),
   result('mcp__tracker__create', 'd', 'created'),
-  { type: 'WARNING', text: 'The provider answered 529; retrying (1 of 10).' },
+  { type: 'WARNING', text: 'The request to the model failed with 529; retrying (1 of 10).' },
 ];
 
 describeInBrowser('the transcript', () => {
@@ -143,7 +143,7 @@ describeInBrowser('the transcript', () => {
     await page.locator('[data-side="removed"]', { hasText: '-old words' }).waitFor();
     await expand(/tracker\.create Cookies done/);
     await page.getByText(/"bug"/).waitFor();
-    await page.getByText('The provider answered 529').waitFor();
+    await page.getByText('The request to the model failed with 529').waitFor();
 
     await tenant.report(claim, { items: [call('Bash', 'z', 'sleep 60')] });
     await page.getByRole('button', { name: /Bash sleep 60 running/ }).waitFor();

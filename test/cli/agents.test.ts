@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { writeResource } from '../support/catalog.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
 import { resultOf, userOfSharedServer } from './cli.ts';
 
 const ada = userOfSharedServer();
@@ -34,7 +35,20 @@ describe('spawn', () => {
     const name = fresh();
     const { code, out, err } = await ada.muster(['spawn', 'Look around.', '--name', name]);
     expect({ code, out }).toEqual({ code: 0, out: `${name}\n` });
-    expect(err).toContain(`muster logs -f ${name}`);
+    expect(err).toContain(`muster logs -f default:${name}`);
+  });
+
+  test('of an agent with the same name elsewhere, hints and errors print names that work', async () => {
+    const name = fresh();
+    await ada.muster(['spawn', 'Look around.', '--name', name]);
+    const { err } = await ada.muster(['spawn', 'Look around.', '--name', name, '--workspace', 'code']);
+    expect(err).toContain(`muster logs -f code:${name}`);
+    const several = await ada.muster(['status', name]);
+    expect(several).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(`name one: code:${name}, default:${name}`),
+    });
+    for (const each of [`code:${name}`, `default:${name}`]) await ada.prints(['status', each]);
   });
 
   test('takes its text from a file, standard input, or -', async () => {
@@ -76,7 +90,7 @@ describe('spawn', () => {
   });
 
   test('passes on every setting', async () => {
-    await writeResource(ada.api, 'workspace', 'shop', {});
+    await writeResource(ada.agents.api, 'workspace', 'shop', {});
     await writeResource(ada.api, 'persona', 'tester', { instructions: 'You test.' });
     const schema = ada.file('schema.json', '{"type":"object"}');
     const name = fresh();
@@ -218,7 +232,7 @@ describe('send and queue', () => {
     expect(await ada.muster(['queue', 'remove', name, 'in-two'])).toMatchObject({ code: 3 });
     const worker = await busy();
     await ada.agents.queue(worker, 'Then this.');
-    expect(await ada.prints(['queue', 'clear', worker])).toBe('cleared 1\n');
+    expect(await ada.prints(['queue', 'clear', worker])).toBe('cleared 1 message\n');
     expect(await ada.muster(['queue', worker])).toMatchObject({ code: 0, out: '' });
     for (const args of [
       ['--at', 'whenever'],
@@ -226,6 +240,25 @@ describe('send and queue', () => {
       ['--at', 'noon', '--in', '1h'],
     ])
       expect(await ada.muster(['send', name, 'x', ...args])).toMatchObject({ code: 2 });
+  });
+
+  test('a delay is shown by ps and wait, with its reason, attempt and time, and by send and queue', async () => {
+    const t = await newTestTenant(ada.agents.api);
+    const name = fresh();
+    const agent = `${t.workspace}:${name}`;
+    await t.spawn(name);
+    const error = { code: 'GIT_UNREACHABLE', message: 'Connection timed out' };
+    await t.end(await t.start(name), 'FAILED', { error });
+    const { code, err } = await ada.muster(['wait', agent, '--timeout', '2s']);
+    expect(code).toBe(124);
+    expect(err).toMatch(
+      new RegExp(`${name} retrying at .*\\d\\d:\\d\\d: Connection timed out \\(attempt 1\\)`),
+    );
+    const listed = await ada.prints(['ps', '--workspace', t.workspace]);
+    expect(listed).toMatch(/ERROR\n.*retrying at .*\(attempt 1\)/s);
+    expect((await ada.muster(['send', agent, 'And then this.'])).err).toMatch(/continues at .*\d\d:\d\d/);
+    expect((await ada.muster(['queue', agent])).err).toMatch(/is retrying at .*\d\d:\d\d/);
+    await ada.prints(['kill', agent, '--yes']);
   });
 
   test('--preempt interrupts the turn', async () => {

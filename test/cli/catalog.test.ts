@@ -38,6 +38,58 @@ describe('apply', () => {
     expect(await ada.muster(['get', 'pool', 'never'])).toMatchObject({ code: 3 });
   });
 
+  test('warns about misspelt fields on standard error; --strict refuses them', async () => {
+    const file = ada.file('misspelt.yaml', 'kind: workspace\nname: misspelt\nrepo: https://a.example/b\n');
+    const warning = `warning: ${file}: workspace/misspelt: repo is not a known field; did you mean "repos"?\n`;
+    const strict = await ada.muster(['apply', '-f', file, '--strict']);
+    expect(strict).toMatchObject({ code: 2, out: '' });
+    expect(strict.err).toBe(
+      `${warning}muster: there are warnings, and --strict is set; nothing was written\n`,
+    );
+    expect(await ada.muster(['get', 'workspace', 'misspelt'])).toMatchObject({ code: 3 });
+    for (const [flags, done] of [
+      [['--dry-run'], 'would be created'],
+      [[], 'created (generation 1)'],
+      [[], 'unchanged'],
+    ] as const)
+      expect(await ada.muster(['apply', '-f', file, ...flags])).toMatchObject({
+        code: 0,
+        out: expect.stringContaining(`workspace/misspelt ${done}\n`),
+        err: warning,
+      });
+    const [result] = await ada.data<[object]>(['apply', '-f', file]);
+    expect(result).toMatchObject({ action: 'unchanged', warnings: [{ field: 'payload.repo' }] });
+  });
+
+  test('--dry-run rejects what apply would', async () => {
+    const input = 'kind: pool\nname: never\nmaxRuns: many\n';
+    const result = await ada.muster(['apply', '-f', '-', '--dry-run'], { input });
+    expect(result).toMatchObject({ code: 2, err: expect.stringContaining('maxRuns') });
+  });
+
+  test('checks every document before it writes the first, and ends with a summary', async () => {
+    const set = (maxRuns: string) =>
+      `kind: pool\nname: a1\n---\nkind: pool\nname: a2\nmaxRuns: ${maxRuns}\n---\nkind: zone\nname: a3\n`;
+    const mixed = await ada.muster([
+      'apply',
+      '-f',
+      ada.file('set.yaml', set('many').replace('zone', 'pool')),
+    ]);
+    expect(mixed.code).toBe(2);
+    expect(mixed.err).toMatch(
+      /pool\/a2: .*maxRuns.*\nmuster: 1 of 3 documents are rejected; nothing was written\n$/,
+    );
+    expect(await ada.muster(['get', 'pool', 'a1'])).toMatchObject({ code: 3 });
+    const file = ada.file('set.yaml', set('3').replace('zone', 'workspace').concat('pool: a2\n'));
+    const dry = await ada.muster(['apply', '-f', file, '--dry-run']);
+    expect(dry.out).toMatch(/\n3 would be created\n$/);
+    // The pool that the workspace names is among the documents.
+    expect(dry.err).toBe('');
+    expect(await ada.prints(['apply', '-f', file])).toMatch(/\n3 created\n$/);
+    ada.file('set.yaml', `${set('4').replace('zone', 'workspace')}pool: a2\n`);
+    expect(await ada.prints(['apply', '-f', file])).toMatch(/\n2 unchanged, 1 changed\n$/);
+  });
+
   test('reads several documents, nested folders, and Markdown for personas', async () => {
     const folder = join(ada.home, 'fleet');
     mkdirSync(join(folder, 'personas'), { recursive: true });
@@ -82,6 +134,17 @@ describe('apply', () => {
     expect(err).toMatch(problem);
     expect(err.trim().split('\n')).toHaveLength(1);
   });
+});
+
+test('status of an agent that no runner takes names the pool and the commands that start one', async () => {
+  await writeResource(ada.api, 'pool', 'gpu', {});
+  await writeResource(ada.api, 'workspace', 'gpu', { pool: 'gpu' });
+  await ada.prints(['spawn', 'Hi.', '--name', 'unserved', '--workspace', 'gpu', '--model', 'gpt-6']);
+  const text = await ada.prints(['status', 'gpu:unserved']);
+  expect(text).toMatch(/^to fix +No runner of the pool "gpu" can run gpt-6 \(Codex\)\. Start one: /m);
+  expect(text).toContain('muster runner --key KEY --pool gpu');
+  const refused = await ada.muster(['send', 'gpu:unserved', 'x', '--model', 'opus']);
+  expect(refused.err).toContain('"opus" is a model of Claude Code; this agent runs on Codex');
 });
 
 describe('secret', () => {

@@ -61,7 +61,14 @@ describe('integration', () => {
       /^integration\/second created \(generation 1\)\nwebhookUrl: http\S+\/hooks\/\S+\nsigningKey: \S+ {2}\(shown once\)$/m,
     );
     expect(await ada.prints(['apply', '-f', file])).toBe('integration/second unchanged\n');
-    expect(await ada.prints(['get', 'integration', 'second'])).not.toMatch(/signingKey|webhookUrl/);
+    const shown = await ada.prints(['get', 'integration', 'second']);
+    expect(shown).toMatch(/^# webhookUrl: http\S+\/hooks\/\S+\nkind: integration\n/);
+    expect(shown).not.toMatch(/signingKey|^webhookUrl/m);
+    // What is printed can be applied.
+    expect(await ada.prints(['apply', '-f', ada.file('shown.yaml', shown)])).toBe(
+      'integration/second unchanged\n',
+    );
+    expect(await ada.prints(['get', 'integrations'])).toMatch(/^second .* http\S+\/hooks\/\S+$/m);
     const { code, out } = await ada.muster(['integration', 'test', 'second']);
     expect(code).toBe(1);
     const [, webhookUrl] = /^webhookUrl: (\S+)$/m.exec(created) ?? [];
@@ -116,6 +123,17 @@ describe('integration', () => {
   });
 });
 
+/** Has a change request compared until it holds. A second comparison within a second is refused. */
+const untilSynced = (name: string, holds: (request: ChangeRequest) => boolean) =>
+  until(
+    'a comparison',
+    async () => {
+      await ada.muster(['cr', 'sync', name]);
+      return ada.data<ChangeRequest>(['cr', 'show', name]);
+    },
+    holds,
+  );
+
 describe('cr', () => {
   test('open, ls, show and sync follow one change request', async () => {
     expect((await ada.muster(['cr', 'ls'])).err).toContain('no open change requests');
@@ -139,13 +157,17 @@ describe('cr', () => {
     expect(await ada.prints(['status', agent])).toMatch(new RegExp(`^cr {10}${name}  draft`, 'm'));
     expect(await ada.prints(['cr', 'sync'])).toBe('comparing 1 change request with the code host\n');
 
+    const refusal = { status: 403, body: '{"message": "Resource not accessible by integration"}' };
+    scenario.host.faults.add({ path: new RegExp(`/pulls/${shown.number}$`), reply: refusal, times: 1_000 });
+    await untilSynced(name, ({ problem }) => problem !== '');
+    expect(await ada.prints(['cr', 'show', name])).toMatch(/^problem {5}.*403 Resource not accessible/m);
+    expect(await ada.prints(['cr', 'ls'])).toMatch(/ PROBLEM\n.*403/);
+    scenario.host.faults.clear();
+    await untilSynced(name, ({ problem }) => problem === '');
+    expect(await ada.prints(['cr', 'show', name])).not.toContain('problem');
+
     await scenario.host.close(shown.number, 'maintainer');
-    expect(await ada.data(['cr', 'sync', name])).toEqual({ asked: 1 });
-    await until(
-      'a closed change request',
-      () => ada.data<ChangeRequest>(['cr', 'show', name]),
-      ({ state }) => state === 'CLOSED',
-    );
+    await untilSynced(name, ({ state }) => state === 'CLOSED');
     expect((await ada.muster(['cr', 'ls'])).err).toContain('--all');
     expect(await ada.prints(['cr', 'ls', '--all'])).toMatch(new RegExp(`^${name} +closed`, 'm'));
   });

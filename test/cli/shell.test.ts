@@ -1,13 +1,17 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Service, SignedIn } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { diskFinding } from '../../packages/service/src/cli/machine-findings.ts';
 import { apiOf } from '../support/api.ts';
 import { eventually } from '../support/async.ts';
 import { createKey } from '../support/catalog.ts';
+import { makeCertificate } from '../support/database-servers.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { program } from '../support/server.ts';
@@ -76,7 +80,7 @@ describe('connection', () => {
     const env = { MUSTER_API_KEY: 'x' };
     expect(await newcomer.muster(['ps', '--url', 'localhost'], { env })).toMatchObject({
       code: 2,
-      err: 'muster: "localhost" is not a URL; expected one that starts with http:// or https://\n',
+      err: 'muster: --url: "localhost" is not a URL; expected one that starts with http:// or https://\n',
     });
     expect(await ada.muster(['ps'], { env: { MUSTER_API_KEY: 'mst_no.body' } })).toMatchObject({
       code: 4,
@@ -219,6 +223,8 @@ test('config shows the configuration, and no secret', async () => {
   expect(text).not.toContain('hush');
   expect(text).not.toContain(server.key);
   expect(text).toContain(server.url);
+  expect(text).toMatch(/^ {2}port +8420 {2}\(MUSTER_PORT\)$/m);
+  expect(text).toMatch(/^ {2}stallMs +300000 {2}\(MUSTER_STALL_SECONDS\)$/m);
   const data = await ada.data(['config'], { env });
   expect(data).toMatchObject({ client: { source: 'MUSTER_URL' }, service: { port: 8420 } });
   expect(await newcomer.prints(['config'])).toContain('no service found');
@@ -232,9 +238,54 @@ test('config shows the configuration, and no secret', async () => {
   });
 });
 
+test.each([
+  [
+    'MUSTER_DATA',
+    { MUSTER_DATA: '/dev/null' },
+    ['serve'],
+    /MUSTER_DATA: can't use the data folder \/dev\/null: /,
+  ],
+  [
+    'DATABASE_URL',
+    { DATABASE_URL: 'postgres://u:hush@127.0.0.1:1/x' },
+    ['serve'],
+    /DATABASE_URL: can't connect to the database: .*ECONNREFUSED/,
+  ],
+  [
+    'MUSTER_URL',
+    { MUSTER_URL: 'nonsense', MUSTER_API_KEY: 'x' },
+    ['runner'],
+    /MUSTER_URL: "nonsense" is not a URL/,
+  ],
+])('a start that fails by %s names the variable, without a stack trace', async (_, env, args, problem) => {
+  const folder = mkdtempSync(join(newcomer.home, 'start-'));
+  const started = await newcomer.runProcess(args, { env: { MUSTER_LOG: 'silent', ...env }, folder });
+  expect(started.code).toBeGreaterThan(0);
+  expect(started.err).toMatch(problem);
+  expect(started.err.trimEnd().split('\n')).toHaveLength(1);
+  expect(started.err).not.toContain('hush');
+});
+
+test('with -o json errors are data, too', async () => {
+  const data = async (args: string[]) => JSON.parse((await ada.muster(args)).err) as object;
+  expect(await data(['status', 'nobody', '-o', 'json'])).toMatchObject({
+    error: { exitCode: 3, status: 'NOT_FOUND', httpStatus: 404, message: expect.stringContaining('nobody') },
+  });
+  expect(await data(['--output=json', 'spawn', 'x', '--bad'])).toMatchObject({
+    error: { exitCode: 2, message: expect.stringContaining('--bad') },
+  });
+  expect(await data(['get', '-o', 'yaml'])).toMatchObject({ error: { exitCode: 2 } });
+});
+
 test('doctor reports what is installed and what to do', async () => {
-  const text = await newcomer.prints(['doctor']);
+  const { out: text, code: newcomers } = await newcomer.muster(['doctor']);
+  expect(newcomers).toBe(1);
   expect(text).toMatch(/^ok +Node +\d/m);
+  expect(text).toMatch(/^(ok|missing) +user limits +\d+ inotify instances for all agents of this user$/m);
+  expect(text).toMatch(
+    /^(ok +git-lfs +installed|missing +git-lfs +not installed\n +→ install git-lfs: .*)$/m,
+  );
+  expect(text).toMatch(/^(ok|broken) +disk +[\d.]+ GB of [\d.]+ GB free at \//m);
   expect(text).toMatch(/^missing +service .*\n +→ start a service here with muster serve$/m);
   expect(text).toMatch(
     /^missing +Codex .*no key in this environment\n +→ set OPENAI_API_KEY or another account$/m,
@@ -244,6 +295,9 @@ test('doctor reports what is installed and what to do', async () => {
   expect(out).toContain('Amazon Bedrock (AWS credentials, eu-west-1) in this environment');
   expect(out).toMatch(/^broken +models +MUSTER_MODELS: must be a JSON file such as/m);
   expect(code).toBe(1);
+  const { MUSTER_MODELS: _, ...bedrock } = env;
+  const { out: withoutModels } = await newcomer.muster(['doctor'], { env: bedrock });
+  expect(withoutModels).toMatch(/^broken +models +MUSTER_MODELS is missing: with CLAUDE_CODE_USE_BEDROCK/m);
 });
 
 test('doctor reports the backends of the running service, not of its own environment', async () => {
@@ -257,15 +311,54 @@ test('doctor reports the backends of the running service, not of its own environ
     rehearses: false,
   });
   expectOk(await codex.poll({ free: { real: 0, rehearsed: 0 } }));
-  const text = await ada.prints(['doctor'], { env: { ANTHROPIC_API_KEY: 'hush', MUSTER_SANDBOX: 'off' } });
+  const env = { ANTHROPIC_API_KEY: 'hush', MUSTER_SANDBOX: 'off' };
+  const { out: text } = await ada.muster(['doctor'], { env });
   expect(text).toMatch(/^ok +service +http:.* as admin \(admin\)$/m);
   expect(text).toMatch(/^missing +Claude Code +the service has no provider key: rehearsal only/m);
   expect(text).toMatch(/^ok +Codex +ready at the service$/m);
   expect(text).toMatch(/^ok +runner +codex-1 in pool default: Codex, sandbox$/m);
+  expect(text).toMatch(/^ok +quota +storage: the tenant uses \d+ MiB of 102400 MiB, your account \d+ MiB/m);
   expect(text).not.toContain('hush');
   await codex.poll({ leaving: true });
   const noCodex = expect.objectContaining({ what: 'Codex', verdict: 'missing' });
-  expect(await ada.data(['doctor'])).toContainEqual(noCodex);
+  expect(JSON.parse((await ada.muster(['doctor', '-o', 'json'])).out)).toContainEqual(noCodex);
+});
+
+test('doctor reports a disk that is nearly full, also of a data folder that does not exist yet', async () => {
+  const disk = (free: number, all: number) => async (folder: string) => {
+    if (folder !== '/data') throw new Error('ENOENT');
+    return { freeBytes: free * 1e9, totalBytes: all * 1e9 };
+  };
+  expect(await diskFinding('/data/a/b', {}, disk(10, 100))).toMatchObject({
+    verdict: 'ok',
+    found: '10 GB of 100 GB free at /data',
+  });
+  for (const [free, all] of [
+    [4, 100],
+    [1, 10],
+  ] as const)
+    expect(await diskFinding('/data', {}, disk(free, all))).toMatchObject({
+      verdict: 'broken',
+      next: expect.stringContaining('MUSTER_DATA'),
+    });
+});
+
+test('doctor reports a certificate near its end', async () => {
+  const folder = mkdtempSync(join(ada.home, 'tls-'));
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  makeCertificate(key, cert);
+  const https = createTlsServer({ key: readFileSync(key), cert: readFileSync(cert) }).listen(0, 'localhost');
+  await once(https, 'listening');
+  try {
+    const env = { MUSTER_URL: `https://localhost:${(https.address() as AddressInfo).port}` };
+    const { out, code } = await ada.muster(['doctor'], { env });
+    expect(code).toBe(1);
+    expect(out).toMatch(
+      /^missing +certificate +ends .*Z, in [12] days?\n +→ renew the certificate of localhost:/m,
+    );
+  } finally {
+    https.close();
+  }
 });
 
 test('doctor fails when a provider key is set and there is no sandbox', async () => {

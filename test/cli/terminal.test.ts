@@ -75,6 +75,23 @@ describe.skipIf(!hasTerminal)('in a terminal of 80 columns', () => {
     });
   });
 
+  test('spawn asks before it uses a workspace that does not exist', async () => {
+    await writeResource(ada.api, 'workspace', 'code', {});
+    await terminal.start("muster spawn '!say Hi.' --name lost --workspace cod");
+    const question = await terminal.shows(/Continue\? \[y\/N\]/);
+    expect(question.replace(/\s+/g, ' ')).toContain(
+      'The workspace "cod" does not exist: the agent would work in an empty folder. Did you mean "code"?',
+    );
+    await terminal.type('n');
+    expect(await terminal.end()).toMatchObject({
+      code: 1,
+      text: expect.stringContaining('no agent was spawned'),
+    });
+    expect(await ada.muster(['status', 'cod:lost'])).toMatchObject({ code: 3 });
+    for (const command of ['--workspace code', '--workspace cod --yes'])
+      expect(await terminal.run(`muster spawn '!say Hi.' ${command}`)).toMatchObject({ code: 0 });
+  });
+
   test('logs -f shows a text while the agent writes it, and not again when it is complete', async () => {
     const tenant = await newTestTenant(ada.api);
     await tenant.spawn('writer');
@@ -103,16 +120,8 @@ describe.skipIf(!hasTerminal)('in a terminal of 80 columns', () => {
     await terminal.key('C-c');
     await terminal.end();
     const lines = screen.split('\n').map((line) => line.replace(/^[\d:]+/, '').trim());
-    const shown = [
-      'Let me see.',
-      'It is the cookie.',
-      '$ make',
-      'compiling',
-      '! Careful.',
-      'compiling',
-      'done',
-    ];
-    expect(lines.slice(-8)).toEqual([...shown, '─ run 1 completed']);
+    const shown = ['Let me see.', 'It is the cookie.', '$ make', 'compiling', '! Careful.', 'done'];
+    expect(lines.slice(-7)).toEqual([...shown, '─ run 1 completed']);
   });
 
   describe('Ctrl-C', () => {
@@ -178,7 +187,7 @@ describe.skipIf(!hasTerminal)('in a terminal of 80 columns', () => {
       await terminal.type('y');
       expect(await terminal.end()).toMatchObject({
         code: 0,
-        text: expect.stringMatching(/ended parent-agent$/),
+        text: expect.stringMatching(/^ended parent-agent\nparent-agent may have had unpushed work; /m),
       });
       expect(await ada.agents.status('parent-agent')).toMatchObject({ phaseReason: 'KILLED' });
     });

@@ -37,10 +37,20 @@ test('threads are added, listed, replied to, resolved and opened again', async (
 });
 
 test('a place without a file is a usage error, and a path that leaves the repository is refused', async () => {
-  expect(await ada.muster(['threads', 'add', agent, ':12', 'x'])).toMatchObject({
-    code: 2,
-    err: expect.stringContaining('expected a file, such as src/login.ts:12'),
-  });
+  for (const place of [
+    ':12',
+    'README.md:abc',
+    'README.md:12-x',
+    'README.md:20-12',
+    'README.md:0',
+    'README.md:',
+  ])
+    expect(await ada.muster(['threads', 'add', agent, place, 'x'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(
+        `place "${place}": expected a file, such as src/login.ts, src/login.ts:12`,
+      ),
+    });
   const refused = await ada.muster(['threads', 'add', agent, '../secret:1', 'x']);
   expect(refused.err).toContain('comments[0].path');
   expect(refused.code).toBe(2);

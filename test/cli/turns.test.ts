@@ -1,10 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { faults, limits } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
-import { inAnHour } from '../support/agents.ts';
+import { Agents, inAnHour } from '../support/agents.ts';
 import { until } from '../support/async.ts';
+import { writeResource } from '../support/catalog.ts';
 import { png } from '../support/images.ts';
 import { startServer } from '../support/server.ts';
 import { resultOf, TestUser, userOfSharedServer } from './cli.ts';
@@ -38,7 +40,10 @@ describe('wait', () => {
     ['is idle', '!say Hello.', [], 0, 'idle: Hello.'],
     ['failed', '!fail No way.', [], 10, 'failed: No way.'],
     ['needs input', '!ask Which one?', [], 12, 'needs input: Which one?'],
-    ['is blocked', '!sleep soon', [], 15, `blocked: ${faults.INVALID_DIRECTIVE.fix}`],
+    [
+      ...(['is blocked', '!sleep soon', [], 15] as const),
+      `blocked: !sleep needs SECONDS, at most 2000000. ${faults.INVALID_DIRECTIVE.fix}`,
+    ],
     ['has unfinished tasks', '!say Enough.', ['More'], 13, 'unfinished tasks: Enough.'],
   ] as const)('exits with the code of an agent that %s', async (_, text, tasks, code, shown) => {
     const name = await spawned(text, ...tasks);
@@ -54,6 +59,18 @@ describe('wait', () => {
     const second = ada.runProcess(['wait', name]);
     expect(await ada.prints(['kill', name, '--yes'])).toBe(`ended ${name}\n`);
     expect(await second).toMatchObject({ code: 11, out: `${name} killed\n` });
+  });
+
+  test('says meanwhile which pool has no runner, and how to start one', async () => {
+    await writeResource(ada.api, 'pool', 'gpu', {});
+    await writeResource(ada.api, 'workspace', 'gpu-work', { pool: 'gpu' });
+    const name = fresh();
+    await new Agents(ada.api, 'gpu-work').spawn(name, { description: '!say Hi.' });
+    const waited = await ada.muster(['wait', name, '--timeout', '4s']);
+    expect(waited.code).toBe(124);
+    expect(waited.err).toMatch(
+      /waiting for a runner: No runner of the pool "gpu" can run .*muster runner --key KEY --pool gpu/,
+    );
   });
 
   test('sends a message into the running turn and waits for its answer, and messages with images', async () => {
@@ -109,6 +126,9 @@ describe('wait', () => {
     expect(out.trim().split('\n').sort()).toEqual(
       [`${quick} idle: Quick.`, `${failing} failed: Sorry.`].sort(),
     );
+    const asData = await ada.muster(['wait', '--all', failing, quick, '-o', 'json']);
+    expect(asData.code).toBe(10);
+    expect(JSON.parse(asData.out)).toMatchObject([{ error: { message: 'Sorry.' } }, { response: 'Quick.' }]);
   });
 
   test('waits for a message, a turn, or the agents below an agent, at most for --timeout', async () => {
@@ -167,10 +187,24 @@ describe('wait', () => {
 });
 
 describe('retry and reopen', () => {
+  test('a message to an agent that has ended is a conflict, and the error says how to reopen it', async () => {
+    const name = await spawned('!finish Done.');
+    await ada.agents.wait(name);
+    const ended = await ada.muster(['send', name, 'More.']);
+    expect(ended).toMatchObject({ code: 5, out: '' });
+    expect(ended.err).toContain(`it has ended (PHASE_COMPLETED); reopen it first: muster reopen ${name}`);
+    await ada.prints(['reopen', name]);
+    await ada.prints(['send', name, '!say More.', '--wait']);
+    await ada.prints(['kill', name, '--yes']);
+    const killed = await ada.muster(['send', name, 'More.']);
+    expect(killed).toMatchObject({ code: 5, err: expect.stringContaining("can't be reopened") });
+  });
+
   test('retry runs the messages of a blocked agent again, and is refused for an idle one', async () => {
     const name = await idle('!sleep soon');
     expect(await ada.prints(['status', name])).toContain(faults.INVALID_DIRECTIVE.fix);
-    expect(await ada.muster(['retry', name, '--wait'])).toMatchObject({ code: 15 });
+    // A retry skips the directive.
+    expect(await ada.muster(['retry', name, '--wait'])).toMatchObject({ code: 0 });
     expect(await ada.prints(['runs', name])).toMatch(/^ *2 /m);
     const other = await idle('!say Hello.');
     expect(await ada.muster(['retry', other])).toMatchObject({ code: 5, out: '' });
@@ -201,6 +235,31 @@ describe('stop and kill', () => {
     });
   });
 
+  test('what a killed agent has left is in its last checkpoint', async () => {
+    const name = await spawned('!run echo draft > draft.txt; echo written\n!sleep 600');
+    await until(
+      'its file',
+      () => ada.agents.timeline(name, 'TOOL_RESULT'),
+      (results) => results.length > 0,
+    );
+    expect((await ada.agents.status(name)).checkpointAt).toBeNull();
+    await ada.prints(['kill', name, '--yes']);
+    await until(
+      'its last checkpoint',
+      () => ada.agents.status(name),
+      ({ checkpointAt }) => checkpointAt !== null,
+    );
+    expect(await ada.agents.timeline(name, 'PROCESS_GONE')).toMatchObject([
+      { text: 'confirmed by its runner' },
+    ]);
+    const folder = mkdtempSync(join(tmpdir(), 'muster-killed-'));
+    await ada.prints(['work', name, '-f', join(folder, 'work.tar.gz')]);
+    execFileSync('tar', ['-xzf', 'work.tar.gz'], { cwd: folder });
+    execFileSync('tar', ['-xf', 'files.tar'], { cwd: folder });
+    expect(readFileSync(join(folder, 'draft.txt'), 'utf8')).toBe('draft\n');
+    rmSync(folder, { recursive: true });
+  });
+
   test('kill lists what it would end, and refuses without a terminal or --yes', async () => {
     const name = await busy();
     await ada.agents.spawn(`${name}/tests`, { description: '!sleep 600' });
@@ -208,12 +267,14 @@ describe('stop and kill', () => {
     await ada.agents.wait(`${name}/docs`);
     const { code, err } = await ada.muster(['kill', name]);
     expect(code).toBe(2);
-    expect(err).toMatch(
-      new RegExp(`^This ends ${name} \\(.*\\) and\\n {2}${name}/tests \\(.*\\)\\nmuster: `),
-    );
+    expect(err).toMatch(new RegExp(`^This ends ${name} \\(.*\\) and\\n {2}${name}/tests \\(.*\\)\\n`));
+    // Nothing of their first minute was saved.
+    expect(err).toContain('A turn in progress may have changed more than its last checkpoint shows.\n');
+    expect(err).toContain('only a last checkpoint is kept (muster work)');
     expect(err).not.toContain('docs');
     expect(err).toContain('use --yes');
-    await ada.prints(['kill', name, '-y']);
+    const done = await ada.muster(['kill', name, '-y']);
+    expect(done.err).toContain(`${name} may have had unpushed work; muster work default:${name} downloads`);
     expect(await ada.agents.status(`${name}/tests`)).toMatchObject({ phaseReason: 'PARENT_KILLED' });
     expect(await ada.muster(['kill', name])).toMatchObject({ code: 5 });
   });

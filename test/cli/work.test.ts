@@ -180,6 +180,34 @@ describe('status', () => {
     expect(await unpushed('counted')).toMatch(/^1 commit; saved \d+[smh] ago$/);
     await t.report(claim, { unpushed: { commits: 0, files: 0, isSaved: false } });
     expect(await unpushed('counted')).toMatch(/^nothing; saved \d+[smh] ago$/);
+    const ps = () => ada.prints(['ps', '--workspace', t.workspace]);
+    expect(await ps()).not.toContain('commit');
+    await t.report(claim, { unpushed: { commits: 1, files: 1, isSaved: true, isPartial: true } });
+    expect(await unpushed('counted')).toMatch(/^1 commit, 1 changed file; partly saved \d+[smh] ago$/);
+    expect(await ps()).toMatch(/ UNPUSHED[\s\S]* 1 commit, 1 changed file, partly saved \d+[smh] ago/);
+  });
+
+  test('of the work that a kill ends is named before and after it', async () => {
+    const claim = await started('doomed');
+    await t.spawn('doomed/child');
+    const child = await t.start('doomed/child');
+    await t.report(claim, { unpushed: { commits: 2, files: 8, isSaved: false } });
+    await t.report(child, { unpushed: { commits: 1, files: 0, isSaved: true } });
+    const asked = await ada.muster(['kill', nameOf('doomed')]);
+    expect(asked.code).toBe(2);
+    expect(asked.err).toMatch(
+      /^This ends doomed \(.*; unpushed: 2 commits, 8 changed files, not saved\) and\n {2}doomed\/child \(.*; unpushed: 1 commit, saved \d+[smh] ago\)\nA turn in progress may have changed more .*\nOf unpushed work only a last checkpoint is kept/,
+    );
+    const killed = await ada.muster(['kill', nameOf('doomed'), '--yes']);
+    expect(killed).toMatchObject({ code: 0, out: `ended ${nameOf('doomed')}\n` });
+    expect(killed.err).toContain(
+      `doomed had unpushed work (2 commits, 8 changed files); muster work ${nameOf('doomed')} downloads its last checkpoint\n`,
+    );
+    const archive = randomBytes(10);
+    await t.runner.saveCheckpoint(claim, archive, true);
+    const file = join(folder(), 'killed.tar.gz');
+    await ada.prints(['work', nameOf('doomed'), '-f', file]);
+    expect(readFileSync(file).equals(archive)).toBe(true);
   });
 });
 

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
 import { forgejoDeliveries } from '../../packages/service/src/codehost/forgejo/deliveries.ts';
 import { gitlabDeliveries } from '../../packages/service/src/codehost/gitlab/deliveries.ts';
-import type { DeliveryReader, Headers, HostEvent } from '../../packages/service/src/codehost/host.ts';
+import type { DeliveryReader, HostEvent } from '../../packages/service/src/codehost/host.ts';
+import type { Headers } from '../../packages/service/src/work/host-error.ts';
 
 const body = Buffer.from('{"object_kind":"push"}');
 
@@ -118,8 +119,10 @@ const summary = (events: readonly HostEvent[]): string =>
     .map((event) => {
       if (event.type === 'ignored') return 'ignored';
       if (event.type === 'checks') return 'checks';
+      if (event.type === 'branch') return `${event.repo} at ${event.branch}`;
       if (event.type === 'change-request') return `${event.repo} !${event.number}`;
-      return `${event.by} ${event.value} on ${event.subject.type} ${event.subject.number}`;
+      const { type, number } = event.subject;
+      return event.causes.map(({ by, value }) => `${by} ${value} on ${type} ${number}`).join(', ');
     })
     .join(', ');
 
@@ -144,7 +147,7 @@ describe('real deliveries', () => {
         'root',
         '',
       ],
-      ['push', 'push', 'ignored', '', ''],
+      ['push', 'push', 'team/project at master', '', ''],
       ['release', 'release.create', 'ignored', '', ''],
       ['tag', 'tag_push', 'ignored', '', ''],
       ['wikipage', 'wiki_page.create', 'ignored', '', ''],
@@ -181,7 +184,7 @@ describe('real deliveries', () => {
       ],
       ['pull-request-milestone', 'pull_request.milestoned', 'team/project !2', ''],
       ['pull-request-review', 'pull_request_comment.reviewed', 'team/project !2', ''],
-      ['push', 'push', 'ignored', ''],
+      ['push', 'push', 'team/project at master', ''],
       ['release', 'release.published', 'ignored', ''],
       ['repository', 'repository.created', 'ignored', ''],
     ]);
@@ -252,8 +255,7 @@ describe('what a delivery asks for', () => {
       {
         ...{ type: 'trigger', repo: 'group/sub/project', subject: { type: 'issue', number: 3 } },
         ...{
-          by: 'label',
-          value: 'agent',
+          causes: [{ by: 'label', value: 'agent' }],
           title: 'A bug',
           body: 'It fails.',
           url: 'https://x/3',
@@ -277,8 +279,7 @@ describe('what a delivery asks for', () => {
     expect(read({ ...content, object_attributes: { ...note, action: 'create' } })).toMatchObject([
       {
         ...{
-          by: 'mention',
-          value: '',
+          causes: [{ by: 'mention', value: '' }],
           body: 'It fails.',
           author: { id: '6', login: '' },
           url: 'https://x/3',

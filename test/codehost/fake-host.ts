@@ -26,6 +26,8 @@ export interface NewCheck {
   readonly state: 'PENDING' | 'PASSED' | 'FAILED' | 'SKIPPED';
   readonly summary?: string;
   readonly log?: string;
+  /** The workflow that it belongs to, where the host has several with jobs of the same name. */
+  readonly suite?: number;
   readonly annotations?: readonly {
     readonly path: string;
     readonly line: number;

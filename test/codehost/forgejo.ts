@@ -1,8 +1,8 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { ForgejoHost } from '../../packages/service/src/codehost/forgejo/host.ts';
 import type { Host } from '../../packages/service/src/codehost/host.ts';
-import { Limiter } from '../../packages/service/src/codehost/limiter.ts';
 import { hostRuleOf } from '../../packages/service/src/lib/host-rules.ts';
+import { Limiter } from '../../packages/service/src/work/limiter.ts';
 import { listedItems } from './listed-items.ts';
 import {
   type Account,
@@ -109,8 +109,9 @@ export class FakeForgejo extends SmallHost {
       at('/commits/([^/]+)/status'),
       (call) => {
         const found = this.checks.filter(({ sha }) => sha === call.groups[0]).map(status);
-        const page = this.page(call, found);
-        return { ...page, body: { state: 'pending', statuses: page.body } };
+        // Without a link to the next page, and its total is that of this page.
+        const { body } = this.page(call, found);
+        return ok({ state: 'pending', statuses: body, total_count: (body as unknown[]).length });
       },
     ],
   ];
@@ -233,9 +234,9 @@ export class FakeForgejo extends SmallHost {
 
   #lines(call: Call, item: Item): Reply {
     const found = item.threads.filter(({ review }) => review === Number(call.groups[1]));
-    // The host sends them by path and line, in no order of time.
-    return this.page(
-      call,
+    if (call.query.has('limit')) return invalid;
+    // The host sends them by path and line, in no order of time, and all at once.
+    return ok(
       found
         .flatMap((thread) => thread.comments.map((comment) => this.#line(item, thread, comment)))
         .reverse(),
@@ -287,6 +288,7 @@ export class FakeForgejo extends SmallHost {
   #comments({ groups, query }: Call): Reply {
     const item = this.items.find(({ number }) => number === Number(groups[0]));
     if (!item) return notFound;
+    if (query.has('limit')) return invalid;
     const since = Date.parse(query.get('since') ?? '1970-01-01T00:00:00Z');
     const comments = item.threads.filter(({ path }) => path === '').flatMap((thread) => thread.comments);
     return ok(

@@ -264,6 +264,7 @@ describe('a runner gets a credential only for a repository of a run that it hold
     expect(ofListed.message).toContain('Install the App');
     const ofOther = expectError(await ask(key, unlisted, { submoduleOf: unlisted }), 'FAILED_PRECONDITION');
     expect(ofOther.message).toBe(message);
+    expect(expectOk(await ask(key, reader.gitUrl, listed))).toEqual({ credential: null });
     for (const path of ['team%2Fproject', 'team//project', 'team/../team/project'])
       expect((await ask(key, `${host.url}/${path}.git`)).body).not.toHaveProperty('credential.password');
   });

@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { githubDeliveries } from '../../packages/service/src/codehost/github/deliveries.ts';
-import type { Headers, HostEvent } from '../../packages/service/src/codehost/host.ts';
+import type { HostEvent } from '../../packages/service/src/codehost/host.ts';
+import type { Headers } from '../../packages/service/src/work/host-error.ts';
 import { eventually } from '../support/async.ts';
 import { FakeGithub } from './github.ts';
 
@@ -90,6 +91,20 @@ describe('GitHub', () => {
     await expect(github.connect().threads(github.repo, number)).rejects.toMatchObject({ kind: 'limited' });
   });
 
+  it('that limits in GraphQL is not called before the limit is reset', async () => {
+    const body = JSON.stringify({ errors: [{ type: 'RATE_LIMITED', message: 'API rate limit exceeded' }] });
+    const headers = { 'x-ratelimit-reset': String(Math.floor(Date.now() / 1000) + 1800) };
+    const host = github.connect();
+    github.faults.add({ path: /graphql/, reply: { status: 200, headers, body } });
+    const refused = await host.threads(github.repo, number).catch((error: unknown) => error);
+    expect(refused).toMatchObject({ kind: 'limited' });
+    expect((refused as { retryAfterMs: number }).retryAfterMs).toBeGreaterThan(1_700_000);
+    const before = github.server.requests.length;
+    await expect(host.threads(github.repo, number)).rejects.toMatchObject({ kind: 'limited', status: 0 });
+    await expect(host.defaultBranch(github.repo)).rejects.toMatchObject({ kind: 'limited', status: 0 });
+    expect(github.server.requests).toHaveLength(before);
+  });
+
   it('that times out in GraphQL has an unknown outcome', async () => {
     const body = JSON.stringify({
       data: null,
@@ -164,8 +179,7 @@ describe('deliveries', () => {
     expect(received.find(({ event }) => event === 'issues.labeled')?.events).toMatchObject([
       {
         type: 'trigger',
-        by: 'label',
-        value: 'agent',
+        causes: [{ by: 'label', value: 'agent' }],
         title: 'A bug',
         body: 'It fails.',
         url: `${github.url}/team/project/issues/${issue.number}`,

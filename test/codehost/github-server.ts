@@ -1,4 +1,4 @@
-import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomUUID, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -32,18 +32,29 @@ export class GithubServer {
   readonly threads: GithubThreads;
   /** The logs of jobs by their number; they are at another address, as GitHub's are. */
   readonly logs = new Map<string, string>();
+  /** The check suites of check runs, which emulate does not keep. */
+  readonly suites = new Map<number, number>();
   /** Statuses of commits in the older form. */
   readonly statuses = new Map<string, Json[]>();
   /** What users' tokens say they may do; empty for fine-grained tokens. */
   scopes = 'repo';
   /** Signs deliveries. */
   secret = '';
+  /** Requests of the API: method, path, and the status of the answer. */
+  readonly requests: { readonly request: string; readonly status: number }[] = [];
+  /** Whether the webhook has the event `push`. */
+  reportsPushes = false;
+  /** A second webhook of the repository. */
+  second: { readonly url: string; readonly secret: string } | undefined;
+  readonly #secondSender = new DeliverySender();
   /** Every token that an App got. */
   readonly installationTokens: string[] = [];
   /** How long they are valid, if not an hour. */
   tokenLifeMs: number | undefined;
   /** Every password that git sent, and what it may do. */
   readonly gitPasswords: { readonly password: string; readonly access: string }[] = [];
+  /** The name that the repository was given: requests with the earlier one are redirected. */
+  renamedTo = '';
   /** Called while git waits for a reply. */
   onGit: () => void = () => {};
   readonly #options: GithubServerOptions;
@@ -108,6 +119,10 @@ export class GithubServer {
       'x-hub-signature-256': signatureOf(json, this.secret),
     };
     this.deliveries.send(headers, json);
+    if (!this.second) return;
+    this.#secondSender.to(this.second.url);
+    const signed = { 'x-hub-signature-256': signatureOf(json, this.second.secret) };
+    this.#secondSender.send({ ...headers, ...signed }, json);
   }
 
   /** What a delivery about a pull request has in common with others. */
@@ -139,6 +154,8 @@ export class GithubServer {
     const { emulated, remote, repo } = this.#options;
     const changed = await emulated.mirror(repo, remote, token);
     if (changed.length === 0) return;
+    for (const branch of this.reportsPushes ? changed : [])
+      this.deliver('push', { ref: `refs/heads/${branch}`, repository: { full_name: repo }, sender: null });
     for (const pull of await this.pulls('open')) {
       const { ref, sha } = pull.head as Json;
       if (isFork(pull) || !changed.includes(String(ref))) continue;
@@ -150,11 +167,15 @@ export class GithubServer {
 
   /** Links of emulate become links of this server. */
   #shown(text: string): string {
-    return text.replaceAll(this.#options.emulated.linkOrigin, this.url);
+    const { emulated, repo } = this.#options;
+    const shown = text.replaceAll(emulated.linkOrigin, this.url);
+    return this.renamedTo ? shown.replaceAll(repo, this.renamedTo) : shown;
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
+      const redirect = this.#resolveName(request);
+      if (redirect) return void response.writeHead(...redirect).end('{}');
       if (isGitRequest(request)) return await this.#serveGit(request, response);
       const body = await text(request);
       const path = request.url ?? '';
@@ -170,11 +191,37 @@ export class GithubServer {
       const { 'content-type': type = 'application/json', link, location } = reply.headers;
       const headers = { 'content-type': type, ...(link && { link }), ...(location && { location }) };
       const scopes = this.#callerOf(request)?.login ? { 'x-oauth-scopes': this.scopes } : {};
-      response.writeHead(reply.status, { ...headers, ...scopes }).end(this.#shown(reply.body));
+      const isRead = request.method === 'GET' && reply.status === 200;
+      const shown = this.#shown(reply.body);
+      const etag = isRead ? `"${hash('sha256', shown)}"` : undefined;
+      const isSame = etag !== undefined && request.headers['if-none-match'] === etag;
+      const status = isSame ? 304 : reply.status;
+      this.requests.push({ request: `${request.method} ${path}`, status });
+      response
+        .writeHead(status, isSame ? { etag } : { ...headers, ...scopes, ...(etag && { etag }) })
+        .end(isSame ? undefined : shown);
     } catch (error) {
       if (response.headersSent) response.destroy();
       else response.writeHead(500).end(JSON.stringify({ message: String(error) }));
     }
+  }
+
+  /** Case is ignored, the current name is that of the folder, and the earlier one leads to the number. */
+  #resolveName(request: IncomingMessage): [status: number, headers: { location: string }] | null {
+    const { repo } = this.#options;
+    const [, before = '', name = '', after = ''] =
+      /^(\/api\/v3\/repos\/|\/)([^/]+\/[^/?]+?)((?:\.git)?(?:[/?].*)?)$/.exec(request.url ?? '') ?? [];
+    const isApi = before !== '/';
+    if (this.renamedTo && name.toLowerCase() === repo) {
+      const location = isApi
+        ? `${this.url}/api/v3/repositories/1${after}`
+        : `${this.url}/${this.renamedTo}${after}`;
+      return [request.method === 'GET' ? 301 : 307, { location }];
+    }
+    const isIt = name.toLowerCase() === (this.renamedTo || repo);
+    if (isIt && (isApi || after.startsWith('.git'))) request.url = `${before}${repo}${after}`;
+    request.url = request.url?.replace(/^\/api\/v3\/repositories\/1(?=[/?]|$)/, `/api/v3/repos/${repo}`);
+    return null;
   }
 
   #serveGit(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -221,15 +268,27 @@ export class GithubServer {
     const isApp = authorization.startsWith('Bearer eyJ');
     if (!caller && !isApp) return json(401, { message: 'Bad credentials' });
     const path = request.url ?? '';
-    if (path === '/api/graphql' && caller)
-      return json(200, await executeGraphql(JSON.parse(body), caller, this.threads));
+    const { repo } = this.#options;
+    const isAbout = path.startsWith(`/api/v3/repos/${repo}/`) || path === '/api/graphql';
+    const isNarrow = caller?.login !== '' || caller.repositories.join() === repo.split('/')[1];
+    if (isAbout && caller && !isNarrow) return json(403, { message: 'The token is for all repositories' });
+    const [, current = ''] = this.renamedTo.split('/');
+    if (path === '/api/graphql' && caller) {
+      const query = current ? body.replaceAll(`"${current}"`, `"${repo.split('/')[1]}"`) : body;
+      return json(200, await executeGraphql(JSON.parse(query), caller, this.threads));
+    }
     if (!path.startsWith('/api/v3/')) return json(404, { message: 'Not Found' });
-    const rest = path.slice('/api/v3'.length);
+    // The latest of each name in each suite, not of each name.
+    const rest = path.slice('/api/v3'.length).replace('filter=latest', 'filter=all');
     const own = caller && (await this.#answerItself(request.method ?? 'GET', rest, body));
     if (own) return own;
     const { emulated } = this.#options;
-    const reply = await emulated.send(authorization, request.method ?? 'GET', rest, body || undefined);
-    if (reply.status === 201 && rest.endsWith('/access_tokens')) return this.#newToken(reply, body);
+    const isToken = rest.endsWith('/access_tokens');
+    if (isToken && current && body.includes(`"${repo.split('/')[1]}"`))
+      return json(422, { message: 'There is at least one repository that does not exist' });
+    const sent = isToken && current ? body.replaceAll(`"${current}"`, `"${repo.split('/')[1]}"`) : body;
+    const reply = await emulated.send(authorization, request.method ?? 'GET', rest, sent || undefined);
+    if (reply.status === 201 && isToken) return this.#newToken(reply, sent);
     const { link } = reply.headers;
     return {
       status: reply.status,
@@ -304,6 +363,8 @@ export class GithubServer {
     if (reply.status >= 300) return reply.body;
     if (/\/check-runs\/\d+\/annotations/.test(path))
       return JSON.stringify((JSON.parse(reply.body) as Json).check_annotations);
+    if (/\/commits\/[^/]+\/check-runs/.test(path))
+      return JSON.stringify(this.#withSuites(JSON.parse(reply.body)));
     if (!/^\/repos\/[^/]+\/[^/]+\/pulls(\/\d+)?(\?|$)/.test(path)) return reply.body;
     const parsed = JSON.parse(reply.body) as Json | Json[];
     const isOne = /\/pulls\/\d+(\?|$)/.test(path);
@@ -311,6 +372,11 @@ export class GithubServer {
       ? parsed.map((pull) => this.#current(pull))
       : this.#current(parsed, isOne);
     return JSON.stringify(pulls);
+  }
+
+  #withSuites(list: { check_runs: Json[] }): Json {
+    const suiteOf = ({ id }: Json) => ({ id: this.suites.get(Number(id)) ?? 1 });
+    return { ...list, check_runs: list.check_runs.map((run) => ({ ...run, check_suite: suiteOf(run) })) };
   }
 
   /** emulate keeps the commit that a pull request was opened with, and does not merge. */

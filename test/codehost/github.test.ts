@@ -3,6 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Host, HostChangeRequest, HostThread } from '../../packages/service/src/codehost/host.ts';
+import { spentInWork, withinBudget } from '../../packages/service/src/work/reply-budget.ts';
 import { app, appPermissions, FakeGithub } from './github.ts';
 
 let github: FakeGithub;
@@ -66,8 +67,6 @@ describe('a pull request', () => {
     });
     const found = { ...opened, hasConflict: expect.anything() };
     expect(await host.changeRequestsFrom(github.repo, 'feature')).toEqual([found]);
-    expect(await host.changeRequestsAt(github.repo, opened.headSha)).toEqual([found]);
-    expect(await host.changeRequestsAt(github.repo, '0'.repeat(40))).toEqual([]);
     expect(await host.changeRequest(github.repo, opened.number)).toEqual({ ...opened, hasConflict: false });
     expect(await host.defaultBranch(github.repo)).toBe('main');
   });
@@ -207,6 +206,31 @@ describe('checks', () => {
     expect(await host.endOfLog(github.repo, { ...failed, id: '' }, 8)).toBe('');
     expect(await host.endOfLog(github.repo, { ...failed, id: '99999' }, 8)).toBe('');
   });
+
+  it('of the same name in several workflows all count', async () => {
+    const sha = newBranch('two-workflows');
+    await github.setCheck(sha, { name: 'build', state: 'FAILED', suite: 1 });
+    await github.setCheck(sha, { name: 'build', state: 'PASSED', suite: 2 });
+    expect((await host.checks(github.repo, sha)).map(({ state }) => state).sort()).toEqual([
+      'FAILED',
+      'PASSED',
+    ]);
+  });
+
+  it('whose annotations may not be read are read without them, and the permission is named', async () => {
+    const sha = newBranch('no-annotations');
+    const annotations = [{ path: 'src/sum.ts', line: 2, message: 'expected 2' }];
+    await github.setCheck(sha, { name: 'test', state: 'FAILED', annotations });
+    github.faults.add({ path: /\/annotations/, reply: { status: 403 } });
+    const found = await withinBudget(async () => ({
+      checks: await host.checks(github.repo, sha),
+      missing: spentInWork().missing,
+    }));
+    expect(found).toMatchObject({
+      checks: [{ state: 'FAILED', annotations: [] }],
+      missing: ['checks: read'],
+    });
+  });
 });
 
 describe('a git credential', () => {
@@ -316,6 +340,10 @@ describe('requirements', () => {
       'actions: read',
     ]);
     expect(await github.issueCount()).toBe(issues);
+    // Anyone may list the runs of a public repository, and not read the logs.
+    github.faults.add({ path: /\/actions\/jobs\/1\/logs/, reply: { status: 403 } });
+    const noLogs = await github.connect({ as: 'token' }).requirements(github.repo);
+    expect(noLogs.filter(({ isMet }) => !isMet).map(({ name }) => name)).toEqual(['actions: read']);
     github.server.scopes = 'repo';
   });
 
@@ -329,7 +357,35 @@ describe('requirements', () => {
   });
 });
 
+describe('a repository', () => {
+  it.each(['app', 'token'] as const)(
+    'is found by an earlier name, and in another case, by a %s',
+    async (as) => {
+      const host = github.connect({ as });
+      expect(await host.path('Team/PROJECT')).toBe('team/project');
+      github.server.renamedTo = 'team/renamed';
+      expect(await host.path('team/project')).toBe('team/renamed');
+      expect(await host.defaultBranch('team/renamed')).toBe('main');
+      github.server.renamedTo = '';
+    },
+  );
+});
+
 describe('an App', () => {
+  it('calls about a repository with tokens for it alone, and others with tokens that read metadata', async () => {
+    const before = (await github.issuedTokens()).length;
+    const host = github.connect();
+    await host.self();
+    await host.repositories();
+    await host.reviews(github.repo, (await open('narrow')).number);
+    const issued = (await github.issuedTokens()).slice(before);
+    expect(issued.length).toBeGreaterThan(1);
+    const narrow = issued.filter(({ permissions }) => Object.keys(permissions as object).length > 1);
+    expect(narrow.map(({ repository_ids }) => (repository_ids as unknown[]).length)).toEqual(
+      narrow.map(() => 1),
+    );
+  });
+
   it('gets a new token when its token was revoked', async () => {
     const { number } = await open('revoked');
     github.server.revokeTokens();

@@ -20,7 +20,7 @@ import { GithubServer } from './github-server.ts';
 
 const repo = 'team/project';
 const logins = { maintainer: 'maintainer', reviewer: 'reviewer', stranger: 'stranger', bot: 'linter[bot]' };
-const tokenOf = (role: Role): string => `ghp_token_of_${role}`;
+export const tokenOf = (role: Role): string => `ghp_token_of_${role}`;
 const integrationToken = 'ghp_token_of_the_integration';
 const integrationLogin = 'muster-account';
 const hookEvents = ['*'];
@@ -40,7 +40,7 @@ export const appPermissions = {
 
 const appEvents = [
   ...['pull_request', 'pull_request_review', 'pull_request_review_comment', 'pull_request_review_thread'],
-  ...['issue_comment', 'issues', 'check_run', 'check_suite', 'status'],
+  ...['issue_comment', 'issues', 'check_run', 'check_suite', 'status', 'push'],
 ];
 
 let generated: string | undefined;
@@ -211,14 +211,21 @@ export class FakeGithub implements FakeHost {
     await this.server.threads.reply(thread, body, callerOf(by));
   }
 
-  async setCheck(sha: string, { name, state, summary = '', log, annotations = [] }: NewCheck): Promise<void> {
+  async setCheck(
+    sha: string,
+    { name, state, summary = '', log, suite = 1, annotations = [] }: NewCheck,
+  ): Promise<void> {
     const list = await this.#as<{ check_runs: Json[] }>('maintainer', 'GET', `/commits/${sha}/check-runs`);
-    const pending = list.check_runs.find((run) => run.name === name && run.status !== 'completed');
+    const { suites } = this.server;
+    const pending = list.check_runs.find(
+      (run) => run.name === name && run.status !== 'completed' && suites.get(Number(run.id)) === suite,
+    );
     this.#jobs += 1;
     if (log !== undefined) this.server.logs.set(String(this.#jobs), log);
     const link = `${this.url}/${repo}/actions/runs/1/job/${this.#jobs}`;
     const started = { name, head_sha: sha, status: 'in_progress', details_url: link };
     const run: Json = pending ?? (await this.#as('maintainer', 'POST', '/check-runs', started));
+    suites.set(Number(run.id), suite);
     if (state === 'PENDING') return;
     await this.#as('maintainer', 'PATCH', `/check-runs/${run.id}`, {
       status: 'completed',
@@ -266,6 +273,10 @@ export class FakeGithub implements FakeHost {
 
   async close(number: number, by: Role): Promise<void> {
     await this.#as(by, 'PATCH', `/pulls/${number}`, { state: 'closed' });
+  }
+
+  async reopen(number: number, by: Role): Promise<void> {
+    await this.#as(by, 'PATCH', `/pulls/${number}`, { state: 'open' });
   }
 
   async threads(number: number): Promise<readonly FakeThread[]> {

@@ -1,8 +1,8 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { GitlabHost } from '../../packages/service/src/codehost/gitlab/host.ts';
 import type { Host } from '../../packages/service/src/codehost/host.ts';
-import { Limiter } from '../../packages/service/src/codehost/limiter.ts';
 import { hostRuleOf } from '../../packages/service/src/lib/host-rules.ts';
+import { Limiter } from '../../packages/service/src/work/limiter.ts';
 import { listedItems } from './listed-items.ts';
 import {
   type Account,
@@ -34,6 +34,8 @@ export class FakeGitlab extends SmallHost {
   protected readonly hasOneNumbering = false;
   scopes = ['api'];
   /** Pipelines at commits that are not in the merge request. */
+  /** The states of jobs by name that differ from those of their checks. */
+  readonly jobStates = new Map<string, string>();
   readonly mergedResults = new Map<
     number,
     { readonly id: number; readonly sha: string; readonly jobs: readonly Readonly<Record<string, unknown>>[] }
@@ -58,6 +60,7 @@ export class FakeGitlab extends SmallHost {
     ['GET', /^\/personal_access_tokens\/self$/, () => ok({ id: 1, active: true, scopes: this.scopes })],
     ['GET', /^\/projects$/, (call) => this.page(call, [this.#project()])],
     ['GET', at(''), () => ok(this.#project())],
+    ['GET', /^\/users\/(\d+)$/, ({ groups }) => this.#account(Number(groups[0]))],
     ['GET', at('/members/all/(\\d+)'), ({ groups }) => this.#member(Number(groups[0]))],
     [
       'GET',
@@ -254,12 +257,18 @@ export class FakeGitlab extends SmallHost {
     return ok(note(thread.comments[0] as StoredComment, thread), 201);
   }
 
+  #account(id: number): Reply {
+    const found = Object.values(this.accounts).find((account) => account.id === id);
+    return found ? ok(user(found)) : notFound;
+  }
+
   #statuses(call: Call): Reply {
     const found = this.checks.filter(({ sha }) => sha === call.groups[0]);
     return this.page(
       call,
       found.map(({ id, name, state, summary = '', log }) => ({
-        ...{ id, name, status: statuses[state], description: summary, ref: 'branch', allow_failure: false },
+        ...{ id, name, description: summary, ref: 'branch', allow_failure: false },
+        status: this.jobStates.get(name) ?? statuses[state],
         target_url: log === undefined ? 'https://ci.example.com/1' : `${this.url}/${this.repo}/-/jobs/${id}`,
       })),
     );

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { forgejoDeliveries } from '../../packages/service/src/codehost/forgejo/deliveries.ts';
 import type { HostThread } from '../../packages/service/src/codehost/host.ts';
 import { FakeForgejo } from './forgejo.ts';
 import { FakeGitlab } from './gitlab.ts';
@@ -57,7 +58,44 @@ describe('GitLab', () => {
   });
 });
 
+describe('GitLab jobs behind one that waits for a person', () => {
+  it('do not count, once no other job runs', async () => {
+    const fake = await FakeGitlab.start();
+    const sha = fake.remote.tip('main');
+    for (const name of ['lint', 'test', 'deploy', 'verify'])
+      await fake.setCheck(sha, { name, state: name === 'lint' ? 'FAILED' : 'PENDING' });
+    fake.jobStates.set('deploy', 'manual').set('verify', 'created');
+    const host = fake.connect();
+    const states = async () =>
+      Object.fromEntries((await host.checks(fake.repo, sha)).map(({ name, state }) => [name, state]));
+    expect(await states()).toMatchObject({ test: 'PENDING', deploy: 'SKIPPED', verify: 'PENDING' });
+    fake.jobStates.set('test', 'success');
+    expect(await states()).toEqual({ lint: 'FAILED', test: 'PASSED', deploy: 'SKIPPED', verify: 'SKIPPED' });
+    // Without one that waits, a job is about to start.
+    fake.jobStates.set('deploy', 'success');
+    expect(await states()).toMatchObject({ verify: 'PENDING' });
+    await fake.stop();
+  });
+});
+
 describe('Forgejo', () => {
+  it('reads the statuses of a commit page by page, without links between them', async () => {
+    const fake = await FakeForgejo.start('forgejo');
+    const sha = fake.remote.tip('main');
+    for (let i = 0; i < 73; i++) await fake.setCheck(sha, { name: `check ${i}`, state: 'PASSED' });
+    fake.pageSize = 30;
+    expect(new Set((await fake.connect().checks(fake.repo, sha)).map(({ name }) => name)).size).toBe(73);
+    await fake.stop();
+  });
+
+  it.each(['failure', 'recover', 'success'])('looks at the checks after action_run_%s', (result) => {
+    const run = { commit_sha: 'a'.repeat(40), repository: { full_name: 'team/project' } };
+    const headers = { 'x-forgejo-event': `action_run_${result}` };
+    const { events, subject } = forgejoDeliveries.read(headers, { action: result, run });
+    expect(events).toEqual([{ type: 'checks', repo: 'team/project', sha: 'a'.repeat(40) }]);
+    expect(subject).toContain('team/project@');
+  });
+
   it('says which scopes a token lacks, and that only administrators may ask for permissions', async () => {
     const fake = await FakeForgejo.start('forgejo');
     fake.scopes = ['read:user', 'write:repository'];

@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { HostError } from '../../packages/service/src/codehost/host.ts';
-import { HttpClient, type HttpRequest, urlPath } from '../../packages/service/src/codehost/http-client.ts';
-import { Limiter } from '../../packages/service/src/codehost/limiter.ts';
 import { hostRuleOf } from '../../packages/service/src/lib/host-rules.ts';
+import type { HostError } from '../../packages/service/src/work/host-error.ts';
+import { HttpClient, type HttpRequest, urlPath } from '../../packages/service/src/work/http-client.ts';
+import { Limiter } from '../../packages/service/src/work/limiter.ts';
+import { withinBudget } from '../../packages/service/src/work/reply-budget.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -208,12 +209,40 @@ describe('a call', () => {
     }
   });
 
-  it('does not follow a redirect', async () => {
-    for (const status of [301, 302, 307, 308]) {
-      api.answer = reply(status, '', { location: `${other.url}/elsewhere` });
-      expect(await failed()).toMatchObject({ kind: 'refused', status });
-    }
+  it('does not follow a redirect out of the API', async () => {
+    for (const status of [301, 302, 307, 308])
+      for (const location of [
+        `${other.url}/api/thing`,
+        '/elsewhere',
+        `http://me@${new URL(api.url).host}/api/x`,
+      ]) {
+        api.answer = reply(status, '', { location });
+        expect(await failed()).toMatchObject({ kind: 'refused', status });
+      }
     expect(other.requests).toHaveLength(0);
+    expect(api.requests.every(({ url }) => url === '/api/thing')).toBe(true);
+  });
+
+  it('follows a redirect within the API, with its credential, and a write only if its method stays', async () => {
+    const moved =
+      (status: number): Answer =>
+      (request, response) => {
+        if (request.url?.startsWith('/api/thing')) {
+          response.writeHead(status, { location: '/api/repositories/1' }).end();
+        } else response.end('{"id":1}');
+      };
+    const id = (request: HttpRequest) => client().call(request, (body) => body.number('id'));
+    for (const status of [301, 302, 307, 308]) {
+      api.answer = moved(status);
+      expect(await id({ ...get, query: { page: 2 } })).toBe(1);
+      const { url, headers } = api.requests.at(-1) as IncomingMessage;
+      expect([url, headers.authorization]).toEqual(['/api/repositories/1?page=2', 'Bearer the-credential']);
+      const write = { ...get, method: 'POST', body: {} } as const;
+      if (status >= 307) expect(await id(write)).toBe(1);
+      else expect(await failed(write)).toMatchObject({ kind: 'refused', status });
+    }
+    api.answer = reply(301, '', { location: '/api/thing' });
+    expect(await failed()).toMatchObject({ kind: 'refused', status: 301 });
   });
 
   it('can not leave its place in a path', () => {
@@ -313,5 +342,22 @@ describe('the end of a text', () => {
     expect(await failure(client(both()).endOfText(get, 7))).toMatchObject({ kind: 'refused', status: 302 });
     api.answer = reply(302);
     expect(await failure(client(both()).endOfText(get, 7))).toMatchObject({ kind: 'refused' });
+  });
+});
+
+describe('all calls of one piece of work', () => {
+  it('end when the host has sent too much in all, however many lists it is in', async () => {
+    const page = JSON.stringify(Array.from({ length: 20_000 }, (_, i) => ({ i })));
+    api.answer = reply(200, page);
+    const lists = (count: number) =>
+      withinBudget(async () => {
+        const places = Array.from({ length: count }, (_, i) => ({ path: `/list/${i}` }));
+        return Promise.all(places.map((place) => client().list(place, (item) => item.number('i'), 100)));
+      });
+    expect((await lists(10)).map(({ length }) => length)).toEqual(Array(10).fill(100));
+    expect(await failure(lists(15))).toMatchObject({
+      kind: 'refused',
+      message: expect.stringContaining('more than 500000 values in all'),
+    });
   });
 });

@@ -61,7 +61,13 @@ export class PlayedAgents {
     const from = remote.refs().includes(claim.branch) ? claim.branch : 'main';
     const commit = remote.commit(claim.branch, files, from);
     await server.mirror(token);
-    const push = { repo: gitUrl, ref: claim.branch, commits: [commit], files: Object.keys(files) };
+    const push = {
+      repo: gitUrl,
+      ref: claim.branch,
+      tip: commit,
+      commits: [commit],
+      files: Object.keys(files),
+    };
     await this.#runner.report(claim, { pushes: [push] });
   }
 

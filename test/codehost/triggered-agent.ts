@@ -41,6 +41,26 @@ export class TriggeredAgent {
     return body.entries.map(({ text }) => text);
   }
 
+  /** Has its change request compared with the host, and waits for it. */
+  async compare(): Promise<ChangeRequest> {
+    const { scenario } = this;
+    const before = await scenario.untilRequest('a change request', () => true);
+    await until(
+      'a comparison on demand',
+      () => scenario.api.post('/v1/change-requests/sync', { name: before.name }),
+      ({ status }) => status === 200,
+    );
+    return scenario.untilRequest('a comparison', ({ updatedAt }) => updatedAt > before.updatedAt);
+  }
+
+  async warnings(): Promise<string[]> {
+    const { body } = await this.scenario.api.post<{ entries: TimelineEntry[] }>('/v1/agent/timeline', {
+      agentId: this.scenario.agentId,
+      types: ['WARNING'],
+    });
+    return body.entries.map(({ text }) => text);
+  }
+
   async threads(): Promise<Thread[]> {
     const { body } = await this.scenario.api.post<{ threads: Thread[] }>('/v1/agent/threads', {
       agentId: this.scenario.agentId,

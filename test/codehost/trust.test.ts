@@ -1,4 +1,5 @@
-import type { TimelineEntry } from '@muster/sdk/contract';
+import { limits, type TimelineEntry } from '@muster/sdk/contract';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeResource } from '../support/catalog.ts';
 import { FakeGithub } from './github.ts';
@@ -6,18 +7,39 @@ import { longTestMs, until } from './patience.ts';
 import { Scenario } from './scenario.ts';
 
 const canary = 'canary-5f1c2e9a7b3d4c6e';
+const earlierCanary = 'canary-0d9e8f7a6b5c4d3e';
 
 let host: FakeGithub;
 let scenario: Scenario;
 let number = 0;
 
+/** More than a page of a kind, before those that the tests are about, as an earlier build stored them. */
+async function fillCatalog(databaseUrl: string): Promise<void> {
+  const client = new pg.Client(databaseUrl);
+  await client.connect();
+  await client.query(
+    `INSERT INTO resources (tenant, kind, name, generation, document)
+     SELECT r.tenant, r.kind, 'a' || n, 1, '{"repos": ["https://elsewhere.example/team/project.git"]}'
+     FROM resources r CROSS JOIN generate_series(1, $1) AS n
+     WHERE r.kind IN ('secret', 'integration', 'workspace') AND r.document IS NOT NULL`,
+    [limits.pageSize + 1],
+  );
+  await client.query('UPDATE resources SET indexed = NULL');
+  await client.query('DELETE FROM workspace_repositories');
+  await client.end();
+}
+
 beforeAll(async () => {
   host = await FakeGithub.start();
-  scenario = await Scenario.start(host, { bots: [host.people.bot.id] });
-  await writeResource(scenario.api, 'secret', 'canary', { value: canary });
+  scenario = await Scenario.start(host, { bots: [host.people.bot.id], workspace: '' });
+  await fillCatalog(scenario.server.databaseUrl);
+  for (const value of [earlierCanary, canary])
+    await writeResource(scenario.api, 'secret', 'canary', { value });
   const [trigger] = scenario.steps;
   await trigger?.[1]();
-  await scenario.tell(`!write a.txt hello\n!push Fix\n!say Fixed it. The password is ${canary}.`);
+  await scenario.tell(
+    `!write a.txt hello\n!push Fix\n!say Fixed it. The password is ${canary}. It was ${earlierCanary}.`,
+  );
   number = (await scenario.untilRequest('a change request', ({ state }) => state === 'OPEN')).number;
 }, longTestMs);
 afterAll(() => scenario.close());
@@ -161,8 +183,8 @@ describe('what is posted', () => {
     'never has the value of a secret',
     async () => {
       const posted = JSON.stringify([await host.threads(number), await host.textOf(number)]);
-      expect(posted).toContain('The password is ***.');
-      expect(posted).not.toContain(canary);
+      expect(posted).toContain('The password is ***. It was ***.');
+      for (const value of [canary, earlierCanary]) expect(posted).not.toContain(value);
     },
     longTestMs,
   );
@@ -179,6 +201,31 @@ describe('what is posted', () => {
         (all) => all.every(({ state }) => state !== 'RECEIVED'),
       );
       expect((await messages()).length).toBe(before);
+    },
+    longTestMs,
+  );
+});
+
+describe('a comparison on demand', () => {
+  it(
+    'is not for members who do not own the agent, and not repeated within the interval',
+    async () => {
+      const { api } = scenario;
+      const sync = '/v1/change-requests/sync';
+      const { key } = await writeResource(api, 'token', 'a-member', { role: 'member', account: 'member' });
+      const { name } = await scenario.untilRequest('the change request', () => true);
+      expect((await api.as(String(key)).post(sync, { name })).status).toBe(403);
+      const refused = await until(
+        'a refusal',
+        () => api.post(sync, { name }),
+        ({ status }) => status === 429,
+      );
+      expect(refused.headers.get('retry-after')).toBe('1');
+      await until(
+        'another comparison',
+        () => api.post(sync, {}),
+        ({ status }) => status === 200,
+      );
     },
     longTestMs,
   );

@@ -1,4 +1,4 @@
-import { createHmac, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { request as requestHttp } from 'node:http';
 import { type Delivery, limits } from '@muster/sdk/contract';
 import pg from 'pg';
@@ -7,6 +7,7 @@ import { writeResource } from '../support/catalog.ts';
 import { FakeGithub } from './github.ts';
 import { longTestMs, until } from './patience.ts';
 import { Scenario } from './scenario.ts';
+import { answerToDelivery, connectWebhook, signatureOf } from './sent-delivery.ts';
 
 let scenario: Scenario;
 let webhookUrl = '';
@@ -14,16 +15,7 @@ let signingKey = '';
 
 beforeAll(async () => {
   scenario = await Scenario.startWithoutRunner(await FakeGithub.start());
-  const rotated = await writeResource(
-    scenario.api,
-    'integration',
-    'host',
-    { rotate: true },
-    { updateMask: 'rotate' },
-  );
-  webhookUrl = String(rotated.webhookUrl);
-  signingKey = String(rotated.signingKey);
-  await scenario.host.deliverTo(webhookUrl, signingKey);
+  ({ webhookUrl, signingKey } = await connectWebhook(scenario));
 }, longTestMs);
 afterAll(() => scenario.close());
 
@@ -33,36 +25,12 @@ interface Sending {
   readonly headers?: Record<string, string | undefined>;
 }
 
-const sign = (body: Buffer | string, key = signingKey): string =>
-  `sha256=${createHmac('sha256', key).update(body).digest('hex')}`;
+const sign = (body: Buffer | string, key = signingKey): string => signatureOf(body, key);
 
-/** Sends a delivery like GitHub; headers that are undefined are left out. */
-function send({
-  url = webhookUrl,
-  body = '{"zen":"Speak like a human."}',
-  headers = {},
-}: Sending): Promise<number> {
-  const all: Record<string, string | undefined> = {
-    'content-type': 'application/json',
-    'x-github-event': 'ping',
-    'x-github-delivery': randomUUID(),
-    'x-hub-signature-256': sign(body),
-    ...headers,
-  };
-  const given = Object.fromEntries(Object.entries(all).filter((entry) => entry[1] !== undefined));
-  return new Promise((resolve, reject) => {
-    const sending = requestHttp(
-      url,
-      { method: 'POST', headers: given as Record<string, string> },
-      (response) => {
-        response.resume();
-        response.on('end', () => resolve(response.statusCode ?? 0));
-      },
-    );
-    sending.on('error', reject);
-    sending.end(body);
-  });
-}
+const send = async (sending: Sending): Promise<number> => (await answerTo(sending)).statusCode ?? 0;
+
+const answerTo = ({ url = webhookUrl, body = '{"zen":"Speak like a human."}', headers = {} }: Sending) =>
+  answerToDelivery(url, body, { 'x-hub-signature-256': sign(body), ...headers });
 
 const deliveryOf = (id: string): Promise<Delivery> =>
   until(
@@ -172,10 +140,10 @@ describe('a webhook', () => {
   );
 
   it(
-    'answers 503 when too much arrives at once',
+    'answers 503 when more than 64 MiB arrive at once, and says when to send again',
     async () => {
       // Declared, and never sent: what is declared is reserved.
-      const sendings = Array.from({ length: 4 }, () => {
+      const sendings = Array.from({ length: 3 }, () => {
         const sending = requestHttp(webhookUrl, {
           method: 'POST',
           headers: {
@@ -190,11 +158,13 @@ describe('a webhook', () => {
         return sending;
       });
       try {
-        await until(
+        const refused = await until(
           'a refusal',
-          () => send({ body: Buffer.alloc(15 * 1024 * 1024, ' ') }),
-          (status) => status === 503,
+          () => answerTo({ body: Buffer.alloc(15 * 1024 * 1024, ' ') }),
+          ({ statusCode }) => statusCode === 503,
         );
+        expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+        expect(await send({ body: Buffer.alloc(3 * 1024 * 1024, ' ') })).toBe(202);
       } finally {
         for (const sending of sendings) sending.destroy();
       }
@@ -305,70 +275,152 @@ describe('a webhook', () => {
     'is gone with its integration',
     async () => {
       const made = await writeResource(scenario.api, 'integration', 'short-lived', { type: 'github' });
+      const url = String(made.webhookUrl);
+      expect(await send({ url })).toBe(401);
       expect((await scenario.api.del('/v1/catalog/integration/short-lived')).status).toBe(200);
-      await until(
-        '404',
-        () => send({ url: String(made.webhookUrl) }),
-        (status) => status === 404,
-      );
+      expect(await send({ url })).toBe(404);
+    },
+    longTestMs,
+  );
+
+  it(
+    'takes no earlier key once the new one was told',
+    async () => {
+      const { api } = scenario;
+      const write = (document: Record<string, unknown>) =>
+        writeResource(api, 'integration', 'rotated', { type: 'github', ...document });
+      const body = '{"zen":"x"}';
+      const made = await write({});
+      const url = String(made.webhookUrl);
+      const statusWith = (key: unknown) =>
+        send({ url, body, headers: { 'x-hub-signature-256': sign(body, String(key)) } });
+      expect(await statusWith(made.signingKey)).toBe(202);
+      const { signingKey: second } = await write({ rotate: true });
+      expect([await statusWith(made.signingKey), await statusWith(second)]).toEqual([401, 202]);
+      await writeResource(api, 'secret', 'hook', { value: 'the first key' });
+      await write({ webhookSecret: { fromSecret: 'hook' } });
+      expect([await statusWith(second), await statusWith('the first key')]).toEqual([401, 202]);
+      await writeResource(api, 'secret', 'hook', { value: 'the second key' });
+      expect([await statusWith('the first key'), await statusWith('the second key')]).toEqual([401, 202]);
+    },
+    longTestMs,
+  );
+
+  it(
+    'ignores what is unwanted, and everything while it is paused, also without a credential',
+    async () => {
+      const { api } = scenario;
+      const document = { type: 'github', repos: ['team/*'] };
+      const { webhookUrl: url, signingKey: key } = await writeResource(api, 'integration', 'bare', document);
+      const outcomeOf = async (event: string, body: string) => {
+        const id = randomUUID();
+        const headers = {
+          'x-github-delivery': id,
+          'x-github-event': event,
+          'x-hub-signature-256': sign(body, String(key)),
+        };
+        expect(await send({ url: String(url), body, headers })).toBe(202);
+        const found = await until(
+          'an attempt',
+          async () => {
+            const listed = await api.post<{ entries: Delivery[] }>('/v1/integration/deliveries', {
+              name: 'bare',
+            });
+            return listed.body.entries.find(({ deliveryId }) => deliveryId === id);
+          },
+          (delivery) => delivery !== undefined && (delivery.state !== 'RECEIVED' || delivery.reason !== ''),
+        );
+        return [found?.state, found?.reason];
+      };
+      const opened = JSON.stringify({
+        action: 'resolved',
+        number: 7,
+        pull_request: { number: 7 },
+        repository: { full_name: 'team/project' },
+        sender: { id: 1, login: 'someone' },
+      });
+      expect((await outcomeOf('ping', '{"zen":"x"}'))[0]).toBe('IGNORED');
+      expect(await outcomeOf('pull_request_review_thread', opened.replace('team/', 'other/'))).toEqual([
+        'IGNORED',
+        'the integration does not cover other/project',
+      ]);
+      // What is wanted waits for the credential.
+      expect((await outcomeOf('pull_request_review_thread', opened))[0]).toBe('RECEIVED');
+      await writeResource(api, 'integration', 'bare', { ...document, paused: true });
+      expect(await outcomeOf('pull_request_review_thread', opened)).toEqual([
+        'IGNORED',
+        'the integration is paused',
+      ]);
     },
     longTestMs,
   );
 });
 
-describe('the test of an integration', () => {
+describe('a captured delivery', () => {
   it(
-    'says what is there and what is missing',
+    'has no second effect under another id, also after its agent was killed; another label has one',
     async () => {
-      const { body } = await scenario.api.post<{ account: string; checks: { name: string; ok: boolean }[] }>(
-        '/v1/integration/test',
-        { name: 'host' },
-      );
-      expect(body.account).not.toBe('');
-      expect(body.checks.map(({ name }) => name)).toEqual(expect.arrayContaining(['credential', 'webhook']));
-      expect(body.checks.filter(({ ok }) => !ok)).toEqual([]);
+      const { host } = scenario;
+      const number = await host.addIssue('maintainer', 'Captured', 'It says helo.');
+      const subject = { type: 'issue', number } as const;
+      await host.label(subject, 'muster', 'maintainer');
+      const isAbout = ({ agentId }: { agentId: { agent: string[] } }) =>
+        agentId.agent[0]?.includes(`-${number}-`) === true;
+      const agents = async () => (await scenario.agents()).filter(isAbout);
+      const [agent] = await until('an agent', agents, (found) => found.length === 1);
+      const captured = host.deliveries.sent.findLast(({ headers }) => headers['x-github-event'] === 'issues');
+      const body = captured?.body ?? '';
+      const replay = async (text = body) => {
+        const id = randomUUID();
+        const headers = { 'x-github-event': 'issues', 'x-github-delivery': id };
+        expect(await send({ body: text, headers })).toBe(202);
+        await deliveryOf(id);
+      };
+      /** As when the label was removed, and added again later. */
+      const labeledAt = (updated_at: string): string => {
+        const labeled = JSON.parse(body) as { issue: object };
+        return JSON.stringify({ ...labeled, issue: { ...labeled.issue, updated_at } });
+      };
+      const queued = async () => {
+        const { body: timeline } = await scenario.api.post<{ entries: { text: string }[] }>(
+          '/v1/agent/timeline',
+          { agentId: agent?.agentId, types: ['FOLLOW_UP_QUEUED'] },
+        );
+        return timeline.entries.filter(({ text }) => text.includes('again'));
+      };
+      await replay();
+      expect(await queued()).toEqual([]);
+      const second = labeledAt('2100-01-01T00:00:00Z');
+      await replay(second);
+      expect(await queued()).toHaveLength(1);
+      const phase = async () =>
+        (await scenario.api.post<{ phase: string }>('/v1/agent/status', { agentId: agent?.agentId })).body
+          .phase;
+      expect((await scenario.api.post('/v1/agent/kill', { agentId: agent?.agentId })).status).toBe(200);
+      await replay();
+      await replay(second);
+      expect(await phase()).toBe('PHASE_CANCELED');
+      await replay(labeledAt('2100-01-02T00:00:00Z'));
+      expect(await phase()).not.toBe('PHASE_CANCELED');
     },
     longTestMs,
   );
+});
 
+describe('a comparison with the host', () => {
   it(
-    'names a missing secret, and says what to do about a token that the host does not accept',
+    'of everything is for admins, and of one for the owner of its agent',
     async () => {
-      await writeResource(scenario.api, 'integration', 'broken', {
-        type: 'github',
-        url: scenario.host.url,
-        token: { fromSecret: 'nowhere' },
+      const { api } = scenario;
+      const { key } = await writeResource(api, 'token', 'another-member', {
+        role: 'member',
+        account: 'another',
       });
-      const { body } = await scenario.api.post<{ checks: { name: string; ok: boolean; advice: string }[] }>(
-        '/v1/integration/test',
-        { name: 'broken' },
-      );
-      expect(body.checks[0]).toMatchObject({ name: 'credential', ok: false });
-      expect(body.checks[0]?.advice).toContain('nowhere');
-      await writeResource(scenario.api, 'secret', 'nowhere', { value: 'a-token-that-was-revoked' });
-      const tested = await scenario.api.post<typeof body>('/v1/integration/test', { name: 'broken' });
-      expect(tested.body.checks[0]).toMatchObject({ name: 'credential', ok: false });
-      expect(tested.body.checks[0]?.advice).toMatch(/^GET \/\S+: 401 \b.* create a new one/);
-    },
-    longTestMs,
-  );
-
-  it(
-    'calls no host in an internal network that the operator has not listed',
-    async () => {
-      await writeResource(scenario.api, 'integration', 'inner', {
-        type: 'github',
-        url: 'http://127.0.0.1:9',
-        token: { fromSecret: 'host-token' },
-      });
-      const { body } = await scenario.api.post<{ checks: { ok: boolean; advice: string }[] }>(
-        '/v1/integration/test',
-        {
-          name: 'inner',
-        },
-      );
-      expect(body.checks[0]?.ok).toBe(false);
-      expect(body.checks[0]?.advice).toMatch(/internal network/);
+      const member = api.as(String(key));
+      const sync = '/v1/change-requests/sync';
+      expect((await member.post(sync, {})).status).toBe(403);
+      expect((await member.post(sync, { name: 'nothing' })).status).toBe(404);
+      expect((await api.post(sync, {})).status).toBe(200);
     },
     longTestMs,
   );

@@ -80,6 +80,25 @@ describe('an image', () => {
     await finished(sending);
   });
 
+  test('comes from others: a run may not upload for its own agent, but for those below it', async () => {
+    const { t, run } = await newWorkingTenant(api);
+    const self = api.as(run.token);
+    expectError(await uploadTo(self, t.id('a'), png()), 'PERMISSION_DENIED');
+    await t.spawn('a/b');
+    expectOk(await uploadTo(self, t.id('a/b'), png()));
+  });
+
+  test('is read by its id', async () => {
+    const { t } = await newWorkingTenant(api);
+    for (const attachmentId of ['', undefined])
+      expectError(
+        await t.send('agent/attachment', 'a', { attachmentId }),
+        'INVALID_ARGUMENT',
+        'attachmentId',
+      );
+    expectError(await read(t, 'none'), 'NOT_FOUND');
+  });
+
   test('needs an agent that exists and has not ended', async () => {
     const { t } = await newWorkingTenant(api);
     expectError(await uploadTo(t.api, { agent: [] }, png()), 'INVALID_ARGUMENT', 'agentId.agent');

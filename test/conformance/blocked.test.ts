@@ -65,6 +65,7 @@ describe('a run that fails', () => {
     'INVALID_STRUCTURED_OUTPUT',
     'SESSION_NOT_OPENED',
     'WORKSPACE_NOT_PREPARED',
+    'SETUP_FAILED',
     'A_CODE_OF_A_NEWER_RUNNER',
   ])('with %s blocks the agent', async (code) => {
     const t = await newTestTenant(api);
@@ -74,7 +75,7 @@ describe('a run that fails', () => {
     expect((await t.status('a')).needsInput).not.toBe('');
   });
 
-  test.each(['GIT_UNREACHABLE', 'PROVIDER_UNAVAILABLE', 'DISK_FULL', 'SETUP_FAILED'])(
+  test.each(['GIT_UNREACHABLE', 'PROVIDER_UNAVAILABLE', 'DISK_FULL'])(
     'with %s is retried after 30 s, with the same batch',
     async (code) => {
       const t = await newTestTenant(api);
@@ -87,23 +88,38 @@ describe('a run that fails', () => {
     },
   );
 
-  test('is retried after 30 s, 1, 2, 4 and 8 minutes; then the agent is blocked, and a retry starts the delays again', async () => {
+  test('is retried after 30 s, 1, 2, 4 and 8 minutes, then every 10; the error says which attempt it was', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { description: 'first' });
     const delays: number[] = [];
-    for (let attempt = 1; attempt <= 5; attempt += 1) {
+    for (let attempt = 1; attempt <= 7; attempt += 1) {
       await t.end(await t.start('a'), 'FAILED', unreachable);
-      const { phaseSince, wakesAt } = await t.status('a');
+      const { phaseSince, wakesAt, error } = await t.status('a');
       delays.push((Date.parse(wakesAt ?? '') - Date.parse(phaseSince)) / 1000);
+      expect(error?.message).toBe(`Could not resolve host (attempt ${attempt})`);
+      expect((await t.timeline('a', 'ERROR')).at(-1)?.data).toMatchObject({ attempt, retryAt: wakesAt });
       expect((await t.send('agent/retry', 'a')).status).toBe(200);
       expect((await t.status('a')).wakesAt).toBeNull();
     }
-    expect(delays).toEqual([30, 60, 120, 240, 480]);
-    const sixth = await t.start('a');
-    expect(sixth).toMatchObject({ runId: 6, attempt: 6 });
-    expect(textsOf(sixth)).toEqual(['first']);
-    await t.end(sixth, 'FAILED', unreachable);
-    expect(await t.status('a')).toMatchObject({ phaseReason: 'BLOCKED', error: { code: 'GIT_UNREACHABLE' } });
+    expect(delays).toEqual([30, 60, 120, 240, 480, 600, 600]);
+    expect(textsOf(await t.claim('a'))).toEqual(['first']);
+  });
+
+  test('for a day blocks the agent, and a retry starts the delays again', async () => {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.end(await t.start('a'), 'FAILED', unreachable);
+    await database.query(
+      `UPDATE agent_states s SET memory = jsonb_set(memory::jsonb, '{failingSince}', to_jsonb(now() - interval '1 day'))::json
+       FROM agents a WHERE a.id = s.agent AND a.workspace = $1`,
+      [t.workspace],
+    );
+    await t.send('agent/retry', 'a');
+    await t.end(await t.start('a'), 'FAILED', unreachable);
+    expect(await t.status('a')).toMatchObject({
+      phaseReason: 'BLOCKED',
+      error: { code: 'GIT_UNREACHABLE', message: 'Could not resolve host (attempt 2)' },
+    });
     await t.send('agent/retry', 'a');
     await t.end(await t.start('a'), 'FAILED', unreachable);
     const { phaseReason, phaseSince, wakesAt } = await t.status('a');
@@ -311,27 +327,5 @@ describe('BLOCKED', () => {
     const woken = await t.claim('p');
     expect(woken.preface).toContain('Your child p/one is blocked');
     expect(woken.preface).toContain('anthropic answered 401');
-  });
-});
-
-describe('retry', () => {
-  test('is FAILED_PRECONDITION unless the agent is BLOCKED or RETRYING', async () => {
-    const t = await newTestTenant(api);
-    await t.spawn('a');
-    expectError(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
-    const run = await t.start('a');
-    expectError(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
-    await t.end(run);
-    expectError(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
-    expectError(await t.send('agent/retry', 'nobody'), 'NOT_FOUND');
-  });
-
-  test('of a run that was handed back changes nothing', async () => {
-    const t = await newTestTenant(api);
-    await t.spawn('a');
-    await t.end(await t.start('a'), 'HANDED_BACK');
-    expect(await t.phase('a')).toBe('PENDING/RETRYING');
-    expect((await t.send('agent/retry', 'a')).status).toBe(200);
-    expect(await t.claim('a')).toMatchObject({ runId: 2, attempt: 2 });
   });
 });

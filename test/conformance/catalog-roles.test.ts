@@ -222,6 +222,46 @@ describe('roles: catalog and tokens', () => {
     },
   );
 
+  test('a member may not take the name of a persona that another account deleted', async () => {
+    const others = (await createKey(admin, { role: 'member', account: 'max' })).api;
+    for (const creator of [admin, others]) {
+      const name = uniqueName('persona');
+      expectOk(await postResource(creator, 'persona', name, { instructions: 'ours' }));
+      expectOk(await admin.del(`/v1/catalog/persona/${name}`));
+      for (const [how, write] of writesTo('persona', name, { instructions: 'taken over' }))
+        if (how.includes('create') || how.includes('replace'))
+          expect((await write(member)).status, how).toBe(403);
+      expectOk(await postResource(creator, 'persona', name, { instructions: 'again' }));
+    }
+  });
+
+  test.each(['workspace', 'integration'])('nor of one that a %s names', async (kind) => {
+    const persona = uniqueName('persona');
+    const own = uniqueName('persona');
+    const name = uniqueName('user');
+    expectOk(await postResource(member, 'persona', own, {}));
+    for (const named of [persona, own]) {
+      expectOk(await postResource(admin, kind, `${name}-${named}`, { persona: named }));
+    }
+    const refused = await postResource(member, 'persona', persona, { instructions: 'taken over' });
+    expect(expectError(refused, 'PERMISSION_DENIED').message).toContain(`${kind} "${name}-${persona}"`);
+    // Its own persona stays its own: an admin chose it.
+    expectOk(await postResource(member, 'persona', own, { instructions: 'better' }));
+    expectOk(await admin.del(`/v1/catalog/${kind}/${name}-${persona}`));
+    expectOk(await postResource(member, 'persona', persona, { instructions: 'free' }));
+  });
+
+  test.each([
+    ['persona', 'Default'],
+    ['persona', 'PLANNER'],
+    ['workspace', 'Default'],
+    ['pool', 'DEFAULT'],
+  ])('nobody creates the %s %s, which looks like a builtin', async (kind, name) => {
+    for (const caller of kind === 'persona' ? [member, admin] : [admin])
+      expectError(await postResource(caller, kind, name, {}), 'INVALID_ARGUMENT', 'ref.name');
+    expectError(await readResource(admin, kind, name), 'NOT_FOUND');
+  });
+
   test('a member may not take a share link without an agent that another account created', async () => {
     const name = uniqueName('empty-link');
     expectOk(await postResource(admin, 'share-link', name, {}));

@@ -119,7 +119,7 @@ describe('a secret', () => {
       expect(decode((await write(api, 'secret', name, payload, more)).payload)).toMatchObject({
         fingerprint,
       });
-    expect(await secretOf(t, name)).toEqual({ name, value, problem: '' });
+    expect(await secretOf(t, name)).toEqual({ name, value, problem: '', earlier: [] });
   });
 
   test('loses its value only by a mask that names it', async () => {
@@ -216,7 +216,9 @@ describe('a run gets', () => {
     const [one, other] = [uniqueName('secret'), uniqueName('secret')];
     for (const name of [one, other]) await write(api, 'secret', name, { value: `value of ${name}` });
     const variables = { A: { fromSecret: one }, B: { fromSecret: one }, C: 'plain', D: { fromRunner: 'X' } };
-    expect(await secretsOf(t, variables)).toEqual([{ name: one, value: `value of ${one}`, problem: '' }]);
+    expect(await secretsOf(t, variables)).toEqual([
+      { name: one, value: `value of ${one}`, problem: '', earlier: [] },
+    ]);
     expect(await secretsOf(t, {})).toEqual([]);
   });
 
@@ -247,7 +249,26 @@ describe('a run gets', () => {
     const name = uniqueName('secret');
     await write(api, 'secret', name, { value });
     const missing = `secret "${name}" not found; set it: muster secret set ${name}`;
-    expect(await secretOf(await newTestTenant(admin), name)).toEqual({ name, value: '', problem: missing });
+    expect(await secretOf(await newTestTenant(admin), name)).toEqual({
+      name,
+      value: '',
+      problem: missing,
+      earlier: [],
+    });
+  });
+
+  test('the values that it had before, for masking; within limits', async () => {
+    const t = await newTestTenant(api);
+    const name = uniqueName('secret');
+    for (let i = 0; i < 12; i += 1) await write(api, 'secret', name, { value: `value number ${i}` });
+    await write(api, 'secret', name, { note: 'the value stays' });
+    const expected = Array.from({ length: 10 }, (_, i) => `value number ${10 - i}`);
+    expect(await secretOf(t, name)).toMatchObject({ value: 'value number 11', earlier: expected });
+    expectOk(await api.del(`/v1/catalog/secret/${name}`));
+    expect((await secretOf(t, name))?.earlier[0]).toBe('value number 11');
+    for (let i = 0; i < 4; i += 1)
+      await write(api, 'secret', name, { value: `${i}`.repeat(limits.secretValueBytes) });
+    expect((await secretOf(t, name))?.earlier).toHaveLength(2);
   });
 
   test('no more of them than fits', async () => {

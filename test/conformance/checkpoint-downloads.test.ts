@@ -109,11 +109,14 @@ describe('unpushed work', () => {
     const stream = await openStream<AgentEntry>(api, '/v1/agents/stream', { workspace: t.workspace });
     try {
       await t.report(run, unpushed(2, 3, false));
-      expect(await shown()).toEqual({ unpushed: { commits: 2, files: 3 }, checkpointAt: null });
+      expect(await shown()).toEqual({
+        unpushed: { commits: 2, files: 3, isSaved: false },
+        checkpointAt: null,
+      });
       await t.report(run, unpushed(4, 5, true));
       const saved = await shown();
       expect(saved).toEqual({
-        unpushed: { commits: 4, files: 5 },
+        unpushed: { commits: 4, files: 5, isSaved: true },
         checkpointAt: expect.stringMatching(/Z$/),
       });
       const hasSaved = ({ data }: { data: AgentEntry }) => data.checkpointAt === saved.checkpointAt;
@@ -121,7 +124,7 @@ describe('unpushed work', () => {
       await t.report(run, {});
       expect(await shown()).toEqual(saved);
       await t.report(run, unpushed(0, 0, false));
-      expect(await shown()).toEqual({ ...saved, unpushed: { commits: 0, files: 0 } });
+      expect(await shown()).toEqual({ ...saved, unpushed: { commits: 0, files: 0, isSaved: true } });
     } finally {
       stream.close();
     }

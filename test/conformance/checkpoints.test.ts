@@ -200,9 +200,31 @@ describe('only the runner that holds the live run', () => {
     const next = await t.start('a');
     await expectAllFenced(t.runner, run, id);
     expect(await listed(t, next)).toEqual([id]);
-    await t.kill('a');
-    await expectAllFenced(t.runner, next, id);
     expect(await t.send('agent/checkpoint', 'a')).toMatchObject({ body: { checkpointId: id } });
+  });
+
+  test('saves what a killed run left, once its process is gone, until the agent has another run', async () => {
+    const { t, run } = await live();
+    const first = await t.runner.saveCheckpoint(run, Buffer.from('first'));
+    await t.stop('a', 1, 'KILL');
+    expectOk(await t.runner.report(run, { gone: true }));
+    const { runner: other } = await t.withAnotherRunner();
+    expectOk(await other.poll({ free: { real: 0, rehearsed: 0 } }));
+    await expectAllFenced(other, run, first);
+    await t.runner.saveCheckpoint(run, Buffer.from('killed'), true);
+    expect(await t.status('a')).toMatchObject({ unpushed: null, checkpointAt: null });
+    expectOk(await t.runner.report(run, { gone: true, unpushed: { commits: 1, files: 2, isSaved: true } }));
+    expect(await t.status('a')).toMatchObject({
+      unpushed: { commits: 1, files: 2 },
+      checkpointAt: expect.any(String),
+    });
+    await t.queue('a', 'again');
+    const next = await t.start('a');
+    await expectAllFenced(t.runner, run, first);
+
+    await t.kill('a');
+    const last = await t.runner.saveCheckpoint(next, whole, true);
+    expect(await t.send('agent/checkpoint', 'a')).toMatchObject({ body: { checkpointId: last, runId: '2' } });
   });
 
   test('a run that was lost does not, whatever it had started', async () => {

@@ -1,7 +1,7 @@
 import type { AgentStatus } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { useSharedServer } from '../support/shared-server.ts';
-import { newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
+import { inMs, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
 
 const { api } = await useSharedServer({ runner: false });
 
@@ -142,15 +142,62 @@ describe('children', () => {
     expect(types).toEqual(['CHILD_SPAWNED', 'CHILD_SETTLED']);
   });
 
-  test('a finished parent whose children work is COMPLETED only when it says so again after they end', async () => {
-    const t = await newTestTenant(api);
-    await t.spawn('p');
-    const run = await t.start('p');
-    await t.spawn('p/c');
-    await t.end(run, 'COMPLETED', { finished: true });
-    expect(await t.phase('p')).toBe('PENDING/CHILDREN');
-    await t.turn('p/c', { finished: true });
-    await t.turn('p', { finished: true });
-    expect(await t.phase('p')).toBe('COMPLETED/FINISHED');
+  describe('a parent that declared itself finished while its children work', () => {
+    /** Its child has settled, and the parent is woken. */
+    async function woken(): Promise<TestTenant> {
+      const t = await newTestTenant(api);
+      await t.spawn('p');
+      const run = await t.start('p');
+      await t.spawn('p/c');
+      await t.end(run, 'COMPLETED', { finished: true });
+      expect(await t.phase('p')).toBe('PENDING/CHILDREN');
+      await t.turn('p/c');
+      return t;
+    }
+
+    test('is COMPLETED after the run that tells it how they ended, also if that run is lost or retried', async () => {
+      const t = await woken();
+      for (const outcome of ['HANDED_BACK', 'PARKED']) {
+        await t.end(await t.start('p'), outcome, { limitUntil: inMs(-1) });
+        expect(await t.phase('p')).toMatch(/^PENDING/);
+      }
+      await t.turn('p');
+      expect(await t.phase('p')).toBe('COMPLETED/FINISHED');
+    });
+
+    test('is COMPLETED after a child that settled during its last run', async () => {
+      const t = await newTestTenant(api);
+      await t.spawn('p');
+      const run = await t.start('p');
+      await t.spawn('p/c');
+      await t.turn('p/c');
+      await t.end(run, 'COMPLETED', { finished: true });
+      await t.turn('p');
+      expect(await t.phase('p')).toBe('COMPLETED/FINISHED');
+    });
+
+    test('is idle if a message came meanwhile, and asks if it has a question', async () => {
+      const t = await woken();
+      await t.queue('p', 'One more thing.');
+      await t.turn('p');
+      expect(await t.phase('p')).toBe('WAITING_FOR_INPUT/RESTING');
+      const asks = await woken();
+      await asks.turn('p', { question: 'Which?' });
+      expect(await asks.phase('p')).toBe('WAITING_FOR_INPUT/QUESTION');
+      await asks.queue('p', 'This one.');
+      await asks.turn('p');
+      expect(await asks.phase('p')).toBe('WAITING_FOR_INPUT/RESTING');
+    });
+
+    test('is idle if a message was added to its turn', async () => {
+      const t = await woken();
+      const run = await t.start('p');
+      const followUpId = await t.queue('p', { description: 'One more thing.', steer: true });
+      const [entry] = await t.timeline('p', 'FOLLOW_UP_QUEUED');
+      const sequence = Number(entry?.sequence);
+      await t.report(run, { steers: [{ followUpId, sequence, taken: true }] });
+      await t.end(run);
+      expect(await t.phase('p')).toBe('WAITING_FOR_INPUT/RESTING');
+    });
   });
 });

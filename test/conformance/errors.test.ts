@@ -118,6 +118,7 @@ describe('an agent that does not exist', () => {
     resolveThread: { threadId: '01890000-0000-7000-8000-000000000000' },
     ask: { question: 'x' },
     fail: { message: 'x' },
+    attachment: { attachmentId: '01890000-0000-7000-8000-000000000000' },
   };
   /** Only the run of an existing agent may ask and finish. */
   const forEverybody = agentRoutes.filter(([name]) => !['ask', 'finish', 'fail'].includes(name));

@@ -145,6 +145,16 @@ describe('queue/get', () => {
 });
 
 describe('replace', () => {
+  test('needs the id of the message to replace', async () => {
+    const t = await newTestTenant(api);
+    await t.rested('a');
+    for (const followUpId of ['', undefined]) {
+      const body = { description: 'x', replace: true, followUpId };
+      expectError(await t.send('agent/queue', 'a', body), 'INVALID_ARGUMENT', 'followUpId');
+    }
+    expect(await t.status('a')).toMatchObject({ phaseReason: 'RESTING', followUps: [] });
+  });
+
   const order = async (t: TestTenant) =>
     (await t.status('a')).followUps.map((f) => `${f.followUpId} ${f.description}`);
 

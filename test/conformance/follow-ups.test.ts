@@ -14,7 +14,10 @@ describe('queue-add: the agent', () => {
   test('a message to a working agent is queued and returns its id', async () => {
     const t = await working();
     const { status, body } = await t.add({ description: 'hello', followUpId: 'mine' });
-    expect({ status, body }).toEqual({ status: 200, body: { followUpId: 'mine', state: 'QUEUED' } });
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: { followUpId: 'mine', state: 'QUEUED', wakesAt: null },
+    });
     expect((await t.status('a')).followUps).toMatchObject([
       { followUpId: 'mine', state: 'QUEUED', description: 'hello' },
     ]);

@@ -255,22 +255,6 @@ describe('preempt', () => {
     ]);
   });
 
-  test('abandons a parked batch too, but its own run still waits for wakesAt', async () => {
-    const t = await newTestTenant(api);
-    await t.rested('a');
-    await t.queue('a', { followUpId: 'tried', description: 'tried' });
-    const limitUntil = inMs(1500);
-    await t.end(await t.start('a'), 'PARKED', { limitUntil });
-    await t.queue('a', { description: 'now', preempt: true });
-    const record = await t.status('a');
-    expect(`${record.phase}/${record.phaseReason}`).toBe('PHASE_PENDING/PROVIDER_LIMIT');
-    expect(Date.parse(record.wakesAt ?? '')).toBe(Date.parse(limitUntil));
-    expect(await t.offered()).toEqual([]);
-    expect((await t.timeline('a', 'BATCH_ABANDONED')).length).toBe(1);
-    expect(textsOf(await t.claim('a'))).toEqual(['now']);
-    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(limitUntil));
-  });
-
   test('during STARTING interrupts nothing; its message is the next run', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');

@@ -203,6 +203,7 @@ describe('one request', () => {
     expect(expectOk(await queue(name, { description: 'x', followUpId }))).toEqual({
       followUpId,
       state: 'QUEUED',
+      wakesAt: null,
     });
     const tooLong = { description: 'x', followUpId: `${followUpId}f` };
     expectError(await queue(name, tooLong), 'INVALID_ARGUMENT', 'followUpId');

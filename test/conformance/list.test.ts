@@ -79,12 +79,19 @@ describe('accounts', () => {
     expect(await page(admin, { account: uniqueName('nobody') })).toEqual({ entries: [], nextPageToken: '' });
   });
 
-  test.each(['github/ann', 'PROVIDER_IDP_OIDC/ann', '/ann', 'x/'])(
-    'the account %j is refused',
-    async (account) => {
-      expectError(await admin.post('/v1/agents', { account }), 'INVALID_ARGUMENT', 'account');
-    },
-  );
+  test.each([
+    'github/ann',
+    'PROVIDER_IDP_OIDC/ann',
+    '/ann',
+    'x/',
+    'service_profile/',
+    '**',
+    'a/b/c',
+    'idp_oidc/b/c',
+    'idp_oidc/**',
+  ])('the account %j is refused', async (account) => {
+    expectError(await admin.post('/v1/agents', { account }), 'INVALID_ARGUMENT', 'account');
+  });
 });
 
 describe('phases', () => {

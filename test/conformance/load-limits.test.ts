@@ -127,9 +127,10 @@ describe('open waits and streams', () => {
       timeout: 240_000,
     },
     async (_, waits, agents) => {
-      const agentId = await pendingAgent();
+      const agentIds = await runConcurrently(agents, 50, pendingAgent);
+      const [agentId] = agentIds;
       const { api: crowded } = await createKey(api, { role: 'admin' });
-      const body = agents === 1 ? { agentId } : { agentIds: Array(agents).fill(agentId) };
+      const body = agents === 1 ? { agentId } : { agentIds };
       const sockets: Socket[] = [];
       try {
         for (let open = waits / 5; open <= waits; open += waits / 5) {

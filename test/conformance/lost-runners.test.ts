@@ -1,3 +1,4 @@
+import type { Claim } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import { useDatabase } from '../support/database.ts';
@@ -258,7 +259,13 @@ describe.concurrent('lost runners', () => {
     expect((await other.timeline('a', 'BATCH_ABANDONED')).length).toBe(1);
   });
 
-  test('a poll keeps the lease', async () => {
+  test.each([
+    ['a poll', (t: TestTenant) => t.runner.poll({ waitMs: 200 })],
+    [
+      'a report',
+      (t: TestTenant, run: Claim) => t.runner.report(run, { items: [{ type: 'MESSAGE', text: 'x' }] }),
+    ],
+  ])('%s keeps the lease', async (_, renew) => {
     const t = await newTestTenant(shortLeases);
     await t.spawn('a');
     const run = await t.start('a');
@@ -267,7 +274,7 @@ describe.concurrent('lost runners', () => {
     const end = Date.now() + 2 * body.leaseMs;
     await until(
       'two leases passed',
-      async () => [await t.offered({ waitMs: 200 }), Date.now()] as const,
+      async () => [await renew(t, run), Date.now()] as const,
       ([, now]) => now > end,
     );
     await t.end(run);

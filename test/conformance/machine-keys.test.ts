@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { AgentId, Claim } from '@muster/sdk/contract';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Api, agent } from '../support/api.ts';
@@ -30,7 +31,7 @@ describe('machine roles', () => {
     const agentId = await agentOf(admin, 'admin');
     const body = {
       agentId: name === 'spawn' ? agent(uniqueName('spawn')) : agentId,
-      ...(name === 'waitMany' && { agentIds: [agentId] }),
+      ...((name === 'waitMany' || name === 'retryMany') && { agentIds: [agentId] }),
       ...(name === 'stopTurn' && { runId: '1' }),
       ...((name === 'removeFollowUp' || name === 'followUp') && { followUpId: 'x' }),
       ...(name === 'updateTask' && { id: 't' }),
@@ -60,6 +61,32 @@ describe('machine roles', () => {
       expectError(await caller.post('/v1/runner/poll', body), 'PERMISSION_DENIED');
       expectError(await caller.post('/v1/runner/report', report), 'PERMISSION_DENIED');
     }
+  });
+
+  test.each([
+    'fail',
+    'listDeliveries',
+    'redeliver',
+    'testIntegration',
+    'list',
+    'listStream',
+    'listStreamByGet',
+  ])('the reference lists the roles that may %s', async (name) => {
+    const reference = readFileSync(new URL('../../docs/reference.md', import.meta.url), 'utf8');
+    const section = reference.split(`\n### ${name}\n`)[1] ?? '';
+    const listed = /Roles: ([^.]*)\./.exec(section)?.[1]?.split(', ') ?? [];
+    const route = routeEntries.find(([one]) => one === name)?.[1];
+    const agentId = await agentOf(admin, 'mia');
+    const share = (await createShareLink(admin, agentId)).api;
+    const runner = (await createKey(admin, { role: 'runner', pool: 'default' })).api;
+    const body = { agentId, message: 'x', name: 'absent', deliveryId: 'absent' };
+    for (const [role, caller] of Object.entries({ viewer, member, admin, operator, share, runner })) {
+      if (listed.includes(role)) continue;
+      const path = route?.path ?? '';
+      const answer = route?.method === 'GET' ? await caller.get(path) : await caller.post(path, body);
+      expect([role, answer.status]).toEqual([role, 403]);
+    }
+    expect(listed).toContain(name === 'fail' ? 'agent' : 'admin');
   });
 
   test('a runner key serves one pool', async () => {
@@ -169,6 +196,25 @@ describe('machine roles', () => {
         expectError(await self.post(`/v1/agent/${route}`, { agentId: stranger }), 'PERMISSION_DENIED');
       },
     );
+
+    test('means its own workspace when it names none, also where only another has the path', async () => {
+      const elsewhere = { workspace: uniqueName('other') };
+      const twin = { ...claim.agentId, ...elsewhere };
+      const path = [...twin.agent, uniqueName('child')];
+      for (const agentId of [twin, { ...twin, agent: path }])
+        expectOk(await admin.post('/v1/agent/spawn', { agentId, description: 'secret plans' }));
+      const below = { agent: path };
+      for (const route of ['status', 'timeline', 'runs', 'wait', 'queue/list'])
+        expectError(await self.post(`/v1/agent/${route}`, { agentId: below }), 'NOT_FOUND');
+      for (const [route, more] of [...commands, ['labels', { labels: { a: 'b' } }] as const])
+        expectError(await self.post(`/v1/agent/${route}`, { agentId: below, ...more }), 'NOT_FOUND');
+      expectError(await self.post('/v1/agents/wait', { agentIds: [below] }), 'NOT_FOUND');
+      expectError(await self.post('/v1/agents', { parentId: below }), 'NOT_FOUND');
+      const { agentId } = expectOk(
+        await self.post<{ agentId: AgentId }>('/v1/agent/status', { agentId: { agent: twin.agent } }),
+      );
+      expect(agentId).toEqual(claim.agentId);
+    });
 
     test('may not change the tasks of an unrelated agent', async () => {
       const create = { agentId: stranger, tasks: [{ subject: 'x' }] };
@@ -284,6 +330,40 @@ describe('machine roles', () => {
       const listed = await visitor.post<{ entries?: { agentId: AgentId }[] }>('/v1/agents', { account: '*' });
       const seen = (listed.body.entries ?? []).map(({ agentId }) => agentId.agent.join('/'));
       expect(seen).not.toContain(stranger.agent.join('/'));
+    });
+
+    test('shows no agent below its own', async () => {
+      const child = { ...shared, agent: [...shared.agent, uniqueName('child')] };
+      expectOk(await admin.post('/v1/agent/spawn', { agentId: child, description: 'secret plans' }));
+      expectOk(await admin.post('/v1/agent/kill', { agentId: child }));
+      for (const below of [shared, { agent: shared.agent }, {}, child])
+        for (const all of [false, true])
+          expectError(
+            await visitor.post('/v1/agents/wait', { below, all, timeoutSeconds: 0 }),
+            'PERMISSION_DENIED',
+          );
+      expectError(await visitor.post('/v1/agents', { parentId: shared }), 'PERMISSION_DENIED');
+    });
+
+    test('shows one agent where two workspaces have its path', async () => {
+      const path = [uniqueName('twin')];
+      const early = await createShareLink(member, { agent: path });
+      const inWorkspace = (workspace: string) => ({ ...shared, workspace, agent: path });
+      const [first, second] = [inWorkspace('default'), inWorkspace(uniqueName('other'))];
+      for (const agentId of [second, first])
+        expectOk(await admin.post('/v1/agent/spawn', { agentId, description: 'work' }));
+      const late = await postResource(member, 'share-link', uniqueName('link'), { agentId: { agent: path } });
+      expectError(late, 'INVALID_ARGUMENT', 'payload.agentId.workspace');
+      const named = await createShareLink(member, first);
+      for (const { api } of [early, named]) {
+        for (const agentId of [undefined, { agent: path, account: 'mia' }, first]) {
+          const { agentId: seen } = expectOk(
+            await api.post<{ agentId: AgentId }>('/v1/agent/status', { agentId }),
+          );
+          expect(seen).toEqual(first);
+        }
+        expectError(await api.post('/v1/agent/status', { agentId: second }), 'PERMISSION_DENIED');
+      }
     });
 
     test('that names its agent only in part means the creator’s', async () => {

@@ -37,7 +37,7 @@ const entryFields = words(
 );
 
 const statusFields = words(
-  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed sandboxed reasoningEffort serviceTier fastMode tasks plan context followUps children repos branch diffStat unpushed checkpointAt changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl labels timedOut`,
+  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend pool rehearsed sandboxed reasoningEffort serviceTier fastMode tasks plan context followUps children repos branch diffStat unpushed checkpointAt changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl labels timedOut`,
 );
 
 async function entryOf(agentId: object): Promise<AgentEntry> {
@@ -149,6 +149,7 @@ describe('replies', () => {
       persona: expect.any(String),
       model: 'rehearsal-a',
       backend: 'BACKEND_A',
+      pool: expect.any(String),
       rehearsed: true,
       sandboxed: true,
       reasoningEffort: '',
@@ -393,7 +394,7 @@ describe('replies', () => {
     await t.spawn('exact');
     await t.start('exact');
     const { body: queued } = await t.send('agent/queue', 'exact', { description: 'x' });
-    expect(queued).toEqual({ followUpId: uuid, state: 'QUEUED' });
+    expect(queued).toEqual({ followUpId: uuid, state: 'QUEUED', wakesAt: null });
     const { body: removed } = await t.send('agent/queue/remove', 'exact', { followUpId: queued.followUpId });
     expect(removed).toEqual({ removed: true });
     expect((await t.send('agent/clear-follow-ups', 'exact')).body).toEqual({ cleared: 0 });

@@ -88,3 +88,17 @@ test('a push activates the tasks whose pattern it matches, in that run', async (
   await repo.queue('activator', '!say nothing pushed');
   expect((await repo.wait('activator')).phaseReason).toBe('RESTING');
 });
+
+const warnings = async (path: string) => (await repo.timeline(path, 'WARNING')).map(({ text }) => text);
+
+test('an agent that leaves a commit unpushed is reminded once, and ignores it', async () => {
+  const commit = 'git -c user.name=a -c user.email=a@b commit -q --allow-empty -m kept';
+  await repo.spawn('forgetful', { description: `!run ${commit}\n!say done` });
+  const { phaseReason, response } = await repo.wait('forgetful');
+  expect({ phaseReason, response }).toEqual({ phaseReason: 'RESTING', response: 'done' });
+  const reminders = (await warnings('forgetful')).filter((text) => text.includes('not pushed'));
+  expect(reminders).toEqual(['Reminder: 1 commit is not pushed.']);
+  await repo.spawn('pushes', { description: '!write a.txt a\n!push' });
+  await repo.wait('pushes');
+  expect(await warnings('pushes')).toEqual([]);
+});

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Agents, type Fields } from '../support/agents.ts';
+import { Agents, accepted, type Fields } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import { writeResource } from '../support/catalog.ts';
 import { useSharedServer } from '../support/shared-server.ts';
@@ -220,6 +220,31 @@ describe('each directive', () => {
     });
   });
 
+  test('!finish counts after the children that it spawned', async () => {
+    await play('finishing', ['!spawn kid !sleep 0.2', '!finish done']);
+    expect(await agents.status('finishing')).toMatchObject({ phaseReason: 'FINISHED', runCount: '2' });
+  });
+
+  test('a report that the service refuses blocks the agent immediately', async () => {
+    expect(await play('impossible', [`!usage ${Number.MAX_SAFE_INTEGER} 0 0 1`, '!sleep 1'])).toMatchObject({
+      phaseReason: 'BLOCKED',
+      error: { code: 'REPORT_REFUSED' },
+      runCount: '1',
+    });
+  });
+
+  test('a malformed directive blocks the agent until a retry, or a message that preempts it', async () => {
+    for (const name of ['retried', 'preempted']) {
+      expect(await play(name, ['!sleep soon', '!say hi'])).toMatchObject({
+        phaseReason: 'BLOCKED',
+        error: { code: 'INVALID_DIRECTIVE' },
+      });
+      if (name === 'retried') await agents.send('agent/retry', name);
+      else await agents.queue(name, { description: '!say now', preempt: true });
+      expect(await agents.wait(name)).toMatchObject({ phaseReason: 'RESTING', error: null });
+    }
+  });
+
   test('!spawn creates a child with that description, where \\n is a line break, and the child wakes its parent', async () => {
     await agents.spawn('parent', { description: '!spawn kid !say from the kid\\n!ask May I?\n!say spawned' });
     const kid = await until(
@@ -361,4 +386,33 @@ describe('each directive', () => {
     expect(record.error?.message).toContain('the roof is on fire');
     expect(await said('fail')).not.toContain('never');
   });
+});
+
+test('!push in a workspace without repositories has a branch, a push and a diff', async () => {
+  const { branch, diffStat } = await play('alone', [
+    '!write a.txt one',
+    '!push',
+    '!write b.txt two',
+    '!push',
+  ]);
+  expect(branch).toMatch(/^muster\/alone-/);
+  expect(diffStat).toEqual({ files: 2, insertions: 2, deletions: 0 });
+  expect(await agents.timeline('alone', 'PUSH')).toHaveLength(2);
+  const { diff } = accepted('diff', await agents.send<{ diff: string }>('agent/diff', 'alone'));
+  expect(diff).toContain('+++ b/a.txt\n@@ -0,0 +1 @@\n+one');
+  expect(diff).toContain('+++ b/b.txt');
+});
+
+test('a message that is added to the turn may begin with a task that it brings', async () => {
+  await agents.spawn('steered', { description: '!sleep 2' });
+  await until(
+    'the turn',
+    () => agents.status('steered'),
+    ({ phaseReason }) => phaseReason === 'WORKING',
+  );
+  const tasks = [{ id: 'left', subject: 'Turn left' }];
+  await agents.queue('steered', { description: '!task done Turn left', steer: true, tasks });
+  const { tasks: done, runCount } = await agents.wait('steered');
+  expect(runCount).toBe('1');
+  expect(done).toMatchObject([{ id: 'left', status: 'TASK_STATUS_COMPLETED' }]);
 });

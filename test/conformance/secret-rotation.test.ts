@@ -101,7 +101,7 @@ describe('the service secret', () => {
     const third = await startWith(newer);
     expect(await outdated(third.api)).toEqual([]);
     const { secrets } = await runWithSecret(at(t, third), 'after');
-    expect(secrets).toEqual([{ name: 'kept', value, problem: '' }]);
+    expect(secrets).toMatchObject([{ name: 'kept', value, problem: '' }]);
     const again = await writeResource(third.api, 'secret', 'kept', { value });
     expect(again.fingerprint).toBe(document.fingerprint);
     expectError(await third.api.as(claim.token).get('/v1/whoami'), 'UNAUTHENTICATED');
@@ -120,12 +120,12 @@ describe('the service secret', () => {
       [after, before],
     ] as const) {
       const claim = await runWithSecret(at(t, made), `of-${made === before ? 'older' : 'newer'}`);
-      expect(claim.secrets).toEqual([{ name: 'kept', value, problem: '' }]);
+      expect(claim.secrets).toMatchObject([{ name: 'kept', value, problem: '' }]);
       expectOk(await used.api.as(claim.token).get('/v1/whoami'));
       expectOk(await nextPage(used.api, await pageToken(made.api)));
       await writeResource(made.api, 'secret', 'kept', { value });
       const { secrets } = await runWithSecret(at(t, used), `with-${made === before ? 'older' : 'newer'}`);
-      expect(secrets).toEqual([{ name: 'kept', value, problem: '' }]);
+      expect(secrets).toMatchObject([{ name: 'kept', value, problem: '' }]);
     }
     for (const node of [before, after]) await node.close();
     await database.drop();

@@ -193,6 +193,34 @@ describe('timeoutSeconds', () => {
   });
 });
 
+describe('wait for several', () => {
+  test('an agent that is named a thousand times counts once', async () => {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.spawn('b');
+    const { agentId } = await t.status('a');
+    const names = [agentId, { agent: agentId.agent, workspace: agentId.workspace }];
+    const many = { agentIds: Array.from({ length: 999 }, (_, i) => names[i % 2]) };
+    // Each key may watch 100,000 agents.
+    const waiting = Array.from({ length: 120 }, () => waitMany(many));
+    expect(accepted('wait', await waitMany({ ...many, ...now })).agentId).toEqual(agentId);
+    const other = (await t.status('b')).agentId;
+    expect(await isOver(waitMany({ agentIds: [...many.agentIds, other], ...now }))).toBe(false);
+    await t.kill('a');
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(waiting.map(() => 200));
+    expect(await isOver(waitMany({ agentIds: [...many.agentIds, other], ...now }))).toBe(true);
+    expect(await isOver(waitMany({ agentIds: [...many.agentIds, other], all: true, ...now }))).toBe(false);
+  });
+
+  test('permission is checked for all of them before one is looked for', async () => {
+    const absent = { agent: ['absent'] };
+    const foreign = { tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'other' }, agent: ['x'] };
+    expectError(await waitMany({ agentIds: [absent, foreign] }), 'PERMISSION_DENIED');
+    expectError(await waitMany({ agentIds: [absent] }), 'NOT_FOUND');
+    expectError(await waitMany({ agentIds: [absent, {}] }), 'INVALID_ARGUMENT', 'agentIds[1].agent');
+  });
+});
+
 describe('wait for all', () => {
   test('returns when all of them need attention at the same time, with the one that settled last', async () => {
     const t = await newTestTenant(api);

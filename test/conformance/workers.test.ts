@@ -10,7 +10,7 @@ import { until } from '../support/async.ts';
 import { createKey } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { bootstrapKey, type Server, startServer } from '../support/server.ts';
+import { bootstrapKey, runnerPid, type Server, startServer } from '../support/server.ts';
 import { codeOf, cookieIn, signInWithCode, signInWithKey } from '../support/sign-in.ts';
 import { connectToWorkers, twoLoggedWorkers, type WorkerConnection, workerPids } from '../support/workers.ts';
 import { cleanUp, linkOf, newFolder, outputOf, refusedStart, start } from './server-starts.ts';
@@ -135,7 +135,7 @@ describe('two workers', () => {
   });
 });
 
-test('a signal to the first process, or its death, ends the workers and the embedded PostgreSQL', async () => {
+test('a signal to the first process, or its death, ends the workers, the runner and the embedded PostgreSQL', async () => {
   const data = newFolder();
   const env = {
     DATABASE_URL: undefined,
@@ -146,8 +146,8 @@ test('a signal to the first process, or its death, ends the workers and the embe
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const embedded = await start({ databaseUrl: 'embedded', runner: true, env });
     const postmaster = readFileSync(join(data, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n')[0];
-    const pids = [...workerPids(embedded).values(), Number(postmaster)];
-    expect(pids.filter(hasPid)).toHaveLength(3);
+    const pids = [...workerPids(embedded).values(), runnerPid(data) ?? 0, Number(postmaster)];
+    expect(pids.filter(hasPid)).toHaveLength(4);
     expectOk(
       await apiOf(embedded).post('/v1/agent/spawn', { agentId: agent(signal), description: '!sleep 600' }),
     );

@@ -22,7 +22,13 @@ beforeAll(async () => {
 afterAll(() => node?.close());
 
 /** Of those whose access would permit a change. */
-const readsOnly: readonly string[] = ['listSessions', 'service', 'listDeliveries', 'testIntegration'];
+const readsOnly: readonly string[] = [
+  'listSessions',
+  'service',
+  'listDeliveries',
+  'testIntegration',
+  'validateResource',
+];
 
 const mutating = routeEntries
   .filter(

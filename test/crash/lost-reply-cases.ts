@@ -117,7 +117,7 @@ export const lostReplies: LostReplies = {
         // What comes after the first try must survive the second: it preempts no more.
         between: () => tenant.queue('agent', { followUpId: 'later', description: 'later' }),
         async check(retried) {
-          expect(expectOk(retried)).toEqual({ followUpId: 'urgent', state: 'QUEUED' });
+          expect(expectOk(retried)).toEqual({ followUpId: 'urgent', state: 'QUEUED', wakesAt: null });
           const { followUps } = await tenant.status('agent');
           expect(followUps.map((f) => f.followUpId)).toEqual(['urgent', 'later']);
           const cleared = await tenant.timeline('agent', 'FOLLOW_UP_CLEARED');
@@ -132,7 +132,7 @@ export const lostReplies: LostReplies = {
         // Delivered and done before the second try.
         between: () => tenant.turn('agent'),
         async check(retried) {
-          expect(expectOk(retried)).toEqual({ followUpId: 'once', state: 'DELIVERED' });
+          expect(expectOk(retried)).toEqual({ followUpId: 'once', state: 'DELIVERED', wakesAt: null });
           expect(await tenant.offered()).toEqual([]);
           expect(await tenant.timeline('agent', 'FOLLOW_UP_DELIVERED')).toHaveLength(1);
         },
@@ -147,7 +147,7 @@ export const lostReplies: LostReplies = {
         sent: about(tenant, 'agent/queue', content),
         between: () => tenant.queue('agent', { followUpId: 'last', description: 'last' }),
         async check(retried) {
-          expect(expectOk(retried)).toEqual({ followUpId: 'draft', state: 'QUEUED' });
+          expect(expectOk(retried)).toEqual({ followUpId: 'draft', state: 'QUEUED', wakesAt: null });
           const { followUps } = await tenant.status('agent');
           expect(followUps.map((f) => f.followUpId)).toEqual(['other', 'draft', 'last']);
           expect(await tenant.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
@@ -320,6 +320,23 @@ export const lostReplies: LostReplies = {
     },
   ],
 
+  retryMany: [
+    async (tenant) => {
+      const error = { code: 'PROVIDER_KEY_REFUSED', message: 'no' };
+      await tenant.end(await atWork(tenant), 'FAILED', { error });
+      return {
+        sent: { path: '/v1/agents/retry', body: { agentIds: [tenant.id('agent')] } },
+        async check(retried) {
+          // The first try has ended the block.
+          expect(expectOk(retried)).toMatchObject({ agents: [{ retried: false }], more: false });
+          await tenant.turn('agent');
+          expect(await tenant.offered()).toEqual([]);
+          expect(await tenant.status('agent')).toMatchObject({ phaseReason: 'RESTING', runCount: '2' });
+        },
+      };
+    },
+  ],
+
   reopen: [
     async (tenant) => {
       await tenant.end(await atWork(tenant), 'COMPLETED', { finished: true });
@@ -331,6 +348,21 @@ export const lostReplies: LostReplies = {
           expectOk(retried);
           const { followUps } = await tenant.status('agent');
           expect(followUps.map((f) => f.followUpId)).toEqual(['next']);
+        },
+      };
+    },
+  ],
+
+  deleteAgent: [
+    async (tenant) => {
+      await tenant.end(await atWork(tenant), 'COMPLETED', { finished: true });
+      return {
+        sent: about(tenant, 'agent/delete'),
+        // An agent that takes the name after the first try stays.
+        between: () => tenant.spawn('agent'),
+        async check(retried) {
+          expectError(retried, 'FAILED_PRECONDITION');
+          expect((await tenant.status('agent')).runCount).toBe('0');
         },
       };
     },

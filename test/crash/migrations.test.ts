@@ -140,8 +140,8 @@ test('a migration that is killed while it waits for the lock does not affect the
 test('a schema that is migrated step by step, from every version to the next, equals a fresh one', async () => {
   const url = await newDatabase();
   expect(await migrate({ connectionString: url }, { upTo: 0 })).toEqual([]);
-  for (const [index, file] of files.entries())
-    expect(await migrate({ connectionString: url }, { upTo: index + 1 })).toEqual([file]);
+  for (const file of files)
+    expect(await migrate({ connectionString: url }, { upTo: Number(file.slice(0, 4)) })).toEqual([file]);
   expect(await schemaOf(url)).toBe(fresh);
   expect(await migrate({ connectionString: url }), 'a second time').toEqual([]);
 });

@@ -16,6 +16,7 @@ const runner = new Runner({
   stallMs: 300_000,
   limitWaitMs: 60_000,
   keepFoldersDays: 7,
+  diskReserveGb: 0,
   innerHosts: [],
   checkpointMs: 60_000,
   sandbox: null,

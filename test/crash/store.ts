@@ -1,5 +1,8 @@
 import pg from 'pg';
 
+/** Nothing else is stored of an agent that was deleted. */
+const isKept = 'NOT EXISTS (SELECT FROM deleted_agents d WHERE d.tenant = a.tenant AND d.agent = a.id)';
+
 /** Rules that hold between transactions. Each query finds violations of one. */
 const rules: Readonly<Record<string, string>> = {
   'the timeline of an agent has a gap': `
@@ -7,7 +10,7 @@ const rules: Readonly<Record<string, string>> = {
     HAVING min(sequence) <> 1 OR max(sequence) <> count(*)`,
   'a timeline is not as long as its agent says': `
     SELECT a.path FROM agents a WHERE a.sequence <>
-      (SELECT count(*) FROM timeline t WHERE t.tenant = a.tenant AND t.agent = a.id)`,
+      (SELECT count(*) FROM timeline t WHERE t.tenant = a.tenant AND t.agent = a.id) AND ${isKept}`,
   'a follow-up was delivered more than once': `
     SELECT agent, follow_up_id FROM timeline WHERE type = 'FOLLOW_UP_DELIVERED'
     GROUP BY tenant, agent, follow_up_id HAVING count(*) > 1`,
@@ -29,7 +32,7 @@ const rules: Readonly<Record<string, string>> = {
     WHERE f.state = 'QUEUED' AND a.phase NOT IN ('PHASE_PENDING', 'PHASE_RUNNING')`,
   'run numbers have a gap': `
     SELECT a.path FROM agents a WHERE a.run_count <>
-      (SELECT count(*) FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id)`,
+      (SELECT count(*) FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id) AND ${isKept}`,
   'an agent has two live runs': `
     SELECT agent FROM runs WHERE state <> 'ENDED' GROUP BY tenant, agent HAVING count(*) > 1`,
   'a run has started or ended more than once': `

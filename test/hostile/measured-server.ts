@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,20 +16,21 @@ const mostTurnMs = 250;
 const measurements = 3;
 const mostGrownBytes = 200 * 1024 * 1024;
 
-/** A service that measures itself (see probe.mjs). Call it at the top of the file. */
-export async function useMeasuredServer() {
-  const socketPath = join(tmpdir(), `muster-probe-${process.pid}.sock`);
+/** A service that measures itself and its runner, which is another process (see probe.mjs). Call it at the top of the file. */
+export async function useMeasuredServer(env: Readonly<Record<string, string>> = {}) {
+  const socketPath = join(tmpdir(), `probe-${randomUUID().slice(0, 8)}.sock`);
   const server = await startServer({
     nodeFlags: [],
     env: {
+      ...env,
       NODE_OPTIONS: `--import ${new URL('./probe.mjs', import.meta.url).href}`,
       MUSTER_TEST_PROBE: socketPath,
     },
   });
   afterAll(() => server.close());
-  const ask = (path: string): Promise<Measured> =>
+  const ask = (path: string, process: '' | '.runner' = ''): Promise<Measured> =>
     new Promise((resolve, reject) => {
-      const sent = request({ socketPath, path }, (response) => {
+      const sent = request({ socketPath: `${socketPath}${process}`, path }, (response) => {
         let text = '';
         response.on('data', (chunk) => {
           text += chunk;
@@ -39,13 +41,14 @@ export async function useMeasuredServer() {
       sent.end();
     });
   const measure = async <T>(work: () => Promise<T>) => {
-    await ask('/reset');
+    await Promise.all([ask('/reset'), ask('/reset', '.runner')]);
     const result = await work();
-    const { turnMs, grownBytes } = await ask('/');
-    expect(grownBytes, 'growth of memory, in bytes').toBeLessThan(mostGrownBytes);
-    return { result, turnMs };
+    const [service, runner] = await Promise.all([ask('/'), ask('/', '.runner')]);
+    for (const { grownBytes } of [service, runner])
+      expect(grownBytes, 'growth of memory, in bytes').toBeLessThan(mostGrownBytes);
+    return { result, turnMs: Math.max(service.turnMs, runner.turnMs) };
   };
-  /** Fails when the work was too expensive for the service in each of its measurements. */
+  /** Fails when the work was too expensive for one of the two processes in each of its measurements. */
   const expectCheap = async <T>(work: () => Promise<T>): Promise<T> => {
     let measured = await measure(work);
     for (let n = 1; n < measurements && measured.turnMs >= mostTurnMs; n++) measured = await measure(work);

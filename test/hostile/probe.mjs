@@ -5,8 +5,8 @@ import { runInNewContext } from 'node:vm';
 import { isMainThread } from 'node:worker_threads';
 
 /**
- * Measures the service from inside its own process, which loads it with `node --import`: how much processor time one
- * turn of the event loop uses at most, and by how much memory grows. A timer of a few milliseconds fires between any
+ * Measures the service, and its runner, from inside their own processes, which load it with `node --import`: how much
+ * processor time one turn of the event loop uses at most, and by how much memory grows. A timer of a few milliseconds fires between any
  * two turns that are longer than that, so what the main thread used from one firing to the next is one long turn.
  */
 const tickMs = 5;
@@ -59,7 +59,7 @@ if (isMainThread && process.argv[2] === 'serve') {
     if (pathname === '/block') block(Number(searchParams.get('ms')));
     response.end(JSON.stringify(measured));
   })
-    .listen(process.env.MUSTER_TEST_PROBE)
+    .listen(`${process.env.MUSTER_TEST_PROBE}${process.env.MUSTER_RUNNER_PROCESS ? '.runner' : ''}`)
     .unref();
 }
 

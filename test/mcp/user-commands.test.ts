@@ -225,6 +225,12 @@ describe('commands', () => {
     expect(await tools.use('agent_status', { agent })).toContain('Blocked: The provider refused the key.');
     expect(await tools.use('retry_agent', { agent })).toBe(`${agent} runs its messages again.`);
     expect(await tools.refused('retry_agent', { agent })).toMatch(/^FAILED_PRECONDITION/);
+    await t.end(await t.start(path), 'FAILED', { error });
+    expect(await tools.use('retry_agents', { agents: [agent, `${agent}-x`] })).toBe(
+      `- ${agent}: runs its messages again\n- ${agent}-x: the agent ${path}-x does not exist`,
+    );
+    expect(await tools.use('retry_agents', { workspace: t.workspace })).toBe('No agent waits for a retry.');
+    expect(await tools.refused('retry_agents', {})).toMatch(/^INVALID_ARGUMENT: agentIds/);
     await t.end(await t.start(path), 'COMPLETED', { finished: true });
     expect(await tools.use('reopen_agent', { agent })).toBe(`${agent} is open again. Send it a message.`);
     expect(await t.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');

@@ -45,6 +45,7 @@ const commandTools = [
   'reply_to_thread',
   'resolve_thread',
   'retry_agent',
+  'retry_agents',
   'send_message',
   'spawn_agent',
   'stop_turn',

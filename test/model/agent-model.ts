@@ -27,8 +27,6 @@ export type Ending = 'COMPLETED' | 'QUESTION' | 'FINISHED' | Failure | 'PARKED' 
 type Failure = 'FAILED' | 'TEMPORARY_ERROR' | 'BLOCKING_ERROR';
 export type Declaration = 'ask' | 'finish' | 'fail';
 
-/** A batch with more temporary errors than this blocks its agent. */
-const maxRetries = 5;
 type Terminal = 'COMPLETED' | 'FAILED' | 'CANCELED';
 
 export class ModelAgent {
@@ -44,7 +42,7 @@ export class ModelAgent {
   deferred: Message[] = [];
   tasks: ModelTask[];
   labels: Readonly<Record<string, string>> = {};
-  unpushed: { readonly commits: number; readonly files: number } | null = null;
+  unpushed: { readonly commits: number; readonly files: number; readonly isSaved: boolean } | null = null;
   isCheckpointed = false;
   batch: Batch | null = null;
   /** The exit of a killed turn's process is not confirmed yet. */
@@ -55,7 +53,9 @@ export class ModelAgent {
   /** The code of the error in its status. */
   error = '';
   #isBlocked = false;
-  #retries = 0;
+  /** Its batch has failed temporarily: at all, and for a day. */
+  #isFailing = false;
+  #isFailingForADay = false;
   #spawnDue = true;
   #wokenByChildren = false;
   #waitedForChildren = false;
@@ -65,6 +65,8 @@ export class ModelAgent {
   #interrupted = false;
   #question = false;
   #finished = false;
+  /** It finished in an earlier run, and only its children have woken it since. */
+  #wasFinished = false;
   /** What the live run has declared so far. */
   #declared = new Set<Declaration>();
 
@@ -126,8 +128,9 @@ export class ModelAgent {
     this.queue = [];
     if (!this.isLive) {
       this.#abandon();
-      if (this.reason === 'RETRYING') this.reason = 'STARTING';
+      if (this.reason === 'RETRYING' || this.reason === 'PROVIDER_LIMIT') this.reason = 'STARTING';
       this.isDelayed = false;
+      this.isLimited = false;
       return;
     }
     this.#preemptedBy = by;
@@ -139,7 +142,7 @@ export class ModelAgent {
     this.#spawnDue ||= this.batch.hasSpawn;
     this.#dropEphemeral();
     this.batch = null;
-    this.#retries = 0;
+    this.#recover();
     this.isDelayed = false;
   }
 
@@ -169,6 +172,7 @@ export class ModelAgent {
   retry(): boolean {
     if (this.reason === 'BLOCKED') this.#pend('STARTING');
     else if (this.reason === 'RETRYING') this.isDelayed = false;
+    else if (this.reason === 'PROVIDER_LIMIT') this.limitEnds();
     else return false;
     return true;
   }
@@ -220,6 +224,8 @@ export class ModelAgent {
     this.#preemptedBy = '';
     this.#interrupted = false;
     this.#question = false;
+    this.#wasFinished =
+      this.batch.ids.length === 0 && !this.batch.hasSpawn && (this.#finished || this.#wasFinished);
     this.#finished = false;
     this.#declared.clear();
     this.isLimited = false;
@@ -287,13 +293,13 @@ export class ModelAgent {
     this.#interrupted = ending === 'INTERRUPTED' || ending === 'KILLED';
     const isOwnEnd = this.runOutcome === 'COMPLETED';
     this.#question = isOwnEnd && (ending === 'QUESTION' || this.#declared.has('ask'));
-    this.#finished = isOwnEnd && (ending === 'FINISHED' || this.#declared.has('finish'));
+    this.#finished = isOwnEnd && (ending === 'FINISHED' || this.#declared.has('finish') || this.#wasFinished);
     this.#lostInARow = ending === 'LOST' ? this.#lostInARow + 1 : 0;
     if (ending === 'LOST' && this.#lostInARow === 3) return this.#block('RUNNER_LOST');
     if (ending === 'BLOCKING_ERROR') return this.#block('PROVIDER_KEY_REFUSED');
-    if (ending === 'TEMPORARY_ERROR' && this.#retries === maxRetries) return this.#block('GIT_UNREACHABLE');
+    if (ending === 'TEMPORARY_ERROR' && this.#isFailingForADay) return this.#block('GIT_UNREACHABLE');
     if (ending === 'TEMPORARY_ERROR') {
-      this.#retries += 1;
+      this.#isFailing = true;
       this.error = 'GIT_UNREACHABLE';
     }
     if (
@@ -310,7 +316,7 @@ export class ModelAgent {
     }
     this.#dropEphemeral();
     this.batch = null;
-    this.#retries = 0;
+    this.#recover();
     if (ending === 'FAILED') {
       this.error = hasDeclared ? 'AGENT_FAILED' : 'REHEARSED_FAILURE';
       return this.#finish('FAILED', 'ERROR');
@@ -322,7 +328,7 @@ export class ModelAgent {
     this.error = error;
     this.#isBlocked = true;
     this.#lostInARow = 0;
-    this.#retries = 0;
+    this.#recover();
     this.#becomeIdle('BLOCKED');
   }
 
@@ -330,6 +336,15 @@ export class ModelAgent {
   gone(): void {
     this.mayStillRun = false;
     if (this.phase === 'PENDING' && this.reason === 'STOPPING') this.#pend('STARTING');
+  }
+
+  failsForADay(): void {
+    this.#isFailingForADay = this.#isFailing;
+  }
+
+  #recover(): void {
+    this.#isFailing = false;
+    this.#isFailingForADay = false;
   }
 
   delayEnds(): void {
@@ -396,6 +411,8 @@ export class ModelAgent {
     this.#spawnDue = false;
     this.#isBlocked = false;
     this.isDelayed = false;
+    this.#wasFinished = false;
+    this.#recover();
   }
 
   /** Tells the parent when this agent stops working. */

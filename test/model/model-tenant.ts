@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentStatus, ReportRequest } from '@muster/sdk/contract';
 import type pg from 'pg';
+import type { Principal } from '../../packages/service/src/control/access/principal.ts';
 import { Control } from '../../packages/service/src/control/control.ts';
-import type { Principal } from '../../packages/service/src/control/principal.ts';
 import { isRefusal, type Refusal } from '../../packages/service/src/domain/refusal.ts';
 import { openLog } from '../../packages/service/src/lib/log.ts';
 import { ServiceSecrets } from '../../packages/service/src/lib/service-secret.ts';
@@ -34,6 +34,7 @@ export class ModelService {
       workers: null,
       timelineDays: 365,
       timelineEntries: 100_000,
+      quotas: { storage: 1e12, checkpoints: 1e12, attachments: 1e12 },
     });
   }
 
@@ -92,7 +93,7 @@ export class ModelTenant {
   agentId = (path: string) => ({ agent: path.split('/'), workspace: 'default' });
 
   async status(path: string): Promise<AgentStatus> {
-    const status = await this.control.status(this.caller, this.agentId(path));
+    const status = await this.control.operations.status(this.caller, { agentId: this.agentId(path) });
     if (isRefusal(status)) throw new Error(status.message);
     return status;
   }
@@ -180,6 +181,16 @@ export class ModelTenant {
        )
        UPDATE agent_states SET memory = jsonb_set(memory::jsonb, '{retryAt}', '"2020-01-01T00:00:00.000Z"')::json
        FROM ended WHERE agent = ended.id`,
+      [this.caller.tenant.id, path],
+    );
+  }
+
+  /** The temporary errors of its batch, if there are any, began more than a day ago. */
+  async failForADay(path: string): Promise<void> {
+    await this.#database.query(
+      `UPDATE agent_states SET memory = jsonb_set(memory::jsonb, '{failingSince}', '"2020-01-01T00:00:00.000Z"')::json
+       FROM agents a WHERE a.tenant = $1 AND a.path = $2 AND a.current AND agent = a.id
+         AND memory ->> 'failingSince' IS NOT NULL`,
       [this.caller.tenant.id, path],
     );
   }

@@ -19,7 +19,10 @@ afterAll(() => service?.close());
 /** Every timeline is gapless, and the states of each follow-up follow each other as they may. */
 async function checkTimelines({ agents }: Expected, real: ModelTenant): Promise<void> {
   for (const path of agents.keys()) {
-    const page = await real.control.timeline(real.caller, { agentId: real.agentId(path), limit: 1000 });
+    const page = await real.control.operations.timeline(real.caller, {
+      agentId: real.agentId(path),
+      limit: 1000,
+    });
     if (isRefusal(page)) throw new Error(page.message);
     const audit = new TimelineAudit((id) => id.startsWith('set-'));
     for (const entry of page.entries) {
@@ -48,7 +51,7 @@ test(`${runs} runs of up to ${commands} commands behave as the model expects`, {
       } finally {
         // Leftover agents must not keep the timers of later runs busy.
         for (const path of ['a', 'b'])
-          await real.control.command(real.caller, real.agentId(path), { type: 'kill' });
+          await real.control.operations.kill(real.caller, { agentId: real.agentId(path) });
       }
     },
   );

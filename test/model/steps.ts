@@ -69,7 +69,7 @@ async function spawn(expected: Expected, real: ModelTenant, path: Path): Promise
     description: 'begin',
     ...(expected.count % 4 === 0 && { tasks: [{ id: task.id, subject: 'once', ephemeral: true }] }),
   };
-  const reply = statusOf(await real.control.spawn(real.caller, request, ''));
+  const reply = statusOf(await real.control.spawns.spawn(real.caller, request, ''));
   const isHeld = holder && [holder, ...holder.descendants].some((agent) => !agent.hasEnded);
   if (parentPath && !parent) return strictEqual(reply, 'NOT_FOUND');
   if (parent?.hasEnded) return strictEqual(reply, 'FAILED_PRECONDITION');
@@ -102,14 +102,16 @@ const queue = (name: string, { sets = false, preempt = false, isDeferred = false
       }),
       ...(carried && { tasks: [{ id: carried.id, subject: 'do', ephemeral: carried.isEphemeral }] }),
     };
-    const reply = statusOf(await real.control.queue(real.caller, request));
+    const reply = statusOf(await real.control.operations.queue(real.caller, request));
     if (agent.hasEnded) return strictEqual(reply, 'NOT_FOUND');
     strictEqual(reply, 'OK');
     if (isDeferred) agent.defer(message);
     else agent.add(message, preempt);
     // A retry of the same request is answered in the same way and repeats nothing.
-    strictEqual(statusOf(await real.control.queue(real.caller, request)), 'OK');
-    const other = statusOf(await real.control.queue(real.caller, { ...request, description: 'other' }));
+    strictEqual(statusOf(await real.control.operations.queue(real.caller, request)), 'OK');
+    const other = statusOf(
+      await real.control.operations.queue(real.caller, { ...request, description: 'other' }),
+    );
     strictEqual(other, 'ALREADY_EXISTS');
   });
 
@@ -117,8 +119,8 @@ const remove = (name: string, which: 'first' | 'last') =>
   step(name, async (agent, real) => {
     const ids = [...agent.queue, ...agent.deferred].map((m) => m.id);
     const id = (which === 'first' ? ids[0] : ids.at(-1)) ?? 'none';
-    const reply = await real.control.command(real.caller, real.agentId(agent.path), {
-      type: 'remove',
+    const reply = await real.control.operations.removeFollowUp(real.caller, {
+      agentId: real.agentId(agent.path),
       followUpId: id,
     });
     deepStrictEqual(reply, { removed: agent.remove(id) });
@@ -143,23 +145,25 @@ const replace = (name: string, isDeferred: boolean) =>
         deliverAt: new Date(Date.now() + 3_600_000 + expected.count * 1000).toISOString(),
       }),
     };
-    strictEqual(statusOf(await real.control.queue(real.caller, request)), 'OK');
+    strictEqual(statusOf(await real.control.operations.queue(real.caller, request)), 'OK');
     agent.replace({ ...known, task: null }, isDeferred);
-    strictEqual(statusOf(await real.control.queue(real.caller, request)), 'OK');
+    strictEqual(statusOf(await real.control.operations.queue(real.caller, request)), 'OK');
   });
 
 const clear = step('clear', async (agent, real) => {
-  const reply = await real.control.command(real.caller, real.agentId(agent.path), { type: 'clear' });
+  const reply = await real.control.operations.clearFollowUps(real.caller, {
+    agentId: real.agentId(agent.path),
+  });
   deepStrictEqual(reply, { cleared: agent.clear() });
 });
 
 const stop = (name: string, kind: 'INTERRUPT' | 'KILL', staleBy = 0) =>
   step(name, async (agent, real) => {
     const runId = agent.runCount - staleBy;
-    const reply = await real.control.command(real.caller, real.agentId(agent.path), {
-      type: 'stop',
+    const reply = await real.control.operations.stopTurn(real.caller, {
+      agentId: real.agentId(agent.path),
       runId,
-      kind,
+      mode: `STOP_TURN_MODE_${kind}`,
     });
     if (!agent.isLive || staleBy !== 0) return strictEqual(statusOf(reply), 'INVALID_ARGUMENT');
     strictEqual(statusOf(reply), 'OK');
@@ -169,7 +173,7 @@ const stop = (name: string, kind: 'INTERRUPT' | 'KILL', staleBy = 0) =>
 
 const kill = step('kill', async (agent, real) => {
   strictEqual(
-    statusOf(await real.control.command(real.caller, real.agentId(agent.path), { type: 'kill' })),
+    statusOf(await real.control.operations.kill(real.caller, { agentId: real.agentId(agent.path) })),
     'OK',
   );
   agent.kill();
@@ -215,7 +219,7 @@ const reportWork = (name: string, isSaved: boolean) =>
     const reply = await real.report(held, { unpushed: { ...unpushed, isSaved } });
     strictEqual(reply, agent.isLive ? 'OK' : 'ABORTED');
     if (!agent.isLive) return;
-    agent.unpushed = unpushed;
+    agent.unpushed = { ...unpushed, isSaved };
     agent.isCheckpointed ||= isSaved;
   });
 
@@ -279,16 +283,21 @@ const delayEnds = step('its delay ends', async (agent, real) => {
   agent.delayEnds();
 });
 
+const failsForADay = step('its batch fails for a day', async (agent, real) => {
+  await real.failForADay(agent.path);
+  agent.failsForADay();
+});
+
 const retry = step('retry', async (agent, real) => {
   const reply = statusOf(
-    await real.control.command(real.caller, real.agentId(agent.path), { type: 'retry' }),
+    await real.control.operations.retry(real.caller, { agentId: real.agentId(agent.path) }),
   );
   strictEqual(reply, agent.retry() ? 'OK' : 'FAILED_PRECONDITION');
 });
 
 const reopen = step('reopen', async (agent, real) => {
   const reply = statusOf(
-    await real.control.command(real.caller, real.agentId(agent.path), { type: 'reopen' }),
+    await real.control.operations.reopen(real.caller, { agentId: real.agentId(agent.path) }),
   );
   strictEqual(reply, agent.reopen() ? 'OK' : 'FAILED_PRECONDITION');
 });
@@ -296,7 +305,7 @@ const reopen = step('reopen', async (agent, real) => {
 const createTask = step('create a task', async (agent, real, expected) => {
   const task = newTask(expected, false);
   const request = { agentId: real.agentId(agent.path), tasks: [{ id: task.id, subject: 'do' }] };
-  const reply = statusOf(await real.control.createTasks(real.caller, request));
+  const reply = statusOf(await real.control.operations.createTasks(real.caller, request));
   strictEqual(reply, agent.hasEnded ? 'FAILED_PRECONDITION' : 'OK');
   if (!agent.hasEnded) agent.setTask(task);
 });
@@ -305,7 +314,10 @@ const updateTask = (name: string, status: 'COMPLETED' | 'DELETED') =>
   step(name, async (agent, real) => {
     const task = agent.tasks.find((t) => t.status !== 'DELETED');
     const request = { agentId: real.agentId(agent.path), id: task?.id ?? 'none' };
-    const reply = await real.control.updateTask(real.caller, { ...request, status: `TASK_STATUS_${status}` });
+    const reply = await real.control.operations.updateTask(real.caller, {
+      ...request,
+      status: `TASK_STATUS_${status}`,
+    });
     if (!task) return strictEqual(statusOf(reply), 'NOT_FOUND');
     if (agent.hasEnded) return strictEqual(statusOf(reply), 'FAILED_PRECONDITION');
     strictEqual(statusOf(reply), 'OK');
@@ -319,7 +331,7 @@ const label = (name: string, value: string) =>
     const team = value && `${value}-${expected.count}`;
     const request = { agentId: real.agentId(agent.path), labels: { team } };
     agent.labels = team ? { team } : {};
-    deepStrictEqual(await real.control.label(real.caller, request), { labels: agent.labels });
+    deepStrictEqual(await real.control.operations.labels(real.caller, request), { labels: agent.labels });
   });
 
 /** The service shows of every agent what the model expects. */
@@ -401,6 +413,7 @@ const weighted: readonly (readonly [number, (path: Path) => Step])[] = [
   [3, retry],
   [3, reopen],
   [2, delayEnds],
+  [2, failsForADay],
   [3, end('PARKED')],
   [2, end('HANDED_BACK')],
   [1, staleReport],

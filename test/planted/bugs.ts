@@ -1,4 +1,5 @@
 import { codeHostBugs } from './code-host-bugs.ts';
+import { hostileBugs } from './hostile-bugs.ts';
 import { storeBugs } from './store-bugs.ts';
 
 /** A bug put in on purpose, and the suites one of which has to notice. None of them was written for it. */
@@ -40,9 +41,10 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'no binding: the checkpoint of a run is loaded for any runner key that knows its names',
-    file: `${service}/http/routes/operations.ts`,
-    find: 'runnerLoadCheckpoint: registered(({ control, caller, body }) => control.checkpoints.load(caller, body)),',
-    replace: 'runnerLoadCheckpoint: ({ control, caller, body }) => control.checkpoints.load(caller, body),',
+    file: `${service}/control/runners/protocol.ts`,
+    find: '(await runners.registry.refuse(caller, request.runnerId)) ??',
+    replace:
+      "(name === 'runnerLoadCheckpoint' ? null : await runners.registry.refuse(caller, request.runnerId)) ??",
     suites: ['test/tenancy/runner-identity.test.ts'],
   },
   {
@@ -62,7 +64,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a checkpoint is restored over what is newer',
     file: `${service}/runner/checkpoint/restorer.ts`,
-    find: 'if (!isFresh && (hasNoFiles || (await this.#hasSession()))) return true;',
+    find: 'if (!isFresh && (hasNoFiles || (await this.#hasSession(signal)))) return true;',
     replace: '',
     suites: ['test/agents/moving.test.ts'],
   },
@@ -75,7 +77,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'notify only: nobody looks at what is watched once a second',
-    file: `${service}/control/timers.ts`,
+    file: `${service}/control/upkeep/timers.ts`,
     find: "if (what === 'watched') wakes.changed",
     replace: "if (what === 'watched' && false) wakes.changed",
     suites: ['test/simulation/simulator.test.ts'],
@@ -96,7 +98,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a runner begins every poll with the same tenant',
-    file: `${service}/control/runners.ts`,
+    file: `${service}/control/runners/runners.ts`,
     find: 'for (const { slot, tenant } of claimed) this.#turns.took(request.runnerId, slot, tenant);',
     replace: '',
     suites: ['test/simulation/simulator.test.ts'],
@@ -110,7 +112,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'effects before the commit',
-    file: `${service}/control/transact.ts`,
+    file: `${service}/control/batches/transact.ts`,
     find: `        return { ...decided, locked: loaded.locked };
       });
       perform(effectsOf(outcome.changes));`,
@@ -128,10 +130,10 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'preempt is not atomic: it clears first and is refused after',
-    file: `${service}/control/control.ts`,
+    file: `${service}/control/agents/follow-ups.ts`,
     find: '    const command = await queueCommand(',
     replace:
-      "    if (request.preempt) await this.transact.command({ identity }, { type: 'clear' });\n    const command = await queueCommand(",
+      "    if (request.preempt) await transact.command({ identity }, { type: 'clear' });\n    const command = await queueCommand(",
     suites: ['test/conformance/follow-up-delivery.test.ts', 'test/model/model.test.ts'],
   },
   {
@@ -150,7 +152,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a due timer is skipped',
-    file: `${service}/control/timers.ts`,
+    file: `${service}/control/upkeep/timers.ts`,
     find: "if (what === 'due') commands",
     replace: "if (what === 'due' && tenant === 0) commands",
     suites: ['test/conformance/follow-up-delivery.test.ts'],
@@ -158,15 +160,15 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'the value of a secret is part of its document and its history',
     file: `${service}/control/catalog/decide-write.ts`,
-    find: "secret: ['value'],",
-    replace: "secret: ['other'],",
+    find: 'secret.isSealed ? [secret.field]',
+    replace: "secret.isSealed ? ['other']",
     suites: ['test/conformance/catalog-sealed-values.test.ts'],
   },
   {
     name: 'a write without a value destroys the stored one',
-    file: `${service}/control/catalog/secrets.ts`,
-    find: 'kept: { ...nothing, sealed, secret_id },',
-    replace: 'kept: nothing,',
+    file: `${service}/control/catalog/kinds/secret.ts`,
+    find: 'kept: { ...nothingKept, sealed, secret_id }',
+    replace: 'kept: nothingKept',
     suites: ['test/conformance/catalog-sealed-values.test.ts'],
   },
   {
@@ -185,14 +187,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'an agent tells its secrets with its tools',
-    file: `${service}/runner/gateway/gateway.ts`,
-    find: "const isMasked = mask !== undefined && !mask.isEmpty && method === 'POST';",
-    replace: "const isMasked = mask !== undefined && !mask.isEmpty && method === 'PUT';",
+    file: `${service}/runner/gateway/tool-requests.ts`,
+    find: 'const body = bytes && mask && !mask.isEmpty ?',
+    replace: 'const body = bytes && mask && mask.isEmpty ?',
     suites: [`${service}/runner/gateway/gateway.test.ts`],
   },
   {
     name: 'a generation is used again after a delete',
-    file: `${service}/control/catalog/catalog.ts`,
+    file: `${service}/control/catalog/write-resources.ts`,
     find: 'await clearResource(client, tenant, kind, name, generation);',
     replace: 'await clearResource(client, tenant, kind, name, 0);',
     suites: ['test/conformance/catalog-writes.test.ts'],
@@ -206,7 +208,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a member may overwrite the persona of another account',
-    file: `${service}/control/permit.ts`,
+    file: `${service}/control/access/permit.ts`,
     find: "caller.role !== 'member' || createdBy === nameOf(caller)",
     replace: "caller.role !== 'member' || createdBy !== '' || createdBy === nameOf(caller)",
     suites: ['test/conformance/catalog-roles.test.ts'],
@@ -221,14 +223,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a BLOCKED agent drops its batch',
     file: `${service}/domain/settle.ts`,
-    find: 'draft.remember({ blocked, lostInARow: 0, passingFaults: 0, retryAt: null });',
-    replace: 'draft.remember({ blocked, batch: null, lostInARow: 0, passingFaults: 0, retryAt: null });',
+    find: 'draft.remember({ blocked, lostInARow: 0, ...noFaults });',
+    replace: 'draft.remember({ blocked, batch: null, lostInARow: 0, ...noFaults });',
     suites: ['test/simulation/exhaustive.test.ts'],
   },
   {
     name: 'a cleared queue or a changed task ends BLOCKED',
     file: `${service}/domain/settle.ts`,
-    find: "isTerminal(draft.agent.phase) || draft.agent.reason === 'BLOCKED') return;",
+    find: 'isTerminal(draft.agent.phase) || keepsBatch(draft.agent)) return;',
     replace: 'isTerminal(draft.agent.phase)) return;',
     suites: ['test/simulation/exhaustive.test.ts'],
   },
@@ -360,10 +362,10 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'output schemas are compiled on the thread that serves everyone',
-    file: `${service}/control/output-schema.ts`,
-    find: "import { type SchemaAnswer, schemaWorker } from '../lib/output-schema/schema-worker.ts';",
+    file: `${service}/control/agents/output-schema.ts`,
+    find: "import { type SchemaAnswer, schemaWorker } from '../../lib/output-schema/schema-worker.ts';",
     replace: `import { Ajv2020 } from 'ajv/dist/2020.js';
-import type { SchemaAnswer } from '../lib/output-schema/schema-worker.ts';
+import type { SchemaAnswer } from '../../lib/output-schema/schema-worker.ts';
 const schemaWorker = {
   run: async (_owner: string, { schema }: { schema: string }, _most: number): Promise<SchemaAnswer> => {
     new Ajv2020({ strict: false, logger: false }).compile(JSON.parse(schema));
@@ -402,19 +404,20 @@ const schemaWorker = {
   },
   {
     name: 'a session that has ended works at the other workers until their cache expires',
-    file: `${service}/control/browser-sessions.ts`,
+    file: `${service}/control/access/browser-sessions.ts`,
     find: "await this.#options.workers?.ask('sessionEnded', id);",
     replace: '',
     suites: ['test/conformance/sign-in.test.ts', 'test/conformance/workers.test.ts'],
   },
   {
     name: 'a node trusts a silent connection to notify it',
-    file: `${service}/control/notifications.ts`,
+    file: `${service}/control/watching/node-bus.ts`,
     find: '      check();\n',
     replace: '      void check;\n',
     suites: ['test/crash/cut-connections.test.ts'],
   },
   ...codeHostBugs,
+  ...hostileBugs,
   ...storeBugs,
   {
     name: 'a tenant loses the room that its oldest agent does not get a slot for',
@@ -432,9 +435,9 @@ const schemaWorker = {
   },
   {
     name: 'the catalog of a closed tenant can be written',
-    file: `${service}/control/catalog/catalog.ts`,
+    file: `${service}/control/catalog/write-resources.ts`,
     find: 'row.is_closed ? tenantClosed()',
-    replace: "row.is_closed && change.name === '' ? tenantClosed()",
+    replace: "row.is_closed && name === '' ? tenantClosed()",
     suites: ['test/archive/tenant-move.test.ts'],
   },
 ];

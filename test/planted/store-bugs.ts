@@ -149,7 +149,7 @@ export const storeBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a notification that a node cannot read counts as nothing',
-    file: 'packages/service/src/control/notifications.ts',
+    file: 'packages/service/src/control/watching/node-bus.ts',
     find: '  return { many: true };',
     replace: '  return { many: false };',
     suites: ['packages/service/src/control/shared-formats.test.ts'],
@@ -172,14 +172,14 @@ export const storeBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a command is decided on what was read of an agent before it was locked',
-    file: 'packages/service/src/control/load-batch.ts',
+    file: 'packages/service/src/control/batches/load-batch.ts',
     find: 'this.#read.delete(key.id);',
     replace: '',
-    suites: ['packages/service/src/control/load-batch.test.ts'],
+    suites: ['packages/service/src/control/batches/load-batch.test.ts'],
   },
   {
     name: 'two nodes count the runs of a pool at the same time, and each claims the last one',
-    file: 'packages/service/src/control/load-batch.ts',
+    file: 'packages/service/src/control/batches/load-batch.ts',
     find: '!claiming.has(submission) &&',
     replace: 'claiming.size >= 0 &&',
     suites: ['test/simulation/simulator.test.ts', 'test/crash/two-nodes.test.ts'],

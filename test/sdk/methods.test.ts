@@ -187,11 +187,16 @@ describe('agents', () => {
     expect(await client.status(name('turning'))).toMatchObject({ phase: 'PHASE_CANCELED' });
   });
 
-  test('retry, reopen, fail', async () => {
+  test('retry, reopen, fail, delete', async () => {
     await client.spawn({ path: name('failing'), model: 'rehearsal-a' });
     const error = { code: 'PROVIDER_KEY_REFUSED', message: 'no' };
     await testTenant.end(await testTenant.start('failing'), 'FAILED', { error });
     expect(await client.retry(name('failing'))).toEqual({});
+    expect(await client.retryMany([name('failing')])).toMatchObject({
+      agents: [{ agentId: { agent: ['failing'] }, retried: false, error: { code: 'FAILED_PRECONDITION' } }],
+      more: false,
+    });
+    expect(await client.retryMany({ labels: { team: 'none' } })).toEqual({ agents: [], more: false });
     const claim = await testTenant.start('failing');
     expect(await clientOf(claim.token).fail(claim.agentId, 'It can not be done.')).toEqual({});
     await testTenant.end(claim);
@@ -201,6 +206,9 @@ describe('agents', () => {
     });
     expect(await client.reopen(name('failing'))).toEqual({});
     expect(await client.status(name('failing'))).toMatchObject({ phaseReason: 'RESTING', error: null });
+    await client.kill(name('failing'));
+    expect(await client.delete(name('failing'))).toEqual({});
+    await expect(client.status(name('failing'))).rejects.toMatchObject({ name: 'NotFoundError' });
   });
 
   test('list and all its pages', async () => {
@@ -329,6 +337,8 @@ describe('the catalog', () => {
       generation: '2',
       document: { model: 'opus', instructions: 'Grüße, 世界 🌍' },
     });
+    const checked = await client.catalog.validate('persona', persona, { modle: 'opus' });
+    expect(checked).toMatchObject({ generation: '3', warnings: [{ field: 'payload.modle' }] });
     const { entries } = await client.catalog.history('persona', persona, { pageSize: 1 });
     expect(entries).toMatchObject([{ generation: '2', action: 'WRITE', document: { model: 'opus' } }]);
     expect(entries[0]?.justification).toMatch(/^a better model \[write [0-9a-f]{32}\]$/);

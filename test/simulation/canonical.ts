@@ -62,8 +62,15 @@ function canonicalAgent(history: AgentHistory, histories: Histories, times: Time
       memory.batch.ephemeralTaskIds.map((id) => taskPlaces.get(id) ?? -1),
     ],
     [memory.spawnDue, memory.prefaceDue, memory.lostInARow, times(memory.limitUntil)],
-    [memory.interrupted, memory.question, memory.finished, memory.failure],
-    [memory.blocked !== '', memory.passingFaults, times(memory.retryAt)],
+    [memory.interrupted, memory.question, memory.finished, memory.wasFinished ?? false, memory.failure],
+    // The number of faults changes only the length of a delay.
+    [
+      memory.blocked !== '',
+      memory.passingFaults > 0,
+      times(memory.retryAt),
+      memory.awaits ?? '',
+      memory.limitAccount,
+    ],
     memory.unseenChildren.map((id) => children.findIndex((h) => h.agent.id === id)),
     children.map((h) => memory.claimedAt === null || h.agent.since > memory.claimedAt),
   ]);

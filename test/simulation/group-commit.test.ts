@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { transact } from '../../packages/service/src/control/transact.ts';
+import { transact } from '../../packages/service/src/control/batches/transact.ts';
 import { MemoryStore } from './memory-store.ts';
 import { MemoryTables } from './memory-tables.ts';
 import { identity, spawn } from './samples.ts';

@@ -1,6 +1,6 @@
 import type { Task } from '@muster/sdk/contract';
 import type { Agent, AgentState, Entry, FollowUp, Run } from '../../packages/service/src/domain/agent.ts';
-import type { Change } from '../../packages/service/src/domain/loaded-agents.ts';
+import type { AgentChange } from '../../packages/service/src/domain/loaded-agents.ts';
 import type { Thread } from '../../packages/service/src/domain/thread.ts';
 
 /** One agent as the store has it, with its whole history. Values are never changed in place. */
@@ -18,7 +18,7 @@ export interface AgentHistory {
 export type Histories = ReadonlyMap<string, AgentHistory>;
 
 /** Writes a change as the store does: parts that were not loaded are not touched. */
-export function recorded(previous: AgentHistory | undefined, change: Change): AgentHistory {
+export function recorded(previous: AgentHistory | undefined, change: AgentChange): AgentHistory {
   const { before, after } = change;
   return {
     agent: after.agent,
@@ -31,7 +31,7 @@ export function recorded(previous: AgentHistory | undefined, change: Change): Ag
 
 function followUpsAfter(
   previous: AgentHistory | undefined,
-  { before, after, admitted }: Change,
+  { before, after, admitted }: AgentChange,
 ): ReadonlyMap<string, FollowUp> {
   const moved = [...after.followUps].filter(([id, f]) => before?.followUps.get(id) !== f);
   if (previous && moved.length === 0 && admitted.length === 0) return previous.followUps;

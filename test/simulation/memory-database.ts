@@ -6,7 +6,7 @@ import { LoadedAgents } from '../../packages/service/src/domain/loaded-agents.ts
 import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
 import { canRun } from '../../packages/service/src/domain/scheduling.ts';
 import type { Statement } from '../../packages/service/src/store/connection.ts';
-import { agentRow, changedStateFields, runRow } from '../../packages/service/src/store/rows.ts';
+import { changedStateFields, runRow } from '../../packages/service/src/store/rows.ts';
 import type { appendOutput, OutputRow } from '../../packages/service/src/store/statements/append-output.ts';
 import type { findCandidates } from '../../packages/service/src/store/statements/claims.ts';
 import type { peekAgents } from '../../packages/service/src/store/statements/find-agents.ts';
@@ -19,6 +19,7 @@ import type {
   Held,
   loadSteers,
   RunnerRow,
+  readBinding,
   readRegistration,
   registerRunner,
   renewLease,
@@ -48,6 +49,7 @@ interface Answers {
   readonly 'replace-runners': Answer<typeof replaceRunners>;
   readonly 'renew-lease': Answer<typeof renewLease>;
   readonly 'read-registration': Answer<typeof readRegistration>;
+  readonly 'read-binding': Answer<typeof readBinding>;
   readonly 'register-runner': Answer<typeof registerRunner>;
   readonly 'end-lease': Answer<typeof endLease>;
   readonly 'take-slots': Answer<typeof takeSlots>;
@@ -120,6 +122,11 @@ const answers: Answers = {
       Object.assign(runner, { leaseUntilMs: clock.nowMs, leaving: true });
     }
     return [];
+  },
+
+  'read-binding': ({ tables }, id) => {
+    const runner = tables.runners.get(id);
+    return runner ? [runner] : [];
   },
 
   'renew-lease': ({ tables, clock }, json, leaseMs) => {
@@ -214,10 +221,10 @@ const answers: Answers = {
       const rows = tables.agents.get(id);
       if (!rows) return [];
       const { agent, run } = rows;
-      const state = changedStateFields(undefined, agent);
+      const { memory, result } = changedStateFields(undefined, agent);
       const loaded = {
-        ...agentRow(agent),
-        ...state,
+        agent: { ...agent, memory, result },
+        response: agent.result.response,
         home_deferral: null,
         run: run && runRow(agent, run),
         queue: null,

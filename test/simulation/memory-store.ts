@@ -1,6 +1,15 @@
 import { isTerminal } from '@muster/sdk/contract';
-import { type ChildView, type FollowUp, isUndelivered } from '../../packages/service/src/domain/agent.ts';
-import { type Change, childView, type PoolKey } from '../../packages/service/src/domain/loaded-agents.ts';
+import {
+  type ChildView,
+  type FollowUp,
+  isUndelivered,
+  type Run,
+} from '../../packages/service/src/domain/agent.ts';
+import {
+  type AgentChange,
+  childView,
+  type PoolKey,
+} from '../../packages/service/src/domain/loaded-agents.ts';
 import {
   type AgentKey,
   type AgentStore,
@@ -90,7 +99,7 @@ export class MemoryStore implements AgentStore {
 }
 
 class MemoryTransaction implements AgentTransaction {
-  readonly changes: Change[] = [];
+  readonly changes: AgentChange[] = [];
   readonly newReplies: StoredReply[] = [];
   readonly #tables: MemoryTables;
   readonly #clock: VirtualClock;
@@ -187,6 +196,15 @@ class MemoryTransaction implements AgentTransaction {
     return found;
   }
 
+  async runs(keys: readonly (AgentKey & { readonly number: number })[]) {
+    const found = new Map<string, Run[]>();
+    for (const { id, number } of keys) {
+      const run = this.#tables.agents.get(id)?.runs.find((one) => one.number === number);
+      if (run) found.set(id, [...(found.get(id) ?? []), run]);
+    }
+    return found;
+  }
+
   async threads(keys: readonly AgentKey[]) {
     return new Map(this.#rows(keys).map(({ agent, threads }) => [agent.id, new Map(threads)]));
   }
@@ -220,7 +238,7 @@ class MemoryTransaction implements AgentTransaction {
       .filter((reply) => reply !== undefined);
   }
 
-  save(changes: readonly Change[], replies: readonly StoredReply[]): void {
+  save(changes: readonly AgentChange[], replies: readonly StoredReply[]): void {
     const made = new Set(changes.filter((c) => c.before === null).map((c) => c.after.agent.id));
     for (const { id, path } of changes.map((c) => c.after.agent)) {
       const isMine = this.#locked.has(id) || made.has(id);

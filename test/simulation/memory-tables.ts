@@ -7,7 +7,7 @@ import type {
   Identity,
   Run,
 } from '../../packages/service/src/domain/agent.ts';
-import { type Change, identityKey } from '../../packages/service/src/domain/loaded-agents.ts';
+import { type AgentChange, identityKey } from '../../packages/service/src/domain/loaded-agents.ts';
 import type { Thread, ThreadChange } from '../../packages/service/src/domain/thread.ts';
 import { IdentityTakenError, type StoredReply } from '../../packages/service/src/store/agent-store.ts';
 import type { RunnerRow } from '../../packages/service/src/store/statements/runners.ts';
@@ -45,8 +45,8 @@ export type RegisteredRunner = RunnerRow & { leaseUntilMs: number };
 
 export interface CommittedAgent {
   readonly rows: AgentRows;
-  readonly before: Change['before'];
-  readonly change: Change;
+  readonly before: AgentChange['before'];
+  readonly change: AgentChange;
 }
 
 /** The stored rows. Only a commit changes them, atomically, and every commit is checked. */
@@ -101,7 +101,7 @@ export class MemoryTables {
     );
   }
 
-  commit(changes: readonly Change[], replies: readonly StoredReply[], now: string): void {
+  commit(changes: readonly AgentChange[], replies: readonly StoredReply[], now: string): void {
     this.#refuseTaken(changes);
     try {
       this.#apply(changes, replies, now);
@@ -111,7 +111,7 @@ export class MemoryTables {
     }
   }
 
-  #apply(changes: readonly Change[], replies: readonly StoredReply[], now: string): void {
+  #apply(changes: readonly AgentChange[], replies: readonly StoredReply[], now: string): void {
     const touched = new Set<AgentRows>();
     for (const change of changes) {
       const rows = this.#write(change);
@@ -130,7 +130,7 @@ export class MemoryTables {
   }
 
   /** The unique index over the current holders of identities. */
-  #refuseTaken(changes: readonly Change[]): void {
+  #refuseTaken(changes: readonly AgentChange[]): void {
     const last = new Map(changes.map(({ after }) => [after.agent.id, after.agent]));
     const freed = new Set<string>();
     const taken = new Set<string>();
@@ -146,7 +146,7 @@ export class MemoryTables {
     }
   }
 
-  #write(change: Change): AgentRows {
+  #write(change: AgentChange): AgentRows {
     const { before, after } = change;
     const { agent } = after;
     let rows = this.agents.get(agent.id);
@@ -171,12 +171,18 @@ export class MemoryTables {
     }
     for (const one of change.threadChanges) writeThread(rows.threads, one);
     for (const { id } of change.admitted) rows.everAdmitted.add(id);
-    const { run } = after;
-    if (run && run !== before?.run) {
+    const changedRuns = [change.olderRun, after.run === before?.run ? null : after.run];
+    for (const run of changedRuns.filter((one) => one !== null)) {
       const place = rows.runs.findIndex((r) => r.number === run.number);
       if (place >= 0) rows.runs[place] = run;
       else rows.runs.push(run);
     }
+    const counted = rows.runs.reduce((sum, run) => sum + run.usage.inputTokens, 0);
+    holds(
+      counted === agent.usage.inputTokens,
+      'UsageCountsOnce',
+      () => `${agent.path}: ${agent.usage.inputTokens} tokens, ${counted} of its runs`,
+    );
     for (const entry of change.entries) {
       rows.entries.push(entry);
       rows.audit.take(entry);

@@ -81,11 +81,20 @@ export function stepsFor(history: AgentHistory, nowMs: number): PossibleStep[] {
     ['interrupted', reportOf({ end: ended('INTERRUPTED') })],
     ['declare failed', { type: 'fail', runId, message: 'no way' }],
     ['failed for good', reportOf({ end: failed('REHEARSED_FAILURE') })],
-    ['failed for now', reportOf({ end: failed('GIT_UNREACHABLE') })],
+    ['failed for now', reportOf({ end: failed('GIT_UNREACHABLE', { awaits: 'git:host' }) })],
     ['failed', reportOf({ end: failed('PROVIDER_KEY_REFUSED') })],
     ['retry', { type: 'retry' }],
     ['reopen', { type: 'reopen' }],
-    ['parked', reportOf({ end: ended('PARKED', { limitUntil: later }) })],
+    ['parked', reportOf({ end: ended('PARKED', { limitUntil: later, limitAccount: 'anthropic/1' }) })],
+    ['its git host is reached', { type: 'resume', reached: ['git:host'], accounts: [] }],
+    [
+      'another host is reached',
+      { type: 'resume', reached: ['git:other'], accounts: ['anthropic/1', 'openai/2'] },
+    ],
+    [
+      'its runner has another account',
+      { type: 'resume', reached: [], accounts: ['anthropic/1', 'anthropic/2'] },
+    ],
     ['handed back', reportOf({ end: ended('HANDED_BACK') })],
     ['repeated report', { ...reportOf({ started: true, end: ended('FAILED') }), report: next - 1 }],
     ['stale report', { ...reportOf({ started: true, end: ended('FAILED') }), runId: runId - 1 }],
@@ -114,7 +123,8 @@ export function stepsFor(history: AgentHistory, nowMs: number): PossibleStep[] {
   );
 }
 
-const failed = (code: string) => ended('FAILED', { error: { code, message: 'no' } });
+const failed = (code: string, more: Parameters<typeof ended>[1] = {}) =>
+  ended('FAILED', { error: { code, message: 'no' }, ...more });
 
 /** Repeats the newest message, as a client does that got no reply. */
 function repeatNewest(history: AgentHistory, digest?: string): AgentCommand | null {

@@ -1,11 +1,20 @@
-import type { BlockOnStateError } from '../../packages/service/src/control/block-on-state-error.ts';
+import type { Keys } from '../../packages/service/src/control/access/keys.ts';
+import type { Tenants } from '../../packages/service/src/control/access/tenants.ts';
+import {
+  AgentLockedError,
+  type Transact,
+  transact,
+} from '../../packages/service/src/control/batches/transact.ts';
 import type { Catalog } from '../../packages/service/src/control/catalog/catalog.ts';
-import type { Keys } from '../../packages/service/src/control/keys.ts';
-import { Runners } from '../../packages/service/src/control/runners.ts';
-import type { Tenants } from '../../packages/service/src/control/tenants.ts';
-import { Timers } from '../../packages/service/src/control/timers.ts';
-import { AgentLockedError, type Transact, transact } from '../../packages/service/src/control/transact.ts';
-import { type CommittedChanges, changesOf, Wakes } from '../../packages/service/src/control/wakes.ts';
+import type { BlockOnStateError } from '../../packages/service/src/control/runners/block-on-state-error.ts';
+import { Runners } from '../../packages/service/src/control/runners/runners.ts';
+import type { Quotas } from '../../packages/service/src/control/upkeep/quotas.ts';
+import { Timers } from '../../packages/service/src/control/upkeep/timers.ts';
+import {
+  type CommittedChanges,
+  changesOf,
+  Wakes,
+} from '../../packages/service/src/control/watching/wakes.ts';
 import type { Effect } from '../../packages/service/src/domain/decision.ts';
 import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
 import type { Log } from '../../packages/service/src/lib/log.ts';
@@ -68,6 +77,7 @@ export class SimNode {
       } as unknown as Tenants,
       leaseMs,
       workers: null,
+      quotas: { stored: () => {} } as unknown as Quotas,
     });
     this.#timers = new Timers({
       database,

@@ -5,11 +5,12 @@ import {
   type ReportRequest,
   type Steer,
 } from '@muster/sdk/contract';
-import type { Principal } from '../../packages/service/src/control/principal.ts';
+import type { Principal } from '../../packages/service/src/control/access/principal.ts';
 import { isRefusal, type Refusal } from '../../packages/service/src/domain/refusal.ts';
 import type { AgentKey } from '../../packages/service/src/store/agent-store.ts';
 import { leaseMs } from './sim-node.ts';
 import type { Simulation } from './simulation.ts';
+import { holds } from './timeline-audit.ts';
 
 const principal: Principal = {
   tenant: { id: 0, provider: 'PROVIDER_UNSPECIFIED', org: '' },
@@ -46,6 +47,12 @@ interface Process {
   readonly steers: Map<number, Steer>;
 }
 
+export interface Used {
+  readonly agentKey: string;
+  readonly runId: number;
+  inputTokens: number;
+}
+
 /** A runner that follows the protocol: it acts only under its lease, repeats what was not acknowledged, and crashes. */
 export class SimRunner {
   readonly id: string;
@@ -54,6 +61,8 @@ export class SimRunner {
   isAlive = true;
   readonly #simulation: Simulation;
   readonly #processes = new Map<string, Process>();
+  /** What runs of the runner with this name have used, also of earlier processes, until their end is acknowledged. */
+  readonly #used: Map<string, Used>;
   #polls = 0;
   #trustedUntilMs = 0;
   #pausedUntilMs = 0;
@@ -63,6 +72,7 @@ export class SimRunner {
     this.name = name;
     this.starts = starts;
     this.id = `${name}.${starts}`;
+    this.#used = simulation.usedOn(name);
   }
 
   crash(): void {
@@ -101,11 +111,27 @@ export class SimRunner {
         const process = this.#processes.get(`${agentKey}/${runId}`);
         if (process && kind !== '') process.stop = kind;
       }
+      this.#simulation.start(this.#reportLate());
       for (const claim of reply.claims) this.#startRun(claim);
       for (const steer of reply.steers)
         this.#processes.get(`${steer.agentKey}/${steer.runId}`)?.steers.set(steer.sequence, steer);
       // A real runner polls again immediately; a short pause limits the number of steps.
       await clock.delay(random.between(1, 20));
+    }
+  }
+
+  /** What runs used that this runner no longer has. */
+  async #reportLate(): Promise<void> {
+    for (const [key, { agentKey, runId, inputTokens }] of this.#used) {
+      if (this.#processes.has(key)) continue;
+      const request = { runnerId: this.id, agentKey, runId, report: 1, late: { usage: { inputTokens } } };
+      const reply = await this.#simulation.network
+        .call((node) => node.runners.report(principal, request), 2_000)
+        .catch(() => null);
+      if (!reply || isRefusal(reply)) continue;
+      this.#used.delete(key);
+      const counted = this.#simulation.tables.agents.get(agentKey)?.runs[runId - 1]?.usage.inputTokens;
+      holds(counted === inputTokens, 'UsageCountsOnce', () => `${key}: ${counted} of ${inputTokens} tokens`);
     }
   }
 
@@ -204,15 +230,24 @@ export class SimRunner {
     for (const { sequence } of steers) process.steers.delete(sequence);
   }
 
+  #use(key: string, { agentKey, runId }: Process, inputTokens: number): { inputTokens: number } {
+    const used = this.#used.get(key) ?? { agentKey, runId, inputTokens: 0 };
+    used.inputTokens += inputTokens;
+    this.#used.set(key, used);
+    return { inputTokens };
+  }
+
   /** Repeats a report until it is acknowledged. False: the run no longer belongs to this runner. */
   async #report(key: string, process: Process, fields: Partial<ReportRequest>): Promise<boolean> {
     const { network, clock, random } = this.#simulation;
     process.reports += 1;
+    const usage = process.reports % 2 === 0 ? this.#use(key, process, process.reports) : undefined;
     const request: ReportRequest = {
       runnerId: this.id,
       agentKey: process.agentKey,
       runId: process.runId,
       report: process.reports,
+      ...(usage && { usage }),
       // The number of the report, which `checkUnpushed` compares.
       ...(process.reports % 3 > 0 && {
         unpushed: { commits: process.runId, files: process.reports, isSaved: process.reports % 2 === 0 },

@@ -5,7 +5,7 @@ import { Random } from './random.ts';
 import { SchedulingAudit } from './scheduling-audit.ts';
 import { SimClient } from './sim-client.ts';
 import { leaseMs, SimNode } from './sim-node.ts';
-import { type RunnerName, SimRunner } from './sim-runner.ts';
+import { type RunnerName, SimRunner, type Used } from './sim-runner.ts';
 import { holds, Violation } from './timeline-audit.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -40,6 +40,7 @@ export class Simulation {
   readonly scheduling = new SchedulingAudit(this);
   hasFaults = true;
   isOver = false;
+  readonly #used = new Map<RunnerName, Map<string, Used>>();
   notificationLoss = 0.3;
   failure: unknown = null;
   readonly #faultSteps: number;
@@ -117,6 +118,13 @@ export class Simulation {
         if (agent.reason === 'RETRYING') node?.transact.command({ key }, { type: 'retry' }).catch(() => {});
       }
     }
+  }
+
+  /** The notes of a runner about what its runs used, which outlive its processes. */
+  usedOn(name: RunnerName): Map<string, Used> {
+    const used = this.#used.get(name) ?? new Map<string, Used>();
+    this.#used.set(name, used);
+    return used;
   }
 
   #startRunner(name: RunnerName, starts: number): void {

@@ -1,5 +1,10 @@
 import { isTerminal } from '@muster/sdk/contract';
-import { type FollowUp, isUndelivered } from '../../packages/service/src/domain/agent.ts';
+import {
+  type Agent,
+  type FollowUp,
+  isUndelivered,
+  type Run,
+} from '../../packages/service/src/domain/agent.ts';
 import type { AgentCommand } from '../../packages/service/src/domain/decide.ts';
 import type { Decision } from '../../packages/service/src/domain/decision.ts';
 import { type AgentHistory, type Histories, inState } from './history.ts';
@@ -35,6 +40,8 @@ export function checkStep(step: Step): void {
   switch (command.type) {
     case 'retry':
       return checkRetry(step, changes.length > 0);
+    case 'resume':
+      return checkResume(step, changes.length > 0);
     case 'reopen':
       return checkReopen(step, changes.length > 0);
     case 'queue':
@@ -119,12 +126,33 @@ function checkBlocked({ before, after, command, decision }: Step): void {
 
 function checkRetry({ before, after, decision, now }: Step, isChanged: boolean): void {
   const { reason, claimableAt } = before.agent;
-  const mayRetry = reason === 'BLOCKED' || reason === 'RETRYING';
+  const isDelayed = reason === 'RETRYING' || reason === 'PROVIDER_LIMIT';
+  const mayRetry = reason === 'BLOCKED' || isDelayed;
   holds('refused' in decision === !mayRetry, 'BlockedKeeps', () => `retry of an agent that is ${reason}`);
-  const isWaiting = reason === 'BLOCKED' || (reason === 'RETRYING' && (claimableAt ?? '') > now);
+  const isWaiting = reason === 'BLOCKED' || (isDelayed && (claimableAt ?? '') > now);
   holds(isChanged === isWaiting, 'BlockedKeeps', () => `retry of ${reason}, claimable ${claimableAt}`);
   if (isChanged)
     holds((after.agent.claimableAt ?? now) <= now, 'BlockedKeeps', () => 'it is not claimable after a retry');
+}
+
+/** Only the delay ends, and only if what the agent waits for is there. */
+function checkResume({ before, after, command, now }: Step, isChanged: boolean): void {
+  if (command.type !== 'resume') return;
+  const { reason, claimableAt, memory } = before.agent;
+  const isDelayed = (claimableAt ?? now) > now;
+  const isReached = reason === 'RETRYING' && command.reached.includes(memory.awaits ?? '');
+  const provider = memory.limitAccount?.split('/')[0];
+  const hasOther =
+    reason === 'PROVIDER_LIMIT' &&
+    command.accounts.some((name) => name.startsWith(`${provider}/`) && name !== memory.limitAccount);
+  holds(
+    isChanged === (isDelayed && (isReached || hasOther)),
+    'NotBefore',
+    () => `resume of ${reason}, which awaits ${memory.awaits} or another account than ${memory.limitAccount}`,
+  );
+  if (!isChanged) return;
+  const { batch } = after.agent.memory;
+  holds(after.agent.claimableAt === now && batch === memory.batch, 'NotBefore', () => 'resume changed more');
 }
 
 function checkReopen({ before, after, decision, all }: Step, isChanged: boolean): void {
@@ -148,7 +176,7 @@ function checkReopen({ before, after, decision, all }: Step, isChanged: boolean)
 const isFree = ({ state }: FollowUp, { agent }: AgentHistory): boolean =>
   state === 'REMOVED' || (state === 'CLEARED' && !isTerminal(agent.phase));
 
-function checkQueue({ before, after, command, decision }: Step, isChanged: boolean): void {
+function checkQueue({ before, after, command, decision, now }: Step, isChanged: boolean): void {
   if (command.type !== 'queue') return;
   const known = before.followUps.get(command.followUpId);
   const isSame = known?.digest === command.digest;
@@ -185,6 +213,12 @@ function checkQueue({ before, after, command, decision }: Step, isChanged: boole
   holds(was?.state !== 'STARTING' || is?.state === 'STARTING', 'PreemptAtomic', () => `run is ${is?.state}`);
   const { batch } = after.agent.memory;
   holds(is?.state !== 'ENDED' || batch === null, 'PreemptAtomic', () => `batch ${batch?.id} goes before it`);
+  const { phase, claimableAt } = after.agent;
+  holds(
+    phase === 'PHASE_RUNNING' || (claimableAt ?? now) <= now,
+    'PreemptAtomic',
+    () => `the agent waits until ${claimableAt}`,
+  );
 }
 
 function checkStop({ before, after, command }: Step, isChanged: boolean): void {
@@ -205,8 +239,9 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
   const isLive = isHolder && run.state !== 'ENDED';
   const confirms = isHolder && run.state === 'ENDED' && run.goneAt === null && command.gone === true;
   const isNew = isLive && command.report > run.reports;
+  const saves = isHolder && run.state === 'ENDED' && isSavedAfterKill(before.agent, run, command);
   holds(
-    isChanged === (isNew || confirms),
+    isChanged === (isNew || confirms || saves),
     'FencedWrites',
     () => `report ${command.report} of ${command.runId}`,
   );
@@ -236,15 +271,18 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
   }
 }
 
-/** The unpushed work is what the live run reported last; nothing else changes it. */
+/** The unpushed work is what the live run reported last, or a killed one whose process is gone; nothing else changes it. */
 function checkUnpushed({ before, after, command, now }: Step): void {
   const run = before.runs.at(-1);
   const isTaken =
     command.type === 'report' &&
     run?.number === command.runId &&
     run.runnerId === command.runnerId &&
-    run.state !== 'ENDED' &&
-    command.report > run.reports;
+    (run.state === 'ENDED'
+      ? run.goneAt === null
+        ? command.gone === true && run.outcome === 'KILLED'
+        : isSavedAfterKill(before.agent, run, command)
+      : command.report > run.reports);
   const said = isTaken ? command.unpushed : null;
   const { unpushed, checkpointAt } = after.agent;
   const expected = said ?? before.agent.unpushed;
@@ -259,6 +297,17 @@ function checkUnpushed({ before, after, command, now }: Step): void {
     'UnpushedAsReported',
     () => `${command.type} left ${checkpointAt}`,
   );
+}
+
+/** The runner of a killed run reports after its end what the last checkpoint has, and once has an effect. */
+function isSavedAfterKill(
+  { unpushed, checkpointAt }: Agent,
+  run: Run,
+  { gone, unpushed: said }: Extract<Step['command'], { type: 'report' }>,
+): boolean {
+  if (!gone || !said || run.outcome !== 'KILLED') return false;
+  const isSame = unpushed?.commits === said.commits && unpushed.files === said.files;
+  return !isSame || (said.isSaved && (checkpointAt ?? '') < (run.goneAt ?? ''));
 }
 
 /** Only the live run can ask, finish or fail, and the agent's phase changes only when the run ends. */

@@ -3,12 +3,15 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { repoUrls } from '../../packages/service/src/codehost/names.ts';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import {
+  askAll,
   askByName,
   type ChangeRequestRow,
   dueChangeRequests,
   insertChangeRequest,
+  noteProblem,
   postponeChangeRequest,
   saveChangeRequest,
+  syncByName,
 } from '../../packages/service/src/store/statements/change-requests.ts';
 import {
   dueItems,
@@ -59,7 +62,7 @@ test('tenants with many rows do not keep others from being claimed', async () =>
   const items = tenants.flatMap((tenant) => Array.from({ length: 40 }, (_, i) => item(tenant, `item-${i}`)));
   await insertItems(pool, items, now());
   const claimed = [];
-  for (let i = 0; i < 60; i++) claimed.push(...(await dueItems.claim(pool, 4, 1, leaseMs, [], [])));
+  for (let i = 0; i < 60; i++) claimed.push(...(await dueItems.claim(pool, 4, 1, leaseMs, [], [], true)));
   expect(claimed).toHaveLength(60);
   expect(new Set(claimed.map(({ tenant }) => tenant)).size).toBe(tenants.length);
 });
@@ -70,7 +73,7 @@ test('a tenant gets no more than its number at a time, with what is being worked
     [1, 2, 3].flatMap((tenant) => Array.from({ length: 9 }, (_, i) => item(tenant, `item-${i}`))),
     now(),
   );
-  const claimed = await dueItems.claim(pool, 4, 16, leaseMs, [1, 2], [3, 4]);
+  const claimed = await dueItems.claim(pool, 4, 16, leaseMs, [1, 2], [3, 4], true);
   expect(claimed.map(({ tenant }) => tenant).sort()).toEqual([1, 3, 3, 3, 3]);
 });
 
@@ -84,7 +87,7 @@ test('a claim does not read the whole table', async () => {
   try {
     await client.query('BEGIN');
     const before = await scans();
-    expect(await dueItems.claim(client, 4, 16, leaseMs, [], [])).toHaveLength(16);
+    expect(await dueItems.claim(client, 4, 16, leaseMs, [], [], true)).toHaveLength(16);
     expect(await scans()).toEqual(before);
   } finally {
     await client.query('ROLLBACK');
@@ -121,28 +124,53 @@ const changeRequest = (): ChangeRequestRow => ({
   },
   review: { state: 'NONE', openThreads: 0, resolvedThreads: 0 },
 });
-const claimChangeRequests = () => dueChangeRequests.claim(pool, 4, 16, leaseMs, [], []);
+const claimChangeRequests = () => dueChangeRequests.claim(pool, 4, 16, leaseMs, [], [], true);
 
 test('a change request that is asked for while it is compared is compared again afterwards', async () => {
   await insertChangeRequest(pool, changeRequest());
   const [first] = await claimChangeRequests();
-  await askByName(pool, 1, 'project-7');
+  await askByName(pool, 1, 'project-7', 0);
   expect(await claimChangeRequests()).toEqual([]);
-  if (first) await saveChangeRequest(pool, { ...first, rounds: 1 }, 3_600_000);
+  if (first) await saveChangeRequest(pool, { ...first, rounds: 1 }, 3_600_000, 0);
   expect(await claimChangeRequests()).toMatchObject([{ name: 'project-7', rounds: 1 }]);
   await postponeChangeRequest(pool, 1, 'project-7', 3_600_000);
   expect(await claimChangeRequests()).toEqual([]);
-  await askByName(pool, 1, null);
+  await syncByName(pool, 1, null, 0, true);
   expect(await claimChangeRequests()).toHaveLength(1);
+});
+
+test('what happens to a change request within some seconds is one comparison; a start compares all at once', async () => {
+  await insertChangeRequest(pool, changeRequest());
+  await postponeChangeRequest(pool, 1, 'project-7', 3_600_000);
+  for (let i = 0; i < 3; i++) await askByName(pool, 1, 'project-7', 60_000);
+  expect(await claimChangeRequests()).toEqual([]);
+  await askAll(pool);
+  const [row] = await claimChangeRequests();
+  expect(row).toMatchObject({ name: 'project-7' });
+  await askByName(pool, 1, 'project-7', 0);
+  if (row) await saveChangeRequest(pool, row, null, 60_000);
+  expect(await claimChangeRequests()).toEqual([]);
+});
+
+test('what was not posted stays on the record of a change request that is compared meanwhile', async () => {
+  await insertChangeRequest(pool, changeRequest());
+  const [row] = await claimChangeRequests();
+  const note = (problem: string) => noteProblem(pool, 1, 'project-7', 'postProblem', problem);
+  expect(await note('reply: 403')).toHaveLength(1);
+  expect(await note('reply: 403')).toHaveLength(0);
+  if (row) await saveChangeRequest(pool, row, 0, 0);
+  const [again] = await claimChangeRequests();
+  expect(again?.told.postProblem).toBe('reply: 403');
+  expect(await note('')).toHaveLength(1);
 });
 
 test('an item that failed is sent again when it is written again', async () => {
   await insertItems(pool, [item(1, 'open')], now());
-  const [first] = await dueItems.claim(pool, 4, 16, leaseMs, [], []);
+  const [first] = await dueItems.claim(pool, 4, 16, leaseMs, [], [], true);
   await settleItem(pool, 1, first?.id ?? 0, 'FAILED', '', 'no permission');
   await insertItems(pool, [item(1, 'open')], now());
   expect(await readItem(pool, 1, 'open')).toEqual([{ state: 'SENDING', error: '' }]);
-  const [second] = await dueItems.claim(pool, 4, 16, leaseMs, [], []);
+  const [second] = await dueItems.claim(pool, 4, 16, leaseMs, [], [], true);
   expect(second).toMatchObject({ id: first?.id, marker: first?.marker, attempts: 0 });
   await settleItem(pool, 1, first?.id ?? 0, 'SENT', '1', '');
   await insertItems(pool, [item(1, 'open')], now());
@@ -155,7 +183,7 @@ test('a branch that was pushed to again while it was considered is considered ag
     'INSERT INTO pushed_branches (tenant, repo, branch, agent, is_new, next_at) VALUES ($1, $2, $3, $4, false, now())',
     [...key, agent],
   );
-  const claim = () => duePushedBranches.claim(pool, 4, 16, leaseMs, [], []);
+  const claim = () => duePushedBranches.claim(pool, 4, 16, leaseMs, [], [], true);
   expect(await claim()).toHaveLength(1);
   // As the end of a run does.
   await pool.query('UPDATE pushed_branches SET next_at = now()');

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
@@ -76,6 +77,58 @@ test('a row of another tenant cannot be referenced', async () => {
   await expect(insertAgent({ tenant: 2, parent: agent, root: agent })).rejects.toMatchObject({
     code: '23503',
   });
+});
+
+interface Reference {
+  readonly from: string;
+  readonly to: string;
+  /** The first columns of the key, on both sides. */
+  readonly leads: string;
+}
+
+test('every primary key and foreign key has the tenant first, except the key of the tenants themselves', async () => {
+  const { rows: keys } = await client.query<{ name: string; first: string }>(
+    `SELECT c.conrelid::regclass::text AS name, a.attname AS first FROM pg_constraint c
+     JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
+     JOIN pg_class r ON r.oid = c.conrelid AND NOT r.relispartition
+     WHERE c.contype = 'p' AND c.connamespace = 'public'::regnamespace AND a.attname <> 'tenant' ORDER BY 1`,
+  );
+  expect(keys).toEqual([
+    { name: 'migrations', first: 'number' },
+    { name: 'tenants', first: 'id' },
+  ]);
+  const { rows: references } = await client.query<Reference>(
+    `SELECT c.conrelid::regclass::text AS from, c.confrelid::regclass::text AS to, a.attname || '=' || f.attname AS leads
+     FROM pg_constraint c
+     JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1]
+     JOIN pg_attribute f ON f.attrelid = c.confrelid AND f.attnum = c.confkey[1]
+     WHERE c.contype = 'f' AND c.connamespace = 'public'::regnamespace`,
+  );
+  expect(references.length).toBeGreaterThan(20);
+  for (const { from, to, leads } of references)
+    expect(`${from} → ${to}: ${leads}`).toBe(
+      `${from} → ${to}: ${to === 'tenants' ? 'tenant=id' : 'tenant=tenant'}`,
+    );
+});
+
+/**
+ * What names an agent and is not checked by a key. Each is only written together with the agent's row or under its lock,
+ * or may outlive it.
+ */
+const unchecked = ['agent_briefs', 'agent_states', 'follow_ups', 'outbox', 'timeline', 'watches'];
+
+test('every table that names an agent has a key to it, except those that GUARANTEES lists', async () => {
+  const { rows } = await client.query<{ name: string; has_key: boolean }>(
+    `SELECT a.attrelid::regclass::text AS name, EXISTS (
+       SELECT FROM pg_constraint c WHERE c.conrelid = a.attrelid AND c.contype = 'f' AND a.attnum = ANY (c.conkey)
+     ) AS has_key
+     FROM pg_attribute a JOIN pg_class r ON r.oid = a.attrelid AND r.relkind IN ('r', 'p') AND NOT r.relispartition
+     WHERE a.attname = 'agent' AND a.atttypid = 'uuid'::regtype AND r.relnamespace = 'public'::regnamespace ORDER BY 1`,
+  );
+  expect(rows.filter(({ has_key }) => !has_key).map(({ name }) => name)).toEqual(unchecked);
+  expect(rows.filter(({ has_key }) => has_key).map(({ name }) => name)).toContain('runs');
+  const guarantees = readFileSync(new URL('../../GUARANTEES.md', import.meta.url), 'utf8');
+  for (const name of [...unchecked, 'agents.root']) expect(guarantees).toContain(`\`${name}\``);
 });
 
 test('a connection that breaks is reported once, and not after the end of its pool', async () => {

@@ -1,7 +1,7 @@
 import { limits } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Maintenance } from '../../packages/service/src/control/maintenance.ts';
+import { Maintenance } from '../../packages/service/src/control/upkeep/maintenance.ts';
 import { type Log, openLog } from '../../packages/service/src/lib/log.ts';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import {
@@ -68,7 +68,11 @@ const ended = { phase: 'PHASE_COMPLETED', reason: 'FINISHED' };
 /** What fails is expected not to be logged. */
 const log = { ...openLog('silent'), warn: (fields: unknown) => expect(fields).toBeUndefined() } as Log;
 const maintenance = (fields: Partial<ConstructorParameters<typeof Maintenance>[0]> = {}) =>
-  new Maintenance({ database: pool, log, timelineDays: 365, timelineEntries: 1e9, ...fields });
+  new Maintenance({
+    ...{ database: pool, log, timelineDays: 365, timelineEntries: 1e9 },
+    quotas: { storage: 1e9, checkpoints: 1e9, attachments: 1e9 },
+    ...fields,
+  });
 
 async function maintain(fields: Parameters<typeof maintenance>[0] = {}): Promise<void> {
   const one = maintenance(fields);

@@ -176,7 +176,8 @@ export async function startTlsPostgres(): Promise<OwnPostgres> {
   return { ...server, url: (database) => `${server.url(database)}?${query}` };
 }
 
-function makeCertificate(key: string, certificate: string): void {
+/** A certificate of localhost that ends in two days. */
+export function makeCertificate(key: string, certificate: string): void {
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
   const files = ['-keyout', key, '-out', certificate];

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll } from 'vitest';
+import { agentColumns } from '../../packages/service/src/store/agent-columns.ts';
 import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
@@ -10,7 +11,6 @@ import {
 import { migrate } from '../../packages/service/src/store/migrate.ts';
 import {
   agentBriefColumns,
-  agentColumns,
   agentStateColumns,
   insertInto,
   namesOf,

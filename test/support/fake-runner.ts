@@ -31,6 +31,11 @@ export class FakeRunner {
     this.runnerId = runnerId;
   }
 
+  /** Another process with the same key, as after a restart. */
+  restarted(name = this.name): FakeRunner {
+    return new FakeRunner(this.#api, name);
+  }
+
   get key(): string {
     return this.#api.key;
   }

@@ -15,6 +15,8 @@ import { eventually } from './async.ts';
 /** The routes of the service that a runner uses, with ways to make them fail. */
 class FakeService {
   leaseMs = 30_000;
+  /** Whether a report extends the runner's lease. */
+  reportsExtend = false;
   readonly polls: PollRequest[] = [];
   /** Every report that arrived, including repeated ones. */
   readonly reports: ReportRequest[] = [];
@@ -22,6 +24,7 @@ class FakeService {
   readonly accepted: ReportRequest[] = [];
   tasks: Task[] = [];
   activeTaskIds: string[] = [];
+  awaited: string[] = [];
   readonly spawned: unknown[] = [];
   endedAgents: string[] = [];
   /** Makes a request fail: with an HTTP status, or with `cut` for a reply that never comes. */
@@ -174,7 +177,15 @@ class FakeService {
     this.reports.push(request);
     if (!isRepeat) this.accepted.push(request);
     this.#starting.delete(request.agentKey);
-    return { stop: '', tasks: this.tasks, activeTaskIds: this.activeTaskIds, asked: false };
+    const { leaseMs, tasks, activeTaskIds, awaited } = this;
+    return {
+      stop: '',
+      tasks,
+      activeTaskIds,
+      asked: false,
+      awaited,
+      leaseMs: this.reportsExtend ? leaseMs : 0,
+    };
   }
 
   #updateTask({ id, status }: Pick<Task, 'id' | 'status'>): unknown {
@@ -218,6 +229,7 @@ export class RunnerFixture {
       stallMs: 300_000,
       limitWaitMs: 60_000,
       keepFoldersDays: 7,
+      diskReserveGb: 0,
       innerHosts: [],
       checkpointMs: 60_000,
       sandbox: null,

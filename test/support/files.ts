@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The files below a folder in which a live process may remove others meanwhile. */
@@ -8,6 +9,15 @@ export const filesBelow = (folder: string): string[] =>
     if (entry.isFile()) return [path];
     return entry.isDirectory() ? unlessGone(() => filesBelow(path), []) : [];
   });
+
+/** Also one in which folders are nested deeper than a path can be long. */
+export function removeTree(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  } catch {
+    execFileSync('rm', ['-rf', '--', folder]);
+  }
+}
 
 export const readUnlessGone = (file: string): string => unlessGone(() => readFileSync(file, 'latin1'), '');
 
@@ -27,4 +37,11 @@ export function processText(pid: number | string, file: 'cmdline' | 'comm' | 'en
   } catch {
     return '';
   }
+}
+
+/** The files below a folder whose path fits one of the patterns with `*`. */
+export function filesLike(root: string, patterns: readonly string[]): string[] {
+  const names = readdirSync(root, { recursive: true, encoding: 'utf8' });
+  const forms = patterns.map((pattern) => new RegExp(`^${pattern.replaceAll('*', '[^/]*')}$`));
+  return names.filter((name) => forms.some((form) => form.test(name)));
 }

@@ -1,7 +1,7 @@
 import {
-  documents,
   kindOf,
   kinds,
+  kindTable,
   type Route,
   type RouteName,
   routes,
@@ -90,7 +90,7 @@ function wrongBody(route: RouteName, kind: string, body: unknown): string | unde
   if (!schema) return undefined;
   const knownBody = withoutNulls(body);
   const broken = schemaProblem(schema, knownBody) ?? illFormed(schema, knownBody);
-  if (broken !== undefined || route !== 'writeResource') return broken;
+  if (broken !== undefined || (route !== 'writeResource' && route !== 'validateResource')) return broken;
   const { payload, updateMask } = knownBody as { payload?: string; updateMask?: string };
   const kindName = kindOf(kind);
   if (!payload || !kindName || (updateMask && updateMask !== '*')) return undefined;
@@ -98,7 +98,7 @@ function wrongBody(route: RouteName, kind: string, body: unknown): string | unde
     const decoded: unknown = JSON.parse(Buffer.from(payload, 'base64').toString());
     if (decoded === null || typeof decoded !== 'object' || Array.isArray(decoded))
       return 'payload: no object';
-    return schemaProblem(documents[kindName], withoutNulls(decoded));
+    return schemaProblem(kindTable[kindName].schema, withoutNulls(decoded));
   } catch {
     return 'payload: not JSON';
   }

@@ -1,4 +1,4 @@
-import { documents, kindOf, type Schema } from '@muster/sdk/contract';
+import { kindOf, kindTable, type Schema } from '@muster/sdk/contract';
 import fc from 'fast-check';
 
 /** What generated requests may refer to. */
@@ -35,7 +35,7 @@ const soon = fc
 
 export const document = (kind: string): fc.Arbitrary<unknown> => {
   const kindName = kindOf(kind);
-  return kindName ? validValue(documents[kindName], '', emptyValues) : fc.constant({});
+  return kindName ? validValue(kindTable[kindName].schema, '', emptyValues) : fc.constant({});
 };
 const emptyValues: KnownValues = { agents: [['a0']], names: ['default'], agentKeys: [], runnerIds: [] };
 export const base64 = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64');

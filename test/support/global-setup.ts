@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { startSharedPostgres } from './database.ts';
+import { removeTree } from './files.ts';
 import { startSharedServers } from './shared-server.ts';
 import { installMissing } from './system-packages.ts';
 
@@ -41,13 +42,11 @@ const bytesNeeded = 6 * 1024 ** 3;
 function useMemoryFolder(): () => void {
   if (!existsSync(memoryFolder)) return () => {};
   for (const name of readdirSync(memoryFolder).filter((name) => name.startsWith(prefix)))
-    if (!existsSync(`/proc/${name.slice(prefix.length)}`)) remove(join(memoryFolder, name));
+    if (!existsSync(`/proc/${name.slice(prefix.length)}`)) removeTree(join(memoryFolder, name));
   const { bavail, bsize } = statfsSync(memoryFolder);
   if (bavail * bsize < bytesNeeded) return () => {};
   const folder = join(memoryFolder, `${prefix}${process.pid}`);
   mkdirSync(folder, { mode: 0o755 });
   process.env.TMPDIR = folder;
-  return () => remove(folder);
+  return () => removeTree(folder);
 }
-
-const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });

@@ -14,7 +14,7 @@ import type {
   ContextUse,
   Harness,
   Message,
-  Partial as Piece,
+  PartialOutput as Piece,
   Work,
 } from '../../packages/service/src/harness/harness.ts';
 import { ValueMask } from '../../packages/service/src/lib/value-mask.ts';
@@ -27,6 +27,7 @@ export const ignored = {
   isWatched: () => false,
   action: () => {},
   context: () => {},
+  diff: () => {},
 };
 
 /** Opens a session of a harness, and records what it reports. */
@@ -73,6 +74,7 @@ export async function openSession(
       action: (action) => actions.push(action),
       usage: () => {},
       context: (context) => contexts.push(context),
+      diff: () => {},
       push: () => {},
       session: (ref) => refs.push(ref),
     },

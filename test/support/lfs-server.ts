@@ -1,12 +1,24 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { serveGit } from '../codehost/git-server.ts';
 
 /** Repositories over HTTP with an LFS server, which names a second server as the place of its objects. */
 export interface LfsServer {
   readonly url: string;
+  /** Host and port of the second server. */
+  readonly storeHost: string;
+  /** What it names as the place of every object instead. */
+  named: { readonly href: string; readonly header: Readonly<Record<string, string>> } | undefined;
+  /** The headers of requests for `/object` of the first server. */
+  readonly seen: IncomingHttpHeaders[];
   /** The contents by their digest. */
   readonly objects: Map<string, Buffer>;
   /** Stores an object and returns its pointer. */
@@ -39,7 +51,12 @@ export async function startLfsServer(options: LfsServerOptions): Promise<LfsServ
     if (content) response.end(content);
     else response.writeHead(404).end();
   });
+  const seen: IncomingHttpHeaders[] = [];
   const server = await listen(async (request, response) => {
+    if (request.url === '/object') {
+      seen.push(request.headers);
+      return void response.end('from the same origin\n');
+    }
     if (!request.url?.endsWith('/info/lfs/objects/batch'))
       return serveGit(request, response, {
         root,
@@ -48,7 +65,8 @@ export async function startLfsServer(options: LfsServerOptions): Promise<LfsServ
     if (request.headers.authorization !== basic)
       return void response.writeHead(401, { 'www-authenticate': 'Basic' }).end();
     const asked = JSON.parse((await bodyOf(request)).toString()) as Batch;
-    const action = (oid: string) => ({ href: `${store.url}/${oid}`, header: { authorization: objectToken } });
+    const action = (oid: string) =>
+      lfs.named ?? { href: `${store.url}/${oid}`, header: { authorization: objectToken } };
     const answer = asked.objects.map(({ oid, size }) => {
       const isKnown = objects.has(oid);
       if (asked.operation === 'upload')
@@ -61,8 +79,11 @@ export async function startLfsServer(options: LfsServerOptions): Promise<LfsServ
       .writeHead(200, { 'content-type': 'application/vnd.git-lfs+json' })
       .end(JSON.stringify({ transfer: 'basic', objects: answer }));
   });
-  return {
+  const lfs: LfsServer = {
     url: server.url,
+    storeHost: new URL(store.url).host,
+    named: undefined,
+    seen,
     objects,
     add: (content) => {
       const oid = digestOf(Buffer.from(content));
@@ -73,6 +94,7 @@ export async function startLfsServer(options: LfsServerOptions): Promise<LfsServ
       for (const one of [server, store]) one.server.close();
     },
   };
+  return lfs;
 }
 
 interface Batch {

@@ -1,11 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { hasPid } from '../../packages/service/src/store/embedded/processes.ts';
+import { until } from './async.ts';
 import { freshDatabase } from './database.ts';
+import { removeTree } from './files.ts';
 import { testNodeFlags } from './node-flags.ts';
 
 export const program = fileURLToPath(new URL('../../packages/service/bin/muster.js', import.meta.url));
@@ -19,6 +22,8 @@ export interface ServerOptions {
   readonly runner?: boolean;
   /** Default: those that make tests cheaper. None for a server that is measured. */
   readonly nodeFlags?: readonly string[];
+  /** The size of a small file system that only this server sees at its data folder. Needs root. */
+  readonly diskMb?: number;
   /** The `muster.js` of another build. */
   readonly program?: string;
 }
@@ -51,8 +56,15 @@ export class Server {
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (this.process.exitCode !== null || this.process.signalCode !== null) return;
     const gone = once(this.process, 'exit');
+    const runner = runnerPid(this.env.MUSTER_DATA);
     this.process.kill(signal);
     await gone;
+    if (runner)
+      await until(
+        'the end of the runner',
+        async () => hasPid(runner),
+        (lives) => !lives,
+      );
   }
 
   /** Ends everything and drops the database. */
@@ -68,6 +80,12 @@ export const serviceSecret = 'test-secret-test-secret-test-secret-1';
 export const bootstrapKey = (): string =>
   `mst_boot${randomBytes(4).toString('hex')}.${randomBytes(24).toString('hex')}`;
 
+/** The process of the service's own runner, which ends with the service. */
+export function runnerPid(dataFolder = ''): number | null {
+  const file = join(dataFolder, 'runner.lock');
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).pid : null;
+}
+
 export async function startServer(options: ServerOptions = {}): Promise<Server> {
   const cleanUps: (() => unknown)[] = [];
   let databaseUrl = options.databaseUrl;
@@ -77,7 +95,7 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     cleanUps.push(database.drop);
   }
   const data = mkdtempSync(join(tmpdir(), 'muster-data-'));
-  cleanUps.push(() => rmSync(data, { recursive: true, force: true }));
+  cleanUps.push(() => removeTree(data));
   const env: NodeJS.ProcessEnv = {
     PATH: process.env.PATH,
     HOME: data,
@@ -97,7 +115,10 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     ...options.env,
   };
   const flags = options.nodeFlags ?? testNodeFlags;
-  const child = spawn(process.execPath, [...flags, options.program ?? program, 'serve'], {
+  const command = [process.execPath, ...flags, options.program ?? program, 'serve'];
+  const mount = `mount -t tmpfs -o mode=755,size=${options.diskMb}m tmpfs "$MUSTER_DATA" && exec "$@"`;
+  const onDisk = options.diskMb ? ['unshare', '-m', 'sh', '-c', mount, 'sh', ...command] : command;
+  const child = spawn(onDisk[0] ?? '', onDisk.slice(1), {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -433,6 +433,7 @@ describe('the list of runners', () => {
       backends: ['BACKEND_B'],
       rehearses: false,
       sandboxed: false,
+      diskFull: false,
     });
     expect(shown.backends).toContainEqual({
       backend: 'BACKEND_B',

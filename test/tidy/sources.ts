@@ -15,10 +15,12 @@ export interface Source {
   readonly lines: number;
   /** String literals, JSX text, and templates with `…` for each expression. */
   readonly texts: readonly string[];
+  readonly comments: readonly string[];
   readonly imports: readonly Import[];
   readonly defaultExports: readonly number[];
   readonly anyTypes: readonly number[];
   readonly enums: readonly number[];
+  readonly functions: readonly { readonly name: string; readonly lines: number }[];
 }
 
 export interface Import {
@@ -60,14 +62,24 @@ export function readSources(): Source[] {
 
 function readSource(path: string): Source {
   const text = readText(path);
-  const { program, errors } = parseSync(path, text);
+  const { program, comments, errors } = parseSync(path, text);
   if (errors[0]) throw new Error(`${path}: ${errors[0].message}`);
   const texts: string[] = [];
   const specifiers = new Set<string>();
   const defaultExports: number[] = [];
   const anyTypes: number[] = [];
   const enums: number[] = [];
+  const functions: { name: string; lines: number }[] = [];
   const lineOf = ({ start }: { start: number }): number => linesIn(text.slice(0, start)) + 1;
+  const textLines = text.split('\n');
+  const addFunction = (node: { start: number; end: number }): void => {
+    const line = lineOf(node);
+    const [, declared, method] = functionName.exec(textLines[line - 1] ?? '') ?? [];
+    functions.push({
+      name: declared ?? method ?? `line ${line}`,
+      lines: linesIn(text.slice(node.start, node.end)) + 1,
+    });
+  };
   const addSource = ({ source }: { source?: { value?: unknown } | null }): void => {
     if (typeof source?.value === 'string') specifiers.add(source.value);
   };
@@ -94,6 +106,9 @@ function readSource(path: string): Source {
     ExportDefaultDeclaration: (node) => {
       defaultExports.push(lineOf(node));
     },
+    FunctionDeclaration: addFunction,
+    FunctionExpression: addFunction,
+    ArrowFunctionExpression: addFunction,
     TSAnyKeyword: (node) => {
       anyTypes.push(lineOf(node));
     },
@@ -107,12 +122,17 @@ function readSource(path: string): Source {
     isTest: /\.test\.tsx?$/.test(path),
     lines: linesIn(text),
     texts,
+    comments: comments.map(({ value }) => value),
     imports: [...specifiers].map((specifier) => importOf(path, specifier)),
     defaultExports,
     anyTypes,
     enums,
+    functions,
   };
 }
+
+/** In the line in which a function begins; of a callback, the name of what gets it. */
+const functionName = /(?:function|const)\s+(\w+)|(#?\w+)\s*[(<]/;
 
 /** `packages/service/src/control/catalog/catalog.ts` → `control`; the dashboard is one module. */
 function moduleOf(path: string): string {

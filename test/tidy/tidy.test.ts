@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { longFunctions } from './long-functions.ts';
 import { filesBelow, linesIn, packageFiles, readSources, readText, root, type Source } from './sources.ts';
 
 /** The rules of this codebase. Each test expects an empty list of offenders, so a failure lists what to fix. */
@@ -21,11 +22,15 @@ describe('allowed imports', () => {
     domain: ['contract', 'lib'],
     store: ['domain', 'contract', 'lib'],
     control: ['domain', 'store', 'contract', 'lib'],
-    codehost: ['control', 'domain', 'store', 'contract', 'lib'],
+    work: ['store', 'contract', 'lib'],
+    codehost: ['work', 'control', 'domain', 'store', 'contract', 'lib'],
     http: ['codehost', 'contract', 'control', 'lib'],
     harness: ['contract', 'lib'],
     runner: ['client', 'contract', 'harness', 'lib'],
-    cli: ['client', 'codehost', 'contract', 'control', 'domain', 'harness', 'http', 'lib', 'runner', 'store'],
+    cli: [
+      ...['client', 'codehost', 'contract', 'control', 'domain', 'harness', 'http', 'lib', 'runner', 'store'],
+      'work',
+    ],
     dashboard: ['client', 'contract'],
   };
 
@@ -68,9 +73,28 @@ describe('allowed imports', () => {
     expect(importersOf(/^@?fastify(\/|$)/, ['http'])).toEqual([]);
   });
 
-  test('only store, control, codehost and cli import the database driver', () => {
-    expect(importersOf(/^pg(\/|$)/, ['store', 'control', 'codehost', 'cli'])).toEqual([]);
+  test('only store, control, work, codehost and cli import the database driver', () => {
+    expect(importersOf(/^pg(\/|$)/, ['store', 'control', 'work', 'codehost', 'cli'])).toEqual([]);
   });
+});
+
+test('ARCHITECTURE.md says of every file of runner and harness that uses the file system why it is safe', () => {
+  const [, table = ''] = readText('ARCHITECTURE.md').split('### File access of the runner\n');
+  const rows =
+    table
+      .split('\n### ')[0]
+      ?.split('\n')
+      .filter((line) => line.startsWith('| `')) ?? [];
+  const listed = rows.flatMap((row) =>
+    [...(row.split(' | ')[0] ?? '').matchAll(/`([^`]+)`/g)].map(([, path]) => path),
+  );
+  const isUsed = ({ module, path }: Source) =>
+    ['runner', 'harness'].includes(module) &&
+    /^(?!import type )(?:import|\}|.*\bimport\().*'(?:node:)?(?:fs(?:\/promises)?|child_process)'/m.test(
+      readText(path),
+    );
+  const used = production.filter(isUsed).map(({ path }) => path.replace('packages/service/src/', ''));
+  expect(listed.sort()).toEqual(used.sort());
 });
 
 const importersOf = (specifier: RegExp, modules: readonly string[]): string[] =>
@@ -134,6 +158,27 @@ describe('source files', () => {
   });
 });
 
+test('an operation is an entry of two tables of the contract and nothing else, as CONTRIBUTING.md says', () => {
+  const contract = production.filter(({ module }) => module === 'contract').map(({ path }) => path);
+  const paths = contract.filter((path) => path.endsWith('/contract/paths.ts'));
+  // The names of the others are also names of fields.
+  const names = [...readText(paths[0] ?? '').matchAll(/^ {2}([a-z]+[A-Z]\w+): (?:get|post|del)\(/gm)];
+  expect(names.length).toBeGreaterThan(40);
+  const wrong = offenders(names, ([, name]) => {
+    const written = contract.filter((path) => new RegExp(`^ +${name}: `, 'm').test(readText(path)));
+    const [chapter, ...more] = written.filter((path) => !paths.includes(path));
+    return chapter?.includes('/operations/') && more.length === 0 ? [] : [`${name}: ${written.join(', ')}`];
+  });
+  expect(wrong).toEqual([]);
+});
+
+test('functions have at most 60 lines, except these, which are to be divided', () => {
+  const long = offenders(production, ({ path, functions }) =>
+    functions.filter(({ lines }) => lines > 60).map(({ name }) => `${path} ${name}`),
+  );
+  expect(long).toEqual(longFunctions);
+});
+
 describe('tests', () => {
   test('wait with `eventually`, because vi.waitFor has a timeout of one second', () => {
     const tests = files.filter((path) => /^(packages|test)\/.*\.tsx?$/.test(path));
@@ -149,9 +194,10 @@ describe('SQL', () => {
 
   /** The statements that control may send itself. */
   const allowedInControl: Readonly<Record<string, readonly string[]>> = {
-    'packages/service/src/control/bootstrap.ts': ['SELECT pg_advisory_xact_lock($1)', 'COMMIT'],
-    'packages/service/src/control/catalog/catalog.ts': ['COMMIT', 'ROLLBACK'],
-    'packages/service/src/control/notifications.ts': ["SELECT pg_notify('…', $1)", 'LISTEN …', 'SELECT'],
+    'packages/service/src/control/access/bootstrap.ts': ['SELECT pg_advisory_xact_lock($1)', 'COMMIT'],
+    'packages/service/src/control/catalog/write-resources.ts': ['COMMIT', 'ROLLBACK'],
+    'packages/service/src/control/agents/delete-agent.ts': ['COMMIT', 'ROLLBACK'],
+    'packages/service/src/control/watching/node-bus.ts': ["SELECT pg_notify('…', $1)", 'LISTEN …', 'SELECT'],
   };
 
   test('is only in store; control only starts and ends transactions, locks and channels', () => {
@@ -256,29 +302,34 @@ const bannedWords: readonly (readonly [word: RegExp, instead: string])[] = [
   [/\banew\b/i, 'again'],
   [/\bwhoever\b/i, 'anyone who'],
   [/\bat once\b/i, 'immediately, at the same time'],
-  [/\bof (its|his|her|their|your|our) own\b/i, 'its own …'],
+  [/\bof (its|his|her|their|your|our) own(?= *([.,;:)|]|$))/im, 'its own …'],
   [/\bmoving house\b/i, 'failover'],
   [/\brules of the house\b|\bhouse rules\b/i, 'rules'],
   [/\*\*Addition/, 'leave it out'],
   [/\bmade up\b/i, 'generated'],
   [/\bis away\b/i, 'is unavailable'],
   [/\bheld up\b/i, 'waiting'],
+  [/\b(is|are|was|were|be|been) told\b/i, 'gets a message, is sent'],
+  [/\b(is|are|be) heard\b/i, 'counts, is authorized'],
+  [/\bhas got\b/i, 'has, has received'],
+  [/\bnobody that\b/i, 'no …'],
+  [/\b(so many|so often|for so long)\b(?! (that|as)\b)/i, 'this number of, for this time'],
+  [/\bin vain\b/i, 'without success'],
 ];
 
-describe('text for users', () => {
-  const pages = files.filter((path) => path === 'README.md' || /^docs\/.*\.md$/.test(path));
+test('texts, comments and pages have no banned words', () => {
+  const pages = files.filter((path) => path.endsWith('.md'));
   const problemsIn = (path: string, texts: readonly string[]): string[] =>
     texts.flatMap((text) =>
       bannedWords
         .filter(([word]) => word.test(text))
         .map(([word, instead]) => `${path}: "${word.exec(text)?.[0]}" (write: ${instead})`),
     );
-
-  test('has no banned words', () => {
-    const inPages = offenders(pages, (path) => problemsIn(path, readText(path).split('\n')));
-    const inSources = offenders(production, ({ path, texts }) => problemsIn(path, texts));
-    expect([...inPages, ...inSources]).toEqual([]);
-  });
+  const inPages = offenders(pages, (path) => problemsIn(path, readText(path).split('\n')));
+  const inSources = offenders(production, ({ path, texts, comments }) =>
+    problemsIn(path, [...texts, ...comments]),
+  );
+  expect([...inPages, ...inSources]).toEqual([]);
 });
 
 describe('documentation', () => {
@@ -334,6 +385,7 @@ describe('documentation', () => {
   test('names only source files that exist', () => {
     const named = [
       'ARCHITECTURE.md',
+      'CONTRIBUTING.md',
       'GUARANTEES.md',
       ...pages.filter((page) => page.startsWith('docs/adr/')),
     ];
@@ -352,6 +404,27 @@ describe('documentation', () => {
     );
     expect(numbers.length).toBeGreaterThan(50);
     expect(numbers.filter((number, i) => numbers.indexOf(number) !== i)).toEqual([]);
+  });
+
+  test('says in ADR 7 how many lines each part has', () => {
+    const linesOf = (folder: string): number =>
+      files
+        .filter((path) => path.startsWith(folder) && /(?<!\.test)\.(tsx?|css)$/.test(path))
+        .reduce((sum, path) => sum + linesIn(readText(path)), 0);
+    const source = 'packages/service/src/';
+    const folders: Readonly<Record<string, string>> = {
+      SDK: 'packages/sdk/src/',
+      dashboard: 'packages/dashboard/src/',
+    };
+    const gateway = linesOf(`${source}runner/gateway/`);
+    const rows = readText('docs/adr/0007-where-the-lines-are.md').matchAll(/^\| (.+?) \| ([\d,]+) \|/gm);
+    const wrong = [...rows].flatMap(([, part = '', count = '']) => {
+      const name = part.replace(/`([^`]+)`.*/, '$1');
+      const lines = linesOf(folders[name] ?? `${source}${name}/`) - (part.includes('without') ? gateway : 0);
+      const isClose = Math.abs(lines - Number(count.replace(',', ''))) <= 100 + lines / 50;
+      return isClose ? [] : [`${part} has ${lines} lines, not ${count}`];
+    });
+    expect(wrong).toEqual([]);
   });
 
   test('has a README of at most 250 lines', () => {

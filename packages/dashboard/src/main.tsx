@@ -1,4 +1,5 @@
 import './parts/parts.css';
+import './parts/markdown.css';
 import { createRoot } from 'react-dom/client';
 import { App } from './app.tsx';
 import { applyTheme } from './parts/theme.tsx';

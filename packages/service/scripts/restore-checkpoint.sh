@@ -20,9 +20,24 @@ done
 [ "$what" = all ] && [ -e "$temp/format" ] || exit 0
 [ ! -e "$temp/files.tar" ] || tar -xf "$temp/files.tar" --no-same-owner -C "$workspace" || exit 1
 
+# The files of LFS are downloaded later.
+export GIT_LFS_SKIP_SMUDGE=1
 git() { command git -c core.hooksPath=/dev/null -c gc.auto=0 -c maintenance.auto=false "$@"; }
 commit_of() { git rev-parse -q --verify "$1^{commit}"; }
 is_ancestor() { git merge-base --is-ancestor "$1" "$2" 2> /dev/null; }
+
+# Writes the uncommitted files as they are: in a git folder where no attribute changes them.
+write_work() (
+  # An earlier version of the runner stored them as git would commit them.
+  [ -s "$temp/format" ] || { git read-tree -u --reset "$1"; return; }
+  own=$(git rev-parse --absolute-git-dir)
+  rm -rf "$temp/git"
+  git init -q --bare --template= --object-format="$(git rev-parse --show-object-format)" "$temp/git" &&
+    mkdir "$temp/git/info" || return 1
+  echo '* -text -ident -filter !eol !working-tree-encoding' > "$temp/git/info/attributes"
+  export GIT_DIR="$temp/git" GIT_WORK_TREE="$PWD" GIT_INDEX_FILE="$own/index" GIT_OBJECT_DIRECTORY="$own/objects"
+  git read-tree -u --reset "$1"
+)
 
 restore_repository() (
   key=$1 path=$2
@@ -62,7 +77,7 @@ restore_repository() (
   work=$(commit_of "$saved/muster/work")
   if [ -n "$work" ]; then
     if [ "$now" = "$(commit_of "$work^")" ]; then
-      git read-tree -u --reset "$work" && git read-tree "${now:---empty}" && git update-index -q --refresh
+      write_work "$work" && git read-tree "${now:---empty}" && git update-index -q --refresh
     else
       git update-ref refs/heads/saved/uncommitted "$work"
       echo "The branch of $path has newer commits; the uncommitted files are on branch saved/uncommitted."
@@ -77,6 +92,7 @@ restore_repository() (
   git for-each-ref --format='delete %(refname)' "$saved" | git update-ref --stdin
 )
 
+[ ! -s "$temp/left-out" ] || head -n 20 "$temp/left-out" | cut -c 1-600 | sed 's/^/Not restored, because it is not in the checkpoint: /'
 while [ $# -gt 0 ]; do
   restore_repository "$1" "$2" < /dev/null
   shift 2

@@ -65,7 +65,7 @@ export function useModels(): readonly string[] {
   return useMemo(() => {
     const named = [...personas, ...workspaces].map(({ document }) => document.model ?? '');
     const used = Array.from(fleet?.view().agents.values() ?? [], ({ model }) => model);
-    const known = new Set([...Object.keys(own), ...named, ...used, ...Object.values(rehearsalModels)]);
+    const known = new Set([...Object.keys(own), ...named, ...used, ...rehearsalModels]);
     known.delete('');
     return [...known].sort();
   }, [fleet, personas, workspaces, own]);

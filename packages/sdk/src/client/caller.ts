@@ -1,3 +1,4 @@
+import { type ClientOperation, paths } from '../contract/paths.ts';
 import type { BodyOf, ReplyOf } from '../contract/routes.ts';
 import { Connection, type ConnectionOptions, type Request } from './connection.ts';
 import { ConnectionError, MusterError } from './errors.ts';
@@ -6,11 +7,9 @@ import {
   defaultRetries,
   delayMs,
   isTransient,
-  type Operation,
   pause,
   type Retry,
   type RetryLimits,
-  retryPolicies,
   withRetries,
 } from './retries.ts';
 
@@ -32,7 +31,8 @@ export interface CallSettings {
   readonly timeoutMs?: number | undefined;
 }
 
-interface CallOptions<N extends Operation> extends Pick<Request, 'headers' | 'params' | 'query' | 'upload'> {
+interface CallOptions<N extends ClientOperation>
+  extends Pick<Request, 'headers' | 'params' | 'query' | 'upload'> {
   /** Overrides the operation's retry policy. */
   readonly isSafe?: boolean;
   /** Called when a repeated request is refused. If an earlier try caused the refusal, returns the reply of that try. */
@@ -56,14 +56,14 @@ export class Caller {
     this.#silenceMs = options.silenceMs ?? 45_000;
   }
 
-  async call<N extends Operation>(
+  async call<N extends ClientOperation>(
     name: N,
     body: BodyOf<N>,
     // Read one by one: an AbortController is accepted too, and its signal is not an own property.
     { signal, timeoutMs }: CallSettings,
-    { isSafe = retryPolicies[name] !== 'unsent', whenRepeated, ...request }: CallOptions<N> = {},
+    { isSafe = paths[name].retry !== 'unsent', whenRepeated, ...request }: CallOptions<N> = {},
   ): Promise<ReplyOf<N>> {
-    const isLong = retryPolicies[name] === 'long';
+    const isLong = paths[name].retry === 'long';
     const ordinaryMs = timeoutMs ?? this.#options.timeoutMs ?? 30_000;
     const sent: Request = {
       ...request,
@@ -93,7 +93,7 @@ export class Caller {
    * time; `null` says that the stream was opened. It ends when the signal aborts, and throws when the service refuses it.
    */
   async *events(
-    name: Operation,
+    name: ClientOperation,
     signal: AbortSignal | undefined,
     prepare: () => Request,
   ): AsyncGenerator<ServerSentEvent | null, void, void> {

@@ -1,15 +1,14 @@
-import type { documents } from '../contract/documents.ts';
 import type { Role, Tenant } from '../contract/identity.ts';
-import type { Kind } from '../contract/resource.ts';
+import type { Kind, KnownFields } from '../contract/kinds.ts';
+import type { DocumentWarning } from '../contract/resource.ts';
 import type { ReplyOf } from '../contract/routes.ts';
-import type { Infer } from '../contract/schema.ts';
 import { type Caller, type CallSettings, type Page, readPages } from './caller.ts';
 import { FailedPreconditionError, NotFoundError } from './errors.ts';
 import { delayMs, pause } from './retries.ts';
 import { decodePayload, encodePayload, type Int64, type Int64Input, mintId } from './values.ts';
 
 /** The document of a kind. Unknown fields are kept as they are. */
-export type DocumentOf<K extends string> = (K extends Kind ? Infer<(typeof documents)[K]> : unknown) & {
+export type DocumentOf<K extends string> = (K extends Kind ? KnownFields<K> : unknown) & {
   [field: string]: unknown;
 };
 
@@ -46,6 +45,8 @@ export interface ChangeSettings extends Omit<WriteSettings, 'ifGenerationMatch' 
 export interface Written<D> {
   readonly document: D;
   readonly generation: Int64;
+  /** What is accepted but probably a mistake, such as a misspelt field. */
+  readonly warnings: readonly DocumentWarning[];
 }
 
 type Decoded<R extends { payload: string }, D> = Omit<R, 'payload'> & { readonly document: D };
@@ -86,21 +87,26 @@ export class CatalogClient {
     document: DocumentOf<K>,
     settings: WriteSettings = {},
   ): Promise<Written<DocumentOf<K>>> {
-    const { updateMask = '', ifGenerationMatch, tenant } = settings;
+    const { ifGenerationMatch } = settings;
     const mark = ifGenerationMatch === undefined || hasSecret(kind) ? undefined : newMark();
-    const justification = await this.#withMark(mark, settings);
-    const body = {
-      ref: tenant && { tenant },
-      payload: encodePayload(document),
-      updateMask: typeof updateMask === 'string' ? updateMask : updateMask.join(','),
-      justification: justification || undefined,
-      ifGenerationMatch,
-    };
-    const { generation, payload } = await this.#caller.call('writeResource', body, settings, {
+    const body = writeBody(document, settings, await this.#withMark(mark, settings));
+    const reply = await this.#caller.call('writeResource', body, settings, {
       params: { 'ref.kind': kind, 'ref.name': name },
       ...(mark && { isSafe: true, whenRepeated: () => this.#findMarked(kind, name, mark, settings) }),
     });
-    return { document: decodePayload(payload) as DocumentOf<K>, generation };
+    return written(reply);
+  }
+
+  /** Checks a write as the service would, and returns what it would lead to. Nothing is written. */
+  async validate<K extends KindName>(
+    kind: K,
+    name: string,
+    document: DocumentOf<K>,
+    settings: WriteSettings = {},
+  ): Promise<Written<DocumentOf<K>>> {
+    const body = writeBody(document, settings, settings.justification);
+    const at = { params: { 'ref.kind': kind, 'ref.name': name } };
+    return written(await this.#caller.call('validateResource', body, settings, at));
   }
 
   /**
@@ -228,12 +234,35 @@ export class CatalogClient {
     const { signal, tenant } = settings;
     for await (const entry of this.historyAll(kind, name, { signal, tenant, pageSize: 100 })) {
       if (entry.justification.endsWith(mark)) {
-        return { generation: entry.generation, payload: encodePayload(entry.document) };
+        return { generation: entry.generation, payload: encodePayload(entry.document), warnings: [] };
       }
     }
     return undefined;
   }
 }
+
+const writeBody = (
+  document: unknown,
+  { updateMask = '', ifGenerationMatch, tenant }: WriteSettings,
+  justification: string | undefined,
+) => ({
+  ref: tenant && { tenant },
+  payload: encodePayload(document),
+  updateMask: typeof updateMask === 'string' ? updateMask : updateMask.join(','),
+  justification: justification || undefined,
+  ifGenerationMatch,
+});
+
+/** An older service sends no warnings. */
+const written = <D>({
+  payload,
+  generation,
+  warnings = [],
+}: Omit<ReplyOf<'writeResource'>, 'warnings'> & { readonly warnings?: DocumentWarning[] }): Written<D> => ({
+  document: decodePayload(payload) as D,
+  generation,
+  warnings,
+});
 
 const newMark = (): string => `[write ${mintId()}]`;
 

@@ -2,8 +2,6 @@ export type {
   AgentEntry,
   AgentStatus,
   ListRequest,
-  Phase,
-  PhaseReason,
   SpawnReply,
   SpawnRequest,
 } from '../contract/agent.ts';
@@ -22,7 +20,8 @@ export type {
   SignInCode,
   Tenant,
 } from '../contract/identity.ts';
-export type { Kind } from '../contract/resource.ts';
+export type { Kind } from '../contract/kinds.ts';
+export type { Phase, PhaseReason } from '../contract/phases.ts';
 export type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 export type { CurrentRun, Run, RunOutcome, RunState, StopMode } from '../contract/run.ts';
 export type { Task, TaskInput, TaskStatus } from '../contract/task.ts';

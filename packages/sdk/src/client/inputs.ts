@@ -3,7 +3,7 @@ import type { QueueRequest } from '../contract/follow-up.ts';
 import type { BodyOf } from '../contract/routes.ts';
 import type { EntryType, TimelinePartial } from '../contract/timeline.ts';
 import type { CallSettings } from './caller.ts';
-import type { AgentRef, Int64Input } from './values.ts';
+import { type AgentRef, agentIdOf, type Int64Input } from './values.ts';
 
 /** A JSON Schema as an object or as text. */
 export type OutputSchema = string | Readonly<Record<string, unknown>>;
@@ -49,6 +49,8 @@ export interface WaitSettings {
 /** With `followUpId` until this message is answered, with `runId` until this run has ended. */
 export type WaitInput = WaitSettings & Omit<BodyOf<'wait'>, 'agentId'>;
 
+export type RetryManyInput = readonly AgentRef[] | Omit<BodyOf<'retryMany'>, 'agentIds'>;
+
 /** With `all` until all of them need attention, not the first. */
 export type WaitManyInput = WaitSettings & Omit<BodyOf<'waitMany'>, 'agentIds' | 'below'>;
 
@@ -77,3 +79,15 @@ export interface CallOptions {
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
 }
+
+export const schemaText = (schema: OutputSchema | undefined): string | undefined =>
+  typeof schema === 'object' ? JSON.stringify(schema) : schema;
+
+export const timeText = (time: Date | string | undefined): string | undefined =>
+  typeof time === 'object' ? time.toISOString() : time;
+
+export const listBody = ({ parent, endedSince, ...filter }: ListInput): ListRequest => ({
+  ...filter,
+  endedSince: timeText(endedSince),
+  parentId: parent === undefined ? undefined : agentIdOf(parent),
+});

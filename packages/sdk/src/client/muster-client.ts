@@ -1,4 +1,4 @@
-import type { AgentEntry, AgentStatus, ListRequest, SpawnReply } from '../contract/agent.ts';
+import type { AgentEntry, AgentStatus, SpawnReply } from '../contract/agent.ts';
 import type { Service } from '../contract/backend.ts';
 import type { PendingFollowUp } from '../contract/follow-up.ts';
 import type { BrowserSession, Caller as Identity, SignedIn, SignInCode } from '../contract/identity.ts';
@@ -13,19 +13,22 @@ import { Caller, type CallSettings, type ClientOptions, type Page, readPages } f
 import { CatalogClient } from './catalog.ts';
 import { CodeHostClient } from './code-hosts.ts';
 import type { ServerSentEvent } from './event-parser.ts';
-import type {
-  CallOptions,
-  FollowUpInput,
-  ListInput,
-  ListStreamSettings,
-  NewestInput,
-  OutputSchema,
-  SpawnInput,
-  SpawnSettings,
-  TimelineInput,
-  TimelineStreamSettings,
-  WaitInput,
-  WaitManyInput,
+import {
+  type CallOptions,
+  type FollowUpInput,
+  type ListInput,
+  type ListStreamSettings,
+  listBody,
+  type NewestInput,
+  type RetryManyInput,
+  type SpawnInput,
+  type SpawnSettings,
+  schemaText,
+  type TimelineInput,
+  type TimelineStreamSettings,
+  timeText,
+  type WaitInput,
+  type WaitManyInput,
 } from './inputs.ts';
 import { type AgentRef, agentIdOf, compareInt64, type Int64Input, mintId } from './values.ts';
 
@@ -208,6 +211,17 @@ export class MusterClient extends CodeHostClient {
   /** Runs the messages of a blocked agent again, and those of a retrying one immediately. */
   retry(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'retry'>> {
     return this.#caller.call('retry', { agentId: agentIdOf(agent) }, settings);
+  }
+
+  /** Retries these agents, or all that have the labels and are in the workspace. Returns what became of each. */
+  retryMany(agents: RetryManyInput, settings: CallSettings = {}): Promise<ReplyOf<'retryMany'>> {
+    const body = 'map' in agents ? { agentIds: agents.map(agentIdOf) } : agents;
+    return this.#caller.call('retryMany', body, settings);
+  }
+
+  /** Deletes an agent that has ended, and the agents below it, with everything that they have. */
+  delete(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'deleteAgent'>> {
+    return this.#caller.call('deleteAgent', { agentId: agentIdOf(agent) }, settings);
   }
 
   /** Reopens an agent that finished or failed: it is idle again, with its session, checklist and branch. */
@@ -429,15 +443,3 @@ export class MusterClient extends CodeHostClient {
 
 /** Entries have names in capitals. A newer service may send other events. */
 const isEntry = ({ type }: ServerSentEvent): boolean => /^[A-Z_]+$/.test(type);
-
-const schemaText = (schema: OutputSchema | undefined): string | undefined =>
-  typeof schema === 'object' ? JSON.stringify(schema) : schema;
-
-const timeText = (time: Date | string | undefined): string | undefined =>
-  typeof time === 'object' ? time.toISOString() : time;
-
-const listBody = ({ parent, endedSince, ...filter }: ListInput): ListRequest => ({
-  ...filter,
-  endedSince: timeText(endedSince),
-  parentId: parent === undefined ? undefined : agentIdOf(parent),
-});

@@ -3,6 +3,7 @@ import { changeRequest } from './code-host.ts';
 import { pendingFollowUp, settingsIn } from './follow-up.ts';
 import { agentId, agentIdIn, tenantIn } from './identity.ts';
 import { limits } from './limits.ts';
+import { phaseReasons, phases } from './phases.ts';
 import { contextUse, plan } from './plan.ts';
 import { agentError, currentRun } from './run.ts';
 import {
@@ -44,46 +45,6 @@ const labelsIn = {
   maxProperties: limits.labelsPerAgent,
   expected: `at most ${limits.labelsPerAgent} labels`,
 } as const;
-
-export const phases = [
-  'PHASE_UNSPECIFIED',
-  'PHASE_PENDING',
-  'PHASE_RUNNING',
-  'PHASE_WAITING_FOR_INPUT',
-  'PHASE_COMPLETED',
-  'PHASE_FAILED',
-  'PHASE_CANCELED',
-] as const;
-export type Phase = (typeof phases)[number];
-
-export const terminalPhases = ['PHASE_COMPLETED', 'PHASE_FAILED', 'PHASE_CANCELED'] as const;
-export const isTerminal = (phase: Phase): boolean => (terminalPhases as readonly Phase[]).includes(phase);
-/** Whether a wait for the agent ends: it has ended, or it does nothing until it gets a message. */
-export const needsAttention = (phase: Phase): boolean =>
-  phase === 'PHASE_WAITING_FOR_INPUT' || isTerminal(phase);
-
-/** Why the agent is in its phase. */
-export const phaseReasons = [
-  'NO_RUNNER',
-  'POOL_FULL',
-  'STARTING',
-  'WORKING',
-  'STOPPING',
-  'RESTING',
-  'QUESTION',
-  'TASKS_UNFINISHED',
-  'INTERRUPTED',
-  'BLOCKED',
-  'DEFERRED',
-  'CHILDREN',
-  'PROVIDER_LIMIT',
-  'RETRYING',
-  'FINISHED',
-  'ERROR',
-  'KILLED',
-  'PARENT_KILLED',
-] as const;
-export type PhaseReason = (typeof phaseReasons)[number];
 
 const phase = { title: 'Phase', type: 'string', enum: phases } as const;
 const phaseReason = { title: 'PhaseReason', type: 'string', enum: phaseReasons } as const;
@@ -144,6 +105,7 @@ const work = {
       reply('UnpushedWork', {
         commits: { type: 'integer' },
         files: { type: 'integer', description: 'Files with changes that are not committed.' },
+        isSaved: { type: 'boolean', description: 'False if the newest checkpoint does not have all of it.' },
       }),
     ),
     description: 'Work that no remote has, as of the last check; null before the first.',
@@ -173,6 +135,7 @@ export const agentStatus = reply('AgentStatus', {
   persona: text,
   model: text,
   backend: { type: 'string', enum: backends },
+  pool: { ...text, description: 'The pool whose runners may run the agent.' },
   rehearsed: boolean,
   sandboxed,
   reasoningEffort: text,
@@ -279,6 +242,38 @@ export const waitManyRequest = request('WaitForAgentsRequest', {
   below: { ...agentIdIn, description: 'Instead of `agentIds`: every agent below this one, at any depth.' },
   all: { type: 'boolean', description: 'Waits until all of them need attention, not the first.' },
   timeoutSeconds,
+});
+
+export const retryManyRequest = request('RetryAgentsRequest', {
+  agentIds: {
+    type: 'array',
+    items: agentIdIn,
+    maxItems: limits.agentsPerRetry,
+    expected: `1 to ${limits.agentsPerRetry} agents`,
+  },
+  labels: {
+    ...labelsIn,
+    title: 'LabelFilter',
+    description:
+      'Instead of `agentIds`: every agent with all of these labels that is BLOCKED, RETRYING or in PROVIDER_LIMIT, at any depth.',
+  },
+  workspace: { ...nameIn, description: 'Instead of `agentIds`: those in this workspace.' },
+  account: { ...listRequest.properties.account, description: 'Whose agents, as in a list. Empty: your own.' },
+  tenant: tenantIn,
+});
+
+export const retryManyReply = reply('RetryAgentsReply', {
+  agents: list(
+    reply('RetriedAgent', {
+      agentId,
+      retried: boolean,
+      error: { ...nullable(agentError), description: 'Why the agent was not retried.' },
+    }),
+  ),
+  more: {
+    type: 'boolean',
+    description: 'There are more agents than one reply holds. Send the request again.',
+  },
 });
 
 export const diffReply = reply('DiffReply', {

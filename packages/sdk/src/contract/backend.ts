@@ -1,23 +1,71 @@
 import { tenant } from './identity.ts';
-import { boolean, type Infer, reply, text } from './schema.ts';
+import { boolean, type Infer, int64, reply, text } from './schema.ts';
 
-/** Backends and the settings each one takes. The backend is inferred from the model's name and fixed at spawn. */
-export const backends = ['BACKEND_A', 'BACKEND_B'] as const;
-export type Backend = (typeof backends)[number];
+/** From whom a runner can get models. */
+export const modelProviders = ['anthropic', 'bedrock', 'vertex', 'openai', 'azure', 'chatgpt'] as const;
+export type ModelProvider = (typeof modelProviders)[number];
 
-export const rehearsalModels = { BACKEND_A: 'rehearsal-a', BACKEND_B: 'rehearsal-b' } as const;
+interface BackendFacts {
+  /** In data for programs. */
+  readonly id: string;
+  readonly title: string;
+  /** The names of its models, and how an error lists them. */
+  readonly models: RegExp;
+  readonly modelNames: string;
+  /** Model names that are short enough to be suggested. */
+  readonly shortNames: readonly string[];
+  readonly defaultModel: string;
+  readonly rehearsalModel: string;
+  readonly reasoningEfforts: readonly string[];
+  readonly serviceTiers: readonly string[];
+  /** Where a runner can get its models. */
+  readonly providers: readonly ModelProvider[];
+  /** The first of these with an account serves the models that the operator's table assigns to no provider. */
+  readonly usualProviders: readonly ModelProvider[];
+  /** The variable of the usual key. */
+  readonly key: string;
+}
 
-const backendPatterns: readonly (readonly [Backend, RegExp])[] = [
-  ['BACKEND_A', /^(claude-.+|opus|sonnet|haiku|rehearsal-a)$/],
-  ['BACKEND_B', /^(gpt-.+|o[0-9].*|codex-.+|rehearsal-b)$/],
-];
+/**
+ * A backend runs agents; it follows from the model's name and is fixed at spawn. How its program is found and driven is in
+ * the service, in its folder below `harness/` and in `runner/harnesses.ts`.
+ */
+const table = {
+  BACKEND_A: {
+    id: 'claudeCode',
+    title: 'Claude Code',
+    models: /^(claude-.+|opus|sonnet|haiku)$/,
+    modelNames: 'claude-*, opus, sonnet, haiku',
+    shortNames: ['opus', 'sonnet', 'haiku'],
+    defaultModel: 'claude-opus-4-8',
+    rehearsalModel: 'rehearsal-a',
+    reasoningEfforts: ['low', 'medium', 'high', 'xhigh', 'max'],
+    serviceTiers: [],
+    providers: ['anthropic', 'bedrock', 'vertex'],
+    // As Claude Code itself chooses.
+    usualProviders: ['bedrock', 'vertex', 'anthropic'],
+    key: 'ANTHROPIC_API_KEY',
+  },
+  BACKEND_B: {
+    id: 'codex',
+    title: 'Codex',
+    models: /^(gpt-.+|o[0-9].*|codex-.+)$/,
+    modelNames: 'gpt-*, o<digit>*, codex-*',
+    shortNames: [],
+    defaultModel: 'gpt-5.5',
+    rehearsalModel: 'rehearsal-b',
+    reasoningEfforts: ['none', 'low', 'medium', 'high', 'xhigh'],
+    serviceTiers: ['standard', 'fast', 'flex'],
+    providers: ['openai', 'azure', 'chatgpt'],
+    usualProviders: ['azure', 'openai', 'chatgpt'],
+    key: 'OPENAI_API_KEY',
+  },
+} as const satisfies Record<string, BackendFacts>;
 
-/** Where a runner can get the models of a backend. */
-export const modelProviders = {
-  BACKEND_A: ['anthropic', 'bedrock', 'vertex'],
-  BACKEND_B: ['openai', 'azure', 'chatgpt'],
-} as const;
-export type ModelProvider = (typeof modelProviders)[Backend][number];
+export type Backend = keyof typeof table;
+export const backendFacts: Readonly<Record<Backend, BackendFacts>> = table;
+export const backends = Object.keys(table) as readonly Backend[];
+export const rehearsalModels = backends.map((backend) => backendFacts[backend].rehearsalModel);
 
 /** The model names that the operator added, with their backends. */
 export type OwnModels = Readonly<Record<string, Backend>>;
@@ -26,8 +74,10 @@ export type OwnModels = Readonly<Record<string, Backend>>;
 const shownNames = 20;
 
 export function modelExpected(own: OwnModels = {}): string {
-  const usual =
-    'a model of backend A (claude-*, opus, sonnet, haiku, rehearsal-a) or backend B (gpt-*, o<digit>*, codex-*, rehearsal-b)';
+  const each = Object.values(backendFacts).map(
+    ({ title, modelNames, rehearsalModel }) => `${title} (${modelNames}, ${rehearsalModel})`,
+  );
+  const usual = `a model of ${each.join(' or ')}`;
   const names = Object.keys(own);
   if (names.length === 0) return usual;
   const more = names.length > shownNames ? ', …' : '';
@@ -36,21 +86,13 @@ export function modelExpected(own: OwnModels = {}): string {
 
 export function backendOfModel(model: string, own: OwnModels = {}): Backend | undefined {
   if (Object.hasOwn(own, model)) return own[model];
-  return backendPatterns.find(([, pattern]) => pattern.test(model))?.[0];
+  return backends.find((backend) => {
+    const { models, rehearsalModel } = backendFacts[backend];
+    return model === rehearsalModel || models.test(model);
+  });
 }
 
-export const isRehearsalModel = (model: string): boolean =>
-  model === rehearsalModels.BACKEND_A || model === rehearsalModels.BACKEND_B;
-
-export const reasoningEfforts: Readonly<Record<Backend, readonly string[]>> = {
-  BACKEND_A: ['low', 'medium', 'high', 'xhigh', 'max'],
-  BACKEND_B: ['none', 'low', 'medium', 'high', 'xhigh'],
-};
-
-export const serviceTiers: Readonly<Record<Backend, readonly string[]>> = {
-  BACKEND_A: [],
-  BACKEND_B: ['standard', 'fast', 'flex'],
-};
+export const isRehearsalModel = (model: string): boolean => rehearsalModels.includes(model);
 
 const backend = { type: 'string', enum: backends } as const;
 
@@ -85,12 +127,13 @@ export const serviceReply = reply('Service', {
       },
       rehearses: { ...boolean, description: 'The runner has no provider key and rehearses every model.' },
       sandboxed: { ...boolean, description: 'The runner runs agents in a sandbox.' },
+      diskFull: { ...boolean, description: 'The runner starts no runs, because its disk is almost full.' },
     }),
   },
   outdatedSecrets: {
     type: 'array',
     description:
-      'Secrets and signing keys that were not made with the current service secret. Only for admins, and for operators of all tenants; empty for others.',
+      'Secrets and signing keys that were not made with the current service secret, at most 1,000. Only for admins, and for operators of all tenants; empty for others.',
     items: reply('OutdatedSecret', {
       tenant,
       kind: text,
@@ -100,6 +143,27 @@ export const serviceReply = reply('Service', {
         description: 'Through the previous service secret. Otherwise it must be set again.',
       },
     }),
+  },
+  quotas: {
+    type: 'array',
+    description: "What the caller's tenant stores, and what it may store, in bytes.",
+    items: reply('Quota', {
+      quota: { ...text, description: 'storage, checkpoints or attachments.' },
+      bytes: { ...int64, description: 'Of all accounts of the tenant.' },
+      limit: int64,
+      accountBytes: {
+        ...int64,
+        description: "Of the caller's account; 0 while the tenant uses less than half of the limit.",
+      },
+      accountLimit: {
+        ...int64,
+        description: 'What one account may use: all, or half if the tenant has others.',
+      },
+    }),
+  },
+  outdatedSecretCount: {
+    type: 'integer',
+    description: 'How many there are, also of those that are not listed.',
   },
 });
 export type Service = Infer<typeof serviceReply>;

@@ -48,9 +48,14 @@ export const changeRequest = reply('ChangeRequest', {
   }),
   rounds: {
     type: 'integer',
-    description: 'How often reviews, checks or conflicts were told to the agent since a person wrote to it.',
+    description: 'How often reviews, checks or conflicts were sent to the agent since a person wrote to it.',
   },
   paused: { ...boolean, description: 'The rounds are used up: a message of a person resumes it.' },
+  problem: {
+    ...text,
+    description:
+      'Why it is not compared with its host, or why something was not posted; empty if nothing failed.',
+  },
   createdAt: timestamp,
   updatedAt: timestamp,
 });
@@ -129,7 +134,7 @@ export const testIntegrationReply = reply('TestIntegrationReply', {
     reply('IntegrationCheck', {
       name: text,
       ok: boolean,
-      advice: { ...text, description: 'What to change, if it is not ok.' },
+      advice: { ...text, description: 'What to change; of a check that is ok, what else to know.' },
     }),
   ),
 });

@@ -37,10 +37,10 @@ test.each([
 
 test.each([
   [null, ''],
-  [{ commits: 0, files: 0 }, ''],
-  [{ commits: 1, files: 0 }, '1 commit'],
-  [{ commits: 0, files: 1 }, '1 changed file'],
-  [{ commits: 2, files: 3 }, '2 commits, 3 changed files'],
+  [{ commits: 0, files: 0, isSaved: true }, ''],
+  [{ commits: 1, files: 0, isSaved: true }, '1 commit'],
+  [{ commits: 0, files: 1, isSaved: true }, '1 changed file'],
+  [{ commits: 2, files: 3, isSaved: true }, '2 commits, 3 changed files'],
 ])('unpushed work of %o is "%s"', (unpushed, text) => expect(unpushedText(unpushed)).toBe(text));
 
 test.each([

@@ -1,56 +1,34 @@
-import type { AgentStatus, PhaseReason } from './agent.ts';
-import type { Backend } from './backend.ts';
+import type { AgentStatus } from './agent.ts';
+import { backendFacts } from './backend.ts';
 import type { ChangeRequest } from './code-host.ts';
+import { reasonRow } from './phases.ts';
 
 /** How the command line and the dashboard show an agent's status and its figures. */
-type StatusFields = Pick<AgentStatus, 'phaseReason' | 'wakesAt'>;
-
-const statusTexts: Readonly<Record<PhaseReason, string>> = {
-  NO_RUNNER: 'waiting for a runner',
-  POOL_FULL: 'waiting for capacity',
-  STARTING: 'starting',
-  WORKING: 'working',
-  STOPPING: 'stopping',
-  RESTING: 'idle',
-  QUESTION: 'needs input',
-  TASKS_UNFINISHED: 'unfinished tasks',
-  INTERRUPTED: 'interrupted',
-  BLOCKED: 'blocked',
-  DEFERRED: 'scheduled',
-  CHILDREN: 'waiting for children',
-  PROVIDER_LIMIT: 'rate limited',
-  RETRYING: 'retrying',
-  FINISHED: 'finished',
-  ERROR: 'failed',
-  KILLED: 'killed',
-  PARENT_KILLED: 'killed with its parent',
-};
-
-/** Before the time at which the status changes by itself. */
-const wakePrepositions: Partial<Readonly<Record<PhaseReason, string>>> = {
-  DEFERRED: 'for',
-  PROVIDER_LIMIT: 'until',
-  RETRYING: 'at',
-};
+type StatusFields = Pick<AgentStatus, 'phaseReason' | 'wakesAt'> & Partial<Pick<AgentStatus, 'phase'>>;
 
 /** `needs input`, `rate limited until 16:23`. */
-export function statusText({ phaseReason, wakesAt }: StatusFields, now = Date.now()): string {
-  const preposition = wakesAt === null ? undefined : wakePrepositions[phaseReason];
-  const time = preposition ? ` ${preposition} ${clock(wakesAt as string, now)}` : '';
-  return `${statusTexts[phaseReason]}${time}`;
+export function statusText(agent: StatusFields, now = Date.now()): string {
+  const { wakesAt } = agent;
+  const { status, timeWord } = reasonRow(agent);
+  return wakesAt !== null && timeWord ? `${status} ${timeWord} ${clock(wakesAt, now)}` : status;
 }
 
-/** Events; every other status lasts. */
-const eventReasons: readonly PhaseReason[] = ['INTERRUPTED', 'FINISHED', 'ERROR', 'KILLED', 'PARENT_KILLED'];
+/** Why no runner takes an agent, and the commands that start one that does. An older service does not name the pool. */
+export function noRunnerText({
+  model,
+  backend,
+  pool,
+}: Pick<AgentStatus, 'model' | 'backend' | 'pool'>): string {
+  const name = (pool as string | undefined) || 'default';
+  return `No runner of the pool "${name}" can run ${model} (${backendFacts[backend].title}). Start one: muster token create runner-1 --role runner --pool ${name}, then muster runner --key KEY --pool ${name}. It needs an account of ${backendFacts[backend].title}.`;
+}
 
 /** `4m ago` for what happened, `for 6m` for what lasts, empty when the status names a time itself. */
-export function statusAge(
-  { phaseReason, phaseSince, wakesAt }: StatusFields & Pick<AgentStatus, 'phaseSince'>,
-  now = Date.now(),
-): string {
-  if (wakesAt !== null && phaseReason in wakePrepositions) return '';
-  const age = ageOf(phaseSince, now);
-  return eventReasons.includes(phaseReason) ? `${age} ago` : `for ${age}`;
+export function statusAge(agent: StatusFields & Pick<AgentStatus, 'phaseSince'>, now = Date.now()): string {
+  const { timeWord, isEvent } = reasonRow(agent);
+  if (agent.wakesAt !== null && timeWord) return '';
+  const age = ageOf(agent.phaseSince, now);
+  return isEvent ? `${age} ago` : `for ${age}`;
 }
 
 const units: readonly (readonly [name: string, seconds: number])[] = [
@@ -112,8 +90,18 @@ export function unpushedText(unpushed: AgentStatus['unpushed']): string {
     .join(', ');
 }
 
+/** Whether a checkpoint has the unpushed work: `not saved`, `saved 4m ago` or `partly saved 4m ago`; empty if there is none. */
+export function savedText({
+  unpushed,
+  checkpointAt,
+}: Pick<AgentStatus, 'unpushed' | 'checkpointAt'>): string {
+  const isPartial = unpushed?.isSaved === false;
+  if (checkpointAt === null) return isPartial || unpushedText(unpushed) !== '' ? 'not saved' : '';
+  return `${isPartial ? 'partly ' : ''}saved ${ageOf(checkpointAt)} ago`;
+}
+
 /** `open, checks failing: test, 2 open threads`. */
-export function changeRequestNotes({ state, paused, checks, review }: ChangeRequest): string {
+export function changeRequestNotes({ state, paused, checks, review, problem }: ChangeRequest): string {
   const failing = checks.failing.length > 0 ? `: ${checks.failing.join(', ')}` : '';
   const { openThreads } = review;
   return [
@@ -122,22 +110,20 @@ export function changeRequestNotes({ state, paused, checks, review }: ChangeRequ
     checks.state !== 'NONE' && `checks ${checks.state.toLowerCase()}${failing}`,
     review.state !== 'NONE' && review.state.toLowerCase().replace('_', ' '),
     openThreads > 0 && `${openThreads} open ${openThreads === 1 ? 'thread' : 'threads'}`,
+    problem && `problem: ${problem}`,
   ]
     .filter(Boolean)
     .join(', ');
 }
 
-/** `812 B`, `5.2 KiB`, `31 MiB`. */
+/** `812 B`, `5.2 KiB`, `31 MiB`, `1.8 GiB`. */
 export function bytesText(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
   const kib = bytes / 1024;
-  return kib < 1023.5 ? `${twoDigits(kib)} KiB` : `${twoDigits(kib / 1024)} MiB`;
+  if (kib < 1023.5) return `${twoDigits(kib)} KiB`;
+  const mib = kib / 1024;
+  return mib < 1023.5 ? `${twoDigits(mib)} MiB` : `${twoDigits(mib / 1024)} GiB`;
 }
-
-export const backendNames: Readonly<Record<Backend, string>> = {
-  BACKEND_A: 'Claude Code',
-  BACKEND_B: 'Codex',
-};
 
 export const pathOf = ({ agent }: { readonly agent: readonly string[] }): string => agent.join('/');
 

@@ -2,7 +2,7 @@
  * Why runs fail, by the code of their error, and what follows for the agent:
  *
  *   final     the agent ends as FAILED
- *   passing   usually goes away: the same messages are retried, with growing delays
+ *   passing   usually goes away: the same messages are retried, with growing delays, for a day
  *   fixable   a person has to fix something: the agent is BLOCKED until then
  *
  * A code that is not listed is fixable. `fix` says what to do; `{runner}` and `{model}` are filled in.
@@ -22,7 +22,7 @@ const fixable = (why: string, fix: string): Fault => ({ class: 'fixable', why, f
 
 export const faults = {
   AGENT_FAILED: final('the agent declared that it failed, with its `fail` tool'),
-  REHEARSED_FAILURE: final('the rehearsal agent was told to fail (`!fail`)'),
+  REHEARSED_FAILURE: final('a directive made the rehearsal agent fail (`!fail`)'),
 
   GIT_UNREACHABLE: passing(
     'the host of a repository, or the network, was unreachable',
@@ -35,10 +35,6 @@ export const faults = {
   DISK_FULL: passing(
     "the runner's disk was full",
     'The disk of runner {runner} stayed full. Free some space, then retry.',
-  ),
-  SETUP_FAILED: passing(
-    'a set-up command failed; its output is in the timeline',
-    'A set-up command of the environment keeps failing. Fix the environment or what the command needs, then retry.',
   ),
 
   PROVIDER_KEY_REFUSED: fixable(
@@ -73,6 +69,10 @@ export const faults = {
     'the provider answered with another error that the harness could not handle',
     'Read what the provider answered and fix it, then retry.',
   ),
+  GATEWAY_REFUSED: fixable(
+    "the runner's gateway refused a request of the harness; the provider did not get it",
+    'Fix what the gateway of runner {runner} says, then retry.',
+  ),
   INVALID_OUTPUT_SCHEMA: fixable(
     "the output schema can't be used",
     'Send a message with a valid `outputSchema`.',
@@ -90,8 +90,12 @@ export const faults = {
     'Runner {runner} has no harness for {model}. Set it up there, or send a message with another model.',
   ),
   WORKSPACE_NOT_PREPARED: fixable(
-    'a repository could not be fetched or cloned',
+    'a repository could not be fetched or cloned: its host refused it or does not exist, or this runner does not permit it',
     'Fix the repositories of the workspace, or the git credentials of runner {runner}, then retry.',
+  ),
+  SETUP_FAILED: fixable(
+    'a set-up command failed; its output is in the timeline',
+    'A set-up command of the environment failed. Fix the environment or what the command needs, then retry.',
   ),
   ENVIRONMENT_INVALID: fixable(
     "a variable of the environment, or a value of an MCP server, can't be given: a bad name, or one that the runner does not have or does not give",
@@ -107,14 +111,14 @@ export const faults = {
   ),
   INVALID_DIRECTIVE: fixable(
     "the rehearsal agent can't follow a directive",
-    'Send a message with a correct directive that preempts this one, or spawn the agent again.',
+    'Retry, or send a message with a correct directive: then the agent skips this one.',
   ),
   RUNNER_LOST: fixable(
     'its runner died three times in a row',
     'Find out why runner {runner} dies: its machine may be out of memory. Then retry.',
   ),
   REPORT_REFUSED: fixable(
-    "the service refused the runner's report of the end",
+    'the service refused a report of the run, such as one with an impossible number of tokens',
     'Find the reason in the log of the service, then retry.',
   ),
   REPORT_FAILED: fixable(
@@ -134,5 +138,10 @@ const otherFault = fixable('', 'Fix what the error says, then retry.');
 export const faultOf = (code: string): Fault =>
   Object.hasOwn(faults, code) ? faults[code as FaultCode] : otherFault;
 
-/** The delays before retries of a passing fault; after the last one the fault counts as fixable. */
-export const retryDelaysMs: readonly number[] = [30, 60, 120, 240, 480].map((seconds) => seconds * 1000);
+const firstDelays = [30, 60, 120, 240, 480];
+
+/** The delay before a batch with this number of passing faults in a row is retried. */
+export const retryDelayMs = (faultsInARow: number): number => (firstDelays[faultsInARow - 1] ?? 600) * 1000;
+
+/** A passing fault that lasts this long counts as fixable. */
+export const retriedForMs = 24 * 3600 * 1000;

@@ -61,7 +61,15 @@ export const queueRequest = request('QueueFollowUpRequest', {
 });
 export type QueueRequest = Infer<typeof queueRequest>;
 
-export const queueReply = reply('QueueFollowUpReply', { followUpId: text, state: followUpState });
+export const queueReply = reply('QueueFollowUpReply', {
+  followUpId: text,
+  state: followUpState,
+  wakesAt: {
+    ...timestampOrNull,
+    description:
+      'When it is delivered at the earliest: its `deliverAt`, the end of a rate limit or the next retry. Null: nothing delays it.',
+  },
+});
 
 export const removeRequest = request('RemoveFollowUpRequest', { agentId: agentIdIn, followUpId });
 export const removeReply = reply('RemoveFollowUpReply', { removed: boolean });
@@ -104,6 +112,11 @@ export const listFollowUpsRequest = request('ListFollowUpsRequest', { agentId: a
 export const listFollowUpsReply = reply('ListFollowUpsReply', {
   followUps: list(pendingFollowUp),
   nextPageToken: text,
+  wakesAt: {
+    ...timestampOrNull,
+    description:
+      'When the next message is delivered at the earliest, as in the status; null: nothing delays it.',
+  },
 });
 
 export const getFollowUpRequest = request('GetFollowUpRequest', { agentId: agentIdIn, followUpId });

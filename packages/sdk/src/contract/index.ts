@@ -3,17 +3,34 @@ export * from './attachment.ts';
 export * from './backend.ts';
 export * from './code-host.ts';
 export * from './display-text.ts';
-export * from './documents.ts';
+export * from './document-warnings.ts';
 export * from './errors.ts';
 export * from './faults.ts';
 export * from './follow-up.ts';
 export { globProblem, matchingGlobs } from './glob.ts';
 export * from './identity.ts';
+export type { EnvironmentDocument } from './kinds/environment.ts';
+export { changeRequestModes, type IntegrationDocument } from './kinds/integration.ts';
+export { type FormField, type KindEntry, type KindGroup, kindGroups } from './kinds/kind.ts';
+export type { PersonaDocument } from './kinds/persona.ts';
+export type { PoolDocument } from './kinds/pool.ts';
+export type { ShareLinkDocument } from './kinds/share-link.ts';
+export type { TokenDocument } from './kinds/token.ts';
+export {
+  type GivenText,
+  type McpServerDocument,
+  type WorkspaceDocument,
+  type WorkspaceTool,
+  workspaceTools,
+} from './kinds/workspace.ts';
+export * from './kinds.ts';
 export * from './limits.ts';
 export { openApiDocument } from './openapi.ts';
 export * from './paths.ts';
+export * from './phases.ts';
 export * from './plan.ts';
 export * from './resource.ts';
+export * from './resource-text.ts';
 export * from './routes.ts';
 export * from './run.ts';
 export * from './runner.ts';

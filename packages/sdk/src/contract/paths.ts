@@ -1,66 +1,101 @@
-const get = <const P extends string>(path: P) => ({ method: 'GET', path }) as const;
-const post = <const P extends string>(path: P) => ({ method: 'POST', path }) as const;
-const del = <const P extends string>(path: P) => ({ method: 'DELETE', path }) as const;
+/**
+ * Whether the client sends an operation again when its reply was lost, so that it may or may not have acted.
+ *
+ *   safe     yes: a read, or a mutation that its id, key, generation or run number makes idempotent
+ *   unsent   no: only when the request surely had no effect, because the connection was refused or a rate limit (429)
+ *            rejected it
+ *   long     yes, without end: it stays open until the caller's signal aborts
+ *
+ * A conditional write or delete of the catalog is safe too; see client/catalog.ts. Operations that the client has no
+ * method for have none.
+ */
+export type RetryPolicy = 'safe' | 'unsent' | 'long';
 
-/** The method and path of each operation. Not in routes.ts, because the client must not import the schemas. */
+const at =
+  <const M extends 'GET' | 'POST' | 'DELETE'>(method: M) =>
+  <const P extends string, const R extends RetryPolicy | undefined = undefined>(path: P, retry?: R) =>
+    ({ method, path, retry: retry as R }) as const;
+const get = at('GET');
+const post = at('POST');
+const del = at('DELETE');
+
+/**
+ * The method, path and retry policy of each operation. The client imports this table alone: schemas and texts are in
+ * `operations/`, and would make it several times as large.
+ */
 export const paths = {
-  whoami: get('/v1/whoami'),
-  service: get('/v1/service'),
-  signInCode: post('/v1/sign-in/code'),
+  whoami: get('/v1/whoami', 'safe'),
+  service: get('/v1/service', 'safe'),
+  /** Creates another code; the lost one expires unused. */
+  signInCode: post('/v1/sign-in/code', 'safe'),
   signIn: post('/v1/sign-in'),
-  signOut: post('/v1/sign-out'),
-  session: get('/v1/session'),
-  listSessions: post('/v1/sessions'),
-  revokeSession: post('/v1/session/revoke'),
+  signOut: post('/v1/sign-out', 'safe'),
+  session: get('/v1/session', 'safe'),
+  listSessions: post('/v1/sessions', 'safe'),
+  revokeSession: post('/v1/session/revoke', 'safe'),
 
-  spawn: post('/v1/agent/spawn'),
-  status: post('/v1/agent/status'),
-  wait: post('/v1/agent/wait'),
-  queue: post('/v1/agent/queue'),
-  removeFollowUp: post('/v1/agent/queue/remove'),
-  listFollowUps: post('/v1/agent/queue/list'),
-  followUp: post('/v1/agent/queue/get'),
-  clearFollowUps: post('/v1/agent/clear-follow-ups'),
-  uploadAttachment: post('/v1/agent/attachments'),
-  attachment: post('/v1/agent/attachment'),
-  stopTurn: post('/v1/agent/stop-turn'),
-  kill: post('/v1/agent/kill'),
-  retry: post('/v1/agent/retry'),
-  reopen: post('/v1/agent/reopen'),
-  labels: post('/v1/agent/labels'),
-  list: post('/v1/agents'),
+  /** One `Idempotency-Key` for all tries: later tries get the first reply. */
+  spawn: post('/v1/agent/spawn', 'safe'),
+  status: post('/v1/agent/status', 'safe'),
+  wait: post('/v1/agent/wait', 'long'),
+  /** One `followUpId` for all tries: it stays one message, preempts once and replaces once. */
+  queue: post('/v1/agent/queue', 'safe'),
+  /** Only the reply differs: a repeated request gets `removed: false`. */
+  removeFollowUp: post('/v1/agent/queue/remove', 'safe'),
+  listFollowUps: post('/v1/agent/queue/list', 'safe'),
+  followUp: post('/v1/agent/queue/get', 'safe'),
+  /** Would also discard messages that were queued since. */
+  clearFollowUps: post('/v1/agent/clear-follow-ups', 'unsent'),
+  /** The same image has the same id. */
+  uploadAttachment: post('/v1/agent/attachments', 'safe'),
+  attachment: post('/v1/agent/attachment', 'safe'),
+  /** Names its run, so it never stops a newer one. A refusal of a repeated request counts as success. */
+  stopTurn: post('/v1/agent/stop-turn', 'safe'),
+  kill: post('/v1/agent/kill', 'safe'),
+  /** A second retry finds the agent running and is refused, so the client can't tell whether its first one succeeded. */
+  retry: post('/v1/agent/retry', 'unsent'),
+  reopen: post('/v1/agent/reopen', 'safe'),
+  /** A second one is refused, because the agent is gone; or deletes a newer agent of that name that has ended too. */
+  deleteAgent: post('/v1/agent/delete', 'unsent'),
+  labels: post('/v1/agent/labels', 'safe'),
+  list: post('/v1/agents', 'safe'),
 
-  waitMany: post('/v1/agents/wait'),
-  listStream: post('/v1/agents/stream'),
+  waitMany: post('/v1/agents/wait', 'long'),
+  retryMany: post('/v1/agents/retry', 'unsent'),
+  listStream: post('/v1/agents/stream', 'long'),
   listStreamByGet: get('/v1/agents/stream'),
-  timeline: post('/v1/agent/timeline'),
-  timelineStream: post('/v1/agent/timeline/stream'),
+  timeline: post('/v1/agent/timeline', 'safe'),
+  timelineStream: post('/v1/agent/timeline/stream', 'long'),
   timelineStreamByGet: get('/v1/agent/timeline/stream'),
-  runs: post('/v1/agent/runs'),
-  diff: post('/v1/agent/diff'),
-  checkpoint: post('/v1/agent/checkpoint'),
-  tasks: post('/v1/agent/tasks'),
-  createTasks: post('/v1/agent/tasks/create'),
-  updateTask: post('/v1/agent/tasks/update'),
-  threads: post('/v1/agent/threads'),
-  createReview: post('/v1/agent/threads/create'),
-  replyToThread: post('/v1/agent/threads/reply'),
-  resolveThread: post('/v1/agent/threads/resolve'),
-  ask: post('/v1/agent/ask'),
-  finish: post('/v1/agent/finish'),
-  fail: post('/v1/agent/fail'),
+  runs: post('/v1/agent/runs', 'safe'),
+  checkpoint: post('/v1/agent/checkpoint', 'safe'),
+  diff: post('/v1/agent/diff', 'safe'),
+  tasks: post('/v1/agent/tasks', 'safe'),
+  /** Would add the tasks again, or be refused because of their ids. */
+  createTasks: post('/v1/agent/tasks/create', 'unsent'),
+  updateTask: post('/v1/agent/tasks/update', 'safe'),
+  threads: post('/v1/agent/threads', 'safe'),
+  createReview: post('/v1/agent/threads/create', 'safe'),
+  replyToThread: post('/v1/agent/threads/reply', 'safe'),
+  resolveThread: post('/v1/agent/threads/resolve', 'safe'),
+  ask: post('/v1/agent/ask', 'safe'),
+  finish: post('/v1/agent/finish', 'safe'),
+  fail: post('/v1/agent/fail', 'safe'),
 
-  openChangeRequest: post('/v1/agent/change-request'),
-  syncChangeRequests: post('/v1/change-requests/sync'),
-  listDeliveries: post('/v1/integration/deliveries'),
-  redeliver: post('/v1/integration/redeliver'),
-  testIntegration: post('/v1/integration/test'),
+  /** A change request that is open is returned. */
+  openChangeRequest: post('/v1/agent/change-request', 'safe'),
+  syncChangeRequests: post('/v1/change-requests/sync', 'safe'),
+  listDeliveries: post('/v1/integration/deliveries', 'safe'),
+  redeliver: post('/v1/integration/redeliver', 'safe'),
+  testIntegration: post('/v1/integration/test', 'safe'),
 
-  writeResource: post('/v1/catalog/{ref.kind}/{ref.name}'),
-  readResource: get('/v1/catalog/{ref.kind}/{ref.name}'),
-  listResources: get('/v1/catalog/{ref.kind}'),
-  deleteResource: del('/v1/catalog/{ref.kind}/{ref.name}'),
-  resourceHistory: get('/v1/catalog/{ref.kind}/{ref.name}/history'),
+  /** Without a generation they would overwrite or delete what others wrote since. */
+  writeResource: post('/v1/catalog/{ref.kind}/{ref.name}', 'unsent'),
+  readResource: get('/v1/catalog/{ref.kind}/{ref.name}', 'safe'),
+  listResources: get('/v1/catalog/{ref.kind}', 'safe'),
+  deleteResource: del('/v1/catalog/{ref.kind}/{ref.name}', 'unsent'),
+  resourceHistory: get('/v1/catalog/{ref.kind}/{ref.name}/history', 'safe'),
+  validateResource: post('/v1/catalog/{ref.kind}/{ref.name}/validate', 'safe'),
 
   runnerPoll: post('/v1/runner/poll'),
   runnerReport: post('/v1/runner/report'),
@@ -74,3 +109,8 @@ export const paths = {
   runnerGitCredential: post('/v1/runner/git-credential'),
   runnerEndedAgents: post('/v1/runner/agents/ended'),
 } as const;
+
+/** The operations that the client has a method for. */
+export type ClientOperation = {
+  [N in keyof typeof paths]: (typeof paths)[N]['retry'] extends RetryPolicy ? N : never;
+}[keyof typeof paths];

@@ -6,6 +6,7 @@ import {
   type Infer,
   int64,
   int64In,
+  list,
   pageOf,
   reply,
   request,
@@ -13,52 +14,11 @@ import {
   timestamp,
 } from './schema.ts';
 
-export const kinds = [
-  'workspace',
-  'persona',
-  'environment',
-  'profile',
-  'vm-profile',
-  'pool',
-  'token',
-  'share-link',
-  'integration',
-  'secret',
-  'change-request',
-] as const;
-export type Kind = (typeof kinds)[number];
-
 export const inputFormats = [
   'INPUT_FORMAT_UNSPECIFIED',
   'INPUT_FORMAT_YAML',
   'INPUT_FORMAT_MARKDOWN',
 ] as const;
-export const inputFormatOf = (kind: Kind): (typeof inputFormats)[number] =>
-  kind === 'persona' ? 'INPUT_FORMAT_MARKDOWN' : 'INPUT_FORMAT_YAML';
-
-/** Kinds that members may write: personas, share links of their agents, keys of their account. */
-export const memberKinds: readonly Kind[] = ['persona', 'share-link', 'token'];
-
-const squeeze = (name: string): string => name.toLowerCase().replace(/[-_]/g, '').replace(/s$/, '');
-const kindBySqueezed: ReadonlyMap<string, Kind> = new Map<string, Kind>([
-  ...kinds.map((kind) => [squeeze(kind), kind] as const),
-  ['poolconfig', 'pool'],
-  ['poolconfiguration', 'pool'],
-  ['serviceprofile', 'profile'],
-]);
-
-/** Kinds are matched ignoring case, `-`, `_` and a plural s. */
-export const kindOf = (name: string): Kind | undefined => kindBySqueezed.get(squeeze(name));
-
-/** The field that a write may set and that no reply shows. */
-export const sealedFields: Readonly<Partial<Record<Kind, string>>> = { secret: 'value' };
-
-/** The field with the secret, in the one reply that creates or rotates it. */
-export const secretFields: Readonly<Partial<Record<Kind, string>>> = {
-  token: 'key',
-  'share-link': 'url',
-  integration: 'signingKey',
-};
 
 export const writeRequest = request('WriteResourceRequest', {
   ref: request('ResourceRef', { tenant: tenantIn, kind: text, name: text }),
@@ -73,7 +33,24 @@ export const writeRequest = request('WriteResourceRequest', {
 });
 export type WriteRequest = Infer<typeof writeRequest>;
 
-export const writeReply = reply('WriteResourceReply', { payload: text, generation: int64 });
+export const documentWarning = reply('DocumentWarning', {
+  field: { ...text, description: 'Such as `payload.repo`.' },
+  description: { ...text, description: 'A clause without its subject, which is the field.' },
+  missing: {
+    ...text,
+    description: '`kind/name` of a resource that the field names and that does not exist; otherwise empty.',
+  },
+});
+export type DocumentWarning = Infer<typeof documentWarning>;
+
+export const writeReply = reply('WriteResourceReply', {
+  payload: text,
+  generation: int64,
+  warnings: {
+    ...list(documentWarning),
+    description: `What is accepted but probably a mistake, such as a misspelt field; the first ${limits.documentWarnings}.`,
+  },
+});
 
 export const resource = reply('Resource', {
   kind: text,
@@ -139,53 +116,3 @@ export const resourceDeleteQuery = request('ResourceDeleteQuery', {
 export const resourceDeleteBody = request('ResourceDeleteBody', {
   justification: resourceDeleteQuery.properties.justification,
 });
-
-type Fields = Readonly<Record<string, unknown>>;
-
-/** Fields that the service sets. */
-export const serverFields: readonly string[] = [
-  'createdAt',
-  'createdBy',
-  'updatedAt',
-  'updatedBy',
-  'keyId',
-  'webhookUrl',
-];
-
-export const serverFieldsOf = (kind: string): readonly string[] =>
-  kind === 'secret' ? [...serverFields, 'fingerprint'] : serverFields;
-
-/** The document without the fields that the service sets. */
-export function writtenFields(kind: string, document: Fields): Record<string, unknown> {
-  const left = ['name', ...serverFieldsOf(kind)];
-  return Object.fromEntries(Object.entries(document).filter(([field]) => !left.includes(field)));
-}
-
-/** The document as a file: YAML, or for a persona Markdown with its settings as front matter. */
-export function resourceText(
-  kind: Kind | (string & {}),
-  name: string,
-  document: Fields,
-  toYaml: (fields: Fields) => string,
-): string {
-  const fields = writtenFields(kind, document);
-  if (kind !== 'persona') return toYaml({ kind, name, ...fields });
-  const { instructions, ...settings } = fields;
-  return `---\n${toYaml({ name, ...settings })}---\n${String(instructions ?? '').trim()}\n`;
-}
-
-export interface FrontMatter {
-  /** YAML. */
-  readonly settings: string;
-  readonly body: string;
-  /** Lines of the file before the settings, to compute line numbers in errors. */
-  readonly linesAbove: number;
-}
-
-const frontMatter = /^---[ \t]*\r?\n((?:[\s\S]*?\r?\n)?)---[ \t]*(?:\r?\n|$)([\s\S]*)$/;
-
-/** Splits a Markdown text into front matter and body. */
-export function splitFrontMatter(text: string): FrontMatter {
-  const [, settings = '', body = text] = frontMatter.exec(text) ?? [];
-  return { settings, body, linesAbove: body === text ? 0 : 1 };
-}

@@ -28,11 +28,23 @@ export type ReportItem = Infer<typeof reportItem>;
 /** More than a run can use; sums over all reports of an agent still fit into the database. */
 const count = { type: 'integer', minimum: 0, maximum: 1e12 } as const;
 
+const usage = {
+  type: 'object',
+  properties: {
+    inputTokens: count,
+    cachedInputTokens: count,
+    outputTokens: count,
+    costUsd: { type: 'number', minimum: 0, maximum: 1e9 },
+  },
+} as const;
+
 /** Outcomes that a runner may report. Only the service sets KILLED and LOST. */
 export const reportedOutcomes = ['COMPLETED', 'INTERRUPTED', 'FAILED', 'PARKED', 'HANDED_BACK'] as const;
 
 /** The error code of a run that its runner ended because the service kept failing on a report. */
 export const reportFailed = 'REPORT_FAILED';
+
+const reachedName = { type: 'string', maxLength: 300 } as const;
 
 export const reportRequest = requestWith('RunnerReportRequest', ['runnerId', 'agentKey', 'runId', 'report'], {
   runnerId: { type: 'string', format: 'uuid' },
@@ -47,14 +59,17 @@ export const reportRequest = requestWith('RunnerReportRequest', ['runnerId', 'ag
   currentAction: { type: 'string', maxLength: 512 },
   session: { type: 'string', maxLength: 512 },
   items: { type: 'array', items: reportItem, maxItems: limits.reportItems },
-  usage: {
-    description: 'What was used since the last report.',
+  usage: { description: 'What was used since the last report.', ...usage },
+  late: {
+    description:
+      'For a run that has ended without a last report of its runner, because that was lost or the run was killed. A later process of the runner may send it too. Only `items` may accompany it; ABORTED (RUN_NOT_ENDED) until the run has ended.',
     type: 'object',
     properties: {
-      inputTokens: count,
-      cachedInputTokens: count,
-      outputTokens: count,
-      costUsd: { type: 'number', minimum: 0, maximum: 1e9 },
+      usage: {
+        description: 'All that the run used. It counts once, however often it is reported.',
+        ...usage,
+      },
+      missing: { ...count, description: 'How many items the runner may have lost.' },
     },
   },
   pushes: {
@@ -107,7 +122,8 @@ export const reportRequest = requestWith('RunnerReportRequest', ['runnerId', 'ag
     properties: {
       commits: count,
       files: { ...count, description: 'Files with changes that are not committed.' },
-      isSaved: { type: 'boolean', description: 'A complete checkpoint has it.' },
+      isSaved: { type: 'boolean', description: 'A checkpoint was completed since the last report.' },
+      isPartial: { type: 'boolean', description: 'The newest checkpoint does not have all of it.' },
     },
     required: ['commits', 'files', 'isSaved'],
   },
@@ -145,8 +161,24 @@ export const reportRequest = requestWith('RunnerReportRequest', ['runnerId', 'ag
         required: ['code', 'message'],
       },
       limitUntil: timestamp,
+      limitAccount: {
+        ...reachedName,
+        description: 'The account that was at the limit, as in `accounts` of the polls.',
+      },
+      awaits: {
+        ...reachedName,
+        description:
+          'What the run failed to reach, as in `reached`. The agent is retried when another run on this runner reaches it.',
+      },
     },
     required: ['outcome'],
+  },
+  reached: {
+    description:
+      'Providers and git hosts that this run reached, such as `provider:anthropic` and `git:github.com`. Some agents that wait on this runner for one of them are retried immediately.',
+    type: 'array',
+    items: reachedName,
+    maxItems: 100,
   },
   gone: { type: 'boolean', description: 'No process of this run is left.' },
   omitTasks: {
@@ -160,9 +192,20 @@ export const reportReply = reply('RunnerReportReply', {
   stop: { type: 'string', enum: stopKinds },
   tasks: { ...list(task), description: 'The checklist; empty with `omitTasks`.' },
   activeTaskIds: { ...list(text), description: 'Unfinished tasks that are active in this run.' },
+  awaited: {
+    ...list(text),
+    description: 'Of `reached`, what agents still wait for. The next run that reaches it reports it again.',
+  },
   asked: { type: 'boolean', description: 'The agent asked a question in this run, so it needs no reminder.' },
+  leaseMs: {
+    type: 'integer',
+    description:
+      "The new length of the runner's lease, if this report has extended it as a poll does; else 0.",
+  },
 });
 export type ReportReply = Infer<typeof reportReply>;
+/** What a report of a run leads to, without what concerns its runner. */
+export type ReportResult = Omit<ReportReply, 'awaited' | 'leaseMs'>;
 
 /**
  * Pieces of texts that runs are producing. They are passed on to open streams and not stored. A piece of a run that is not

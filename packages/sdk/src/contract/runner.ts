@@ -54,7 +54,7 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
   build: { type: 'string', maxLength: 128 },
   capabilities: {
     description:
-      '`deferral`: it delivers deferred messages. `sandbox`: its agents run in a sandbox. `steer`: it adds messages to running turns.',
+      '`deferral`: it delivers deferred messages. `sandbox`: its agents run in a sandbox. `steer`: it adds messages to running turns. `disk-full`: it starts no runs, because its disk is almost full.',
     type: 'array',
     items: { type: 'string', maxLength: 64 },
     maxItems: 32,
@@ -65,6 +65,13 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
     items: { type: 'string', enum: backends },
   },
   rehearses: { type: 'boolean', description: 'It has no provider key and rehearses every model.' },
+  accounts: {
+    description:
+      'Its accounts, as `provider/fingerprint`. An agent that waits for the limit of another account of a provider is tried when a new process of its runner polls.',
+    type: 'array',
+    items: { type: 'string', maxLength: 300 },
+    maxItems: 100,
+  },
   free: {
     description: 'How many more runs it can take.',
     type: 'object',
@@ -81,7 +88,7 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
         ...runRef,
         steers: {
           description:
-            'The `sequence` of each steering message that the runner has got for this run and not confirmed.',
+            'The `sequence` of each steering message that the runner has received for this run and not confirmed.',
           type: 'array',
           items: { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
           maxItems: limits.steersPerRun,
@@ -180,6 +187,11 @@ export const claim = reply('RunnerClaim', {
       name: text,
       value: text,
       problem: { type: 'string', description: 'Why the value is missing; empty if it is not.' },
+      earlier: {
+        type: 'array',
+        items: text,
+        description: 'Values that it had until recently. The agent may still have them, so they are masked.',
+      },
     }),
   },
 });
@@ -322,6 +334,7 @@ export const endedAgentsRequest = requestWith('EndedAgentsRequest', ['runnerId',
     description: 'Only agents that ended at least this many days ago. Default 0.',
   },
   saved: { type: 'boolean', description: 'Only agents whose last run left a checkpoint.' },
+  killed: { type: 'boolean', description: 'With `saved`: also agents that were killed, and these first.' },
 });
 
 export const endedAgentsReply = reply('EndedAgentsReply', {

@@ -47,6 +47,8 @@ export interface Schema {
   readonly title?: string;
   readonly description?: string;
   readonly expected?: string;
+  /** The text is the name of a resource of this kind of the catalog. */
+  readonly names?: string;
   readonly type?: string | readonly string[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];

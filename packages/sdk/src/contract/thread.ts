@@ -57,7 +57,7 @@ const thread = reply('Thread', {
     type: 'string',
     enum: threadAnswers,
     description:
-      '`PENDING`: the agent was told and has not answered. `NONE`: it ended its turn without an answer, or was not told; the next review tells it again.',
+      '`PENDING`: the agent has it and has not answered. `NONE`: the agent ended its turn without an answer, or does not have it yet; the next review repeats it.',
   },
   source: {
     title: 'ThreadSource',

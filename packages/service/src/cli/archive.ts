@@ -3,7 +3,7 @@ import { constants, createReadStream, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
-import { tenantName } from '@muster/sdk/contract';
+import { clock, tenantName } from '@muster/sdk/contract';
 import { openLog } from '../lib/log.ts';
 import { ArchiveError, cutOff, type RowCounts } from '../store/archive/archive-format.ts';
 import { exportStore } from '../store/archive/export-store.ts';
@@ -79,7 +79,7 @@ export async function importArchive({ flags, output, env, signal }: Invocation<I
     const { header, rows } = await Promise.race([loading, interrupted(signal)]);
     output.progress.clear();
     output.answer({ exportedAt: header.createdAt, rows }, () => {
-      output.line(`imported ${countsText(rows)}, exported at ${header.createdAt}`);
+      output.line(`imported ${countsText(rows)}, exported at ${clock(header.createdAt)}`);
     });
     output.note(tenant ? tenantSteps : nextSteps(config));
   } finally {

@@ -3,18 +3,23 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CatalogClient, FailedPreconditionError, NotFoundError, type Role, reasonOf } from '@muster/sdk';
-import { clock, type Kind, kindOf, kinds, limits, sealedFields, secretFields } from '@muster/sdk/contract';
+import { type CatalogEntry, FailedPreconditionError, type Role } from '@muster/sdk';
+import { clock, kindOf, kinds, kindTable, limits, proseOf } from '@muster/sdk/contract';
 import { type Command, Option } from 'commander';
+import { apply, noteWarnings, readIfExists } from './apply.ts';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodeOf, usageError } from './errors.ts';
-import { ask, collect, durationMs, fileText, isConfirmed, pipedText, yesOption } from './input.ts';
-import type { ResourceFile } from './resource-files.ts';
-
-const justificationOption = [
-  '--justification <text>',
-  'reason for the audit record; required for operators',
-] as const;
+import {
+  ask,
+  collect,
+  durationMs,
+  fileText,
+  isConfirmed,
+  justificationOption,
+  pipedText,
+  yesOption,
+} from './input.ts';
+import type { Column } from './output.ts';
 
 type JustificationFlag = Flags<'justification'>;
 
@@ -26,7 +31,8 @@ export function addCatalogCommands(program: Command): void {
       'a file, a folder, or - for standard input; may be repeated',
       collect,
     )
-    .option('--dry-run', 'only show what would change')
+    .option('--dry-run', 'check the documents and show what would change; nothing is written')
+    .option('--strict', 'refuse documents with warnings, such as misspelt fields')
     .option(...justificationOption);
   addCommand(program, 'get', 'list the resources of a kind, or print one of them as a file', get)
     .argument('<kind>', kinds.join(', '))
@@ -37,7 +43,6 @@ export function addCatalogCommands(program: Command): void {
   addCommand(program, 'delete <kind> <name>', 'delete a resource', deleteResource)
     .option(...yesOption)
     .option(...justificationOption);
-  addCommand(program, 'history <kind> <name>', 'show who changed a resource, when and why', history);
 
   const token = program.command('token').description('create and revoke API keys');
   addCommand(token, 'create <name>', 'create an API key and print it once', createToken)
@@ -59,116 +64,57 @@ export function addCatalogCommands(program: Command): void {
     .option(...justificationOption);
 }
 
-type ApplyFlags = Flags<'justification', 'dryRun'> & { readonly file: readonly string[] };
+type Entry = CatalogEntry<Readonly<Record<string, unknown>>>;
 
-async function apply(invocation: Invocation<ApplyFlags>): Promise<void> {
-  const { flags, client, output, signal } = invocation;
-  const { readResourceFiles } = await import('./resource-files.ts');
-  const files = await readResourceFiles(flags.file, signal);
-  if (files.length === 0) throw usageError(`no resources in ${flags.file.join(', ')}`);
-  const { catalog } = client();
-  const results: Awaited<ReturnType<typeof applyOne>>[] = [];
-  for (const file of files) {
-    const title = `${file.kind}/${file.name}`;
-    const applying = applyOne(invocation, catalog, file, title).catch((error: unknown) => {
-      if (signal.aborted) throw error;
-      throw new CommandError(`${file.from}: ${title}: ${(error as Error).message}`, exitCodeOf(error));
-    });
-    const count = files.length > 1 ? ` (${results.length + 1} of ${files.length})` : '';
-    results.push(await output.progress.during(`applying ${title}${count}`, applying));
-  }
-  output.answer(results, () => {});
+const nameColumn: Column<Entry> = { title: 'NAME', of: (entry) => entry.name, isFlexible: true };
+
+const generationColumn: Column<Entry> = {
+  title: 'GENERATION',
+  of: (entry) => (entry.builtin ? 'builtin' : entry.generation),
+  isRight: true,
+};
+
+const updatedColumn: Column<Entry> = {
+  title: 'UPDATED',
+  of: ({ document }) => (typeof document.updatedAt === 'string' ? clock(document.updatedAt) : ''),
+};
+
+/** What the service sets is not cut to the width of the terminal: it is there to be copied. */
+const fieldColumn = (title: string, field: string, isFlexible: boolean): Column<Entry> => ({
+  title,
+  of: ({ document }) => String(document[field] ?? ''),
+  ...(isFlexible && { isFlexible }),
+});
+
+function columnsOf(kindName: string): Column<Entry>[] {
+  const kind = kindOf(kindName);
+  const { columns = {}, serverFields = [], writers = 'admins' } = kind ? kindTable[kind] : {};
+  const own = Object.entries(columns).map(([title, field]) =>
+    fieldColumn(title, field, !serverFields.includes(field)),
+  );
+  return writers === 'nobody'
+    ? [nameColumn, updatedColumn, ...own]
+    : [nameColumn, generationColumn, updatedColumn, fieldColumn('BY', 'updatedBy', true), ...own];
 }
-
-async function applyOne(
-  { flags, output, signal }: Invocation<ApplyFlags>,
-  catalog: CatalogClient,
-  { kind, name, fields }: ResourceFile,
-  title: string,
-) {
-  const [{ formatResource }, { createTwoFilesPatch }] = await Promise.all([
-    import('./resource-files.ts'),
-    import('diff'),
-  ]);
-  const current = await readIfExists(catalog, kind, name, signal);
-  const before = current ? formatResource(kind, name, current.document) : '';
-  const after = formatResource(kind, name, shownFields(kind, fields));
-  const isTable = output.format === 'table';
-  if (current && before === after) {
-    if (isTable) output.line(`${title} unchanged`);
-    return { kind, name, action: 'unchanged', generation: current.generation };
-  }
-  if (isTable) {
-    const patch = createTwoFilesPatch(title, title, before, after, 'stored', 'new', { context: 2 });
-    output.diff(patch.slice(patch.indexOf('---')));
-  }
-  const result = current && current.generation !== '0' ? 'changed' : 'created';
-  if (flags.dryRun) {
-    if (isTable) output.line(`${title} would be ${result}`);
-    return { kind, name, action: `would be ${result}`, generation: current?.generation ?? '0' };
-  }
-  const { document, generation } = await catalog.write(kind, name, fields, {
-    ifGenerationMatch: current?.generation ?? '0',
-    justification: flags.justification,
-    signal,
-  });
-  const secretField = secretFields[kind] ?? '';
-  const secret = document[secretField];
-  const hasSecret = typeof secret === 'string';
-  const { webhookUrl } = document;
-  const isCalled = hasSecret && typeof webhookUrl === 'string';
-  if (isTable) {
-    output.line(`${title} ${result} (generation ${generation})`);
-    if (isCalled) output.line(`webhookUrl: ${webhookUrl}`);
-    if (hasSecret) output.line(`${secretField}: ${secret}  (shown once)`);
-  }
-  return {
-    ...{ kind, name, action: result, generation },
-    ...(isCalled && { webhookUrl }),
-    ...(hasSecret && { [secretField]: secret }),
-  };
-}
-
-/** Without the value of a secret, which differs from every stored document. */
-function shownFields(kind: Kind, fields: ResourceFile['fields']): ResourceFile['fields'] {
-  const sealed = sealedFields[kind];
-  return sealed && fields[sealed] != null ? { ...fields, [sealed]: '***' } : fields;
-}
-
-async function readIfExists(catalog: CatalogClient, kind: string, name: string, signal: AbortSignal) {
-  try {
-    return await catalog.read(kind, name, { signal });
-  } catch (error) {
-    if (error instanceof NotFoundError) return undefined;
-    throw error;
-  }
-}
-
-const fingerprintOf = ({ document }: { readonly document: object }): string =>
-  'fingerprint' in document ? String(document.fingerprint) : '';
 
 async function get({ client, output, signal }: Invocation, kindName: string, name?: string): Promise<void> {
   const kind = kindOf(kindName) ?? kindName;
   if (name !== undefined) {
-    const { formatResource } = await import('./resource-files.ts');
+    const { formatResource, ownServerFields } = await import('./resource-files.ts');
     const found = await client().catalog.read(kind, name, { signal });
-    output.answer(found, () => output.line(formatResource(kind, name, found.document).trimEnd()));
+    output.answer(found, () => {
+      // Comments, so that the text can be applied again.
+      for (const [field, value] of Object.entries(ownServerFields(kind, found.document)))
+        output.line(`# ${field}: ${value}`);
+      output.line(formatResource(kind, name, found.document).trimEnd());
+    });
     return;
   }
   const entries = [];
   for await (const entry of client().catalog.listAll(kind, { signal })) entries.push(entry);
   await output.table(
     entries,
-    [
-      { title: 'NAME', of: (entry) => entry.name, isFlexible: true },
-      { title: 'GENERATION', of: (entry) => (entry.builtin ? 'builtin' : entry.generation), isRight: true },
-      {
-        title: 'UPDATED',
-        of: ({ document }) => (typeof document.updatedAt === 'string' ? clock(document.updatedAt) : ''),
-      },
-      { title: 'BY', of: (entry) => String(entry.document.updatedBy ?? ''), isFlexible: true },
-      ...(kind === 'secret' ? [{ title: 'FINGERPRINT', of: fingerprintOf }] : []),
-    ],
+    columnsOf(kind),
     `no resources of kind ${kind}; create one with muster apply -f`,
   );
 }
@@ -183,7 +129,7 @@ async function edit(
   const kind = kindOf(kindName) ?? kindName;
   const current = await client().catalog.read(kind, name, { signal });
   const folder = mkdtempSync(join(tmpdir(), 'muster-edit-'));
-  const file = join(folder, `${name}.${kind === 'persona' ? 'md' : 'yaml'}`);
+  const file = join(folder, `${name}.${proseOf(kind) === undefined ? 'yaml' : 'md'}`);
   const before = formatResource(kind, name, current.document);
   writeFileSync(file, before);
   const editor = env.VISUAL || env.EDITOR || 'vi';
@@ -193,7 +139,7 @@ async function edit(
   const after = readFileSync(file, 'utf8');
   if (after === before) {
     rmSync(folder, { recursive: true });
-    output.note('no changes');
+    output.answer(current, () => output.note('no changes'));
     return;
   }
   try {
@@ -202,6 +148,7 @@ async function edit(
       throw usageError('kind and name must not change (use muster apply -f to create another resource)');
     const settings = { ifGenerationMatch: current.generation, justification: flags.justification, signal };
     const written = await client().catalog.write(kind, name, edited.fields, settings);
+    noteWarnings(output, `${kind}/${name}`, written.warnings);
     output.answer(written, () => output.line(`${kind}/${name} changed (generation ${written.generation})`));
   } catch (error) {
     const reason =
@@ -247,28 +194,6 @@ async function deleteResource(
   output.answer(reply, () => output.line(`deleted ${kind}/${name}`));
 }
 
-async function history(
-  { client, output, signal }: Invocation,
-  kindName: string,
-  name: string,
-): Promise<void> {
-  const kind = kindOf(kindName) ?? kindName;
-  const entries = [];
-  for await (const entry of client().catalog.historyAll(kind, name, { signal })) entries.push(entry);
-  await output.table(
-    entries,
-    [
-      { title: 'GENERATION', of: (entry) => entry.generation, isRight: true },
-      { title: 'WHEN', of: (entry) => entry.at },
-      { title: 'BY', of: (entry) => entry.by, isFlexible: true },
-      { title: 'ACTION', of: (entry) => entry.action.toLowerCase() },
-      { title: 'FIELDS', of: (entry) => entry.updateMask || 'all', isFlexible: true },
-      { title: 'WHY', of: reasonOf, isFlexible: true },
-    ],
-    `${kind}/${name} has no history: it was never written`,
-  );
-}
-
 type TokenFlags = Flags<'account' | 'pool' | 'expires' | 'justification'> & { readonly role?: Role };
 
 async function createToken(
@@ -280,6 +205,7 @@ async function createToken(
   const document = { role, account, pool, expiresAt: expiry?.toISOString() };
   const settings = { ifGenerationMatch: '0', justification, signal };
   const written = await client().catalog.write('token', name, document, settings);
+  noteWarnings(output, `token/${name}`, written.warnings);
   output.answer(written, () => {
     output.line(String(written.document.key));
     output.note(`shown once; revoke it with muster token revoke ${name}`);

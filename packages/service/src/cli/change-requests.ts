@@ -2,7 +2,7 @@ import { type ChangeRequest, changeRequestNotes, clock, pathOf, providerName } f
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { messageText } from './input.ts';
-import type { Output, Style } from './output.ts';
+import type { Column, Output, Style } from './output.ts';
 
 export function addChangeRequestCommands(program: Command): void {
   const requests = program
@@ -49,12 +49,20 @@ async function list({ flags, client, output, signal }: Invocation<Flags<never, '
       { title: 'OPEN THREADS', of: ({ review }) => String(review.openThreads), isRight: true },
       { title: 'AGENT', of: agentOf, isFlexible: true },
       { title: 'TITLE', of: ({ title }) => title, isFlexible: true },
+      ...(requests.some(({ problem }) => problem) ? [problemColumn] : []),
     ],
     flags.all
       ? 'no change requests; open one with muster cr open <agent>'
       : 'no open change requests; --all lists those that are merged or closed, too',
   );
 }
+
+const problemColumn: Column<ChangeRequest> = {
+  title: 'PROBLEM',
+  of: ({ problem }) => problem ?? '',
+  style: () => 'red',
+  isFlexible: true,
+};
 
 const isOpen = ({ state }: ChangeRequest): boolean => state === 'OPEN' || state === 'DRAFT';
 
@@ -113,6 +121,7 @@ function requestLines(request: ChangeRequest, output: Output): string[] {
   return [
     output.paint('bold', request.title),
     ...field('state', output.paint(stateStyle(request), stateText(request))),
+    ...field('problem', output.paint('red', request.problem ?? '')),
     ...field('request', `${request.repo}#${request.number}, ${request.branch} into ${request.base}`),
     ...field('head', request.headSha),
     ...field('checks', `${output.paint(checksStyle(request), words(checks.state))}${failing}`),

@@ -1,6 +1,6 @@
 import { MusterClient } from '@muster/sdk';
 import type { Command, CommandOptions } from 'commander';
-import { type Connection, findConnection } from './connection.ts';
+import { findConnection, type ServiceConnection } from './connection.ts';
 import { CommandError, exitCodes } from './errors.ts';
 import { type Output, type OutputFormat, openOutput } from './output.ts';
 
@@ -16,7 +16,7 @@ export interface Invocation<F = unknown> {
   readonly env: NodeJS.ProcessEnv;
   /** Aborts at Ctrl-C. */
   readonly signal: AbortSignal;
-  readonly connection: () => Connection;
+  readonly connection: () => ServiceConnection;
   readonly client: () => MusterClient;
 }
 

@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ConfigError, defaultWorkers, readConfig } from './config.ts';
+import { defaultWorkers, readConfig } from './config.ts';
+import { ConfigError } from './variables.ts';
 
 test.each([
   ['MUSTER_PUBLIC_URL', 'ftp://example.com'],
@@ -96,9 +97,28 @@ test('accounts and the table of models are checked at the start, and choose the 
       '{"opus-eu": {"backend": "BACKEND_A", "name": "eu.anthropic.x", "provider": "bedrock"}}',
     );
     expect(readConfig(bedrock)).toMatchObject({ defaultModel: 'opus-eu', runner: { sandbox: 'required' } });
+    const { MUSTER_MODELS: _, ...without } = bedrock;
+    expect(() => readConfig(without)).toThrow(
+      /^MUSTER_MODELS is missing: with CLAUDE_CODE_USE_BEDROCK, name /,
+    );
+    expect(readConfig({ ...without, ANTHROPIC_BEDROCK_BASE_URL: 'https://proxy.example' }).defaultModel).toBe(
+      'claude-opus-4-8',
+    );
+    writeFileSync(MUSTER_MODELS, '{}');
+    expect(() => readConfig(bedrock)).toThrow(/^MUSTER_MODELS: .* has no model of Amazon Bedrock: /);
+    writeFileSync(
+      MUSTER_MODELS,
+      '{"opus-eu": {"backend": "BACKEND_A", "name": "eu.anthropic.x", "provider": "bedrock"}}',
+    );
     expect(readConfig({ MUSTER_MODELS, MUSTER_DEFAULT_MODEL: 'opus-eu' }).defaultModel).toBe('opus-eu');
     expect(readConfig({ MUSTER_MODELS, OPENAI_API_KEY: 'k' }).defaultModel).toBe('gpt-5.5');
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+test('by default a live agent keeps its newest 200,000 timeline entries, however old they are', () => {
+  const { timelineEntries, timelineDays } = readConfig({});
+  expect(timelineEntries).toBe(200_000);
+  expect(timelineDays).toBeGreaterThanOrEqual(36_500);
 });

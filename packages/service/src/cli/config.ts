@@ -2,21 +2,34 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { availableParallelism, hostname } from 'node:os';
 import { resolve } from 'node:path';
-import { accountIn, backendOfModel, isRehearsalModel, limits, modelExpected } from '@muster/sdk/contract';
+import {
+  accountIn,
+  backendFacts,
+  backendOfModel,
+  backends,
+  isRehearsalModel,
+  limits,
+  modelExpected,
+} from '@muster/sdk/contract';
+import { defaultHelperModel } from '../harness/claude-code/claude-code.ts';
 import { type HostRule, hostRuleOf } from '../lib/host-rules.ts';
-import { backendsOf, type ModelTable, readModels } from '../lib/models.ts';
+import { backendsOf, type ModelTable, modelsExample, readModels } from '../lib/models.ts';
 import { type KeyParts, parseKey } from '../lib/token.ts';
-import { accountsOf, hasAccount, usualProvider } from '../runner/accounts/accounts.ts';
+import { providerFacts } from '../runner/accounts/account.ts';
+import { type Accounts, accountsOf, hasAccount, usualProvider } from '../runner/accounts/accounts.ts';
 import { type Prices, readPrices } from '../runner/gateway/prices.ts';
-import { defaultHelperModel } from '../runner/harnesses.ts';
 import { type SandboxMode, sandboxModes } from '../runner/sandbox/probe.ts';
 import { readTenantAllow, tenantAllowName } from '../runner/tenant-allow.ts';
-import { withoutSlash } from './connection.ts';
-
-/** A variable that can't be used; the message names it, its value and what is accepted. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-}
+import {
+  bytesIn,
+  ConfigError,
+  choiceIn,
+  httpUrlIn,
+  numberIn,
+  readOrExplain,
+  unusable,
+  wholeNumberIn,
+} from './variables.ts';
 
 /** The configuration of `muster serve`. docs/operations.md lists every variable. */
 export type Config = Readonly<ReturnType<typeof readConfig>>;
@@ -33,8 +46,8 @@ export function readConfig(env: NodeJS.ProcessEnv) {
   const runner = readRunnerConfig(env, dataFolder);
   return {
     host: env.MUSTER_HOST || '127.0.0.1',
-    port: portIn(env),
-    workers: workersIn(env),
+    port: wholeNumberIn(env, 'MUSTER_PORT', 8420, 0, 65_535),
+    workers: wholeNumberIn(env, 'MUSTER_WORKERS', defaultWorkers(availableParallelism()), 1, maxWorkers),
     dataFolder,
     publicUrl: httpUrlIn(env, 'MUSTER_PUBLIC_URL'),
     ...databaseIn(env),
@@ -53,14 +66,19 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     runner: choiceIn(env, 'MUSTER_RUNNER', ['on', 'off'], 'on') === 'off' ? null : runner,
     leaseMs: numberIn(env, 'MUSTER_LEASE_SECONDS', limits.leaseSeconds, 1, 3_600) * 1_000,
     keepAliveMs: numberIn(env, 'MUSTER_KEEP_ALIVE_SECONDS', limits.keepAliveSeconds, 1, 20) * 1_000,
-    timelineDays: numberIn(env, 'MUSTER_TIMELINE_DAYS', 365, limits.timelineDays + 1, 36_500),
-    timelineEntries: numberIn(env, 'MUSTER_TIMELINE_ENTRIES', 100_000, 1_000, 1e9),
+    timelineDays: numberIn(env, 'MUSTER_TIMELINE_DAYS', 36_500, limits.timelineDays + 1, 36_500),
+    timelineEntries: numberIn(env, 'MUSTER_TIMELINE_ENTRIES', 200_000, 1_000, 1e9),
+    quotas: {
+      storage: bytesIn(env, 'MUSTER_TENANT_STORAGE_MB', limits.storageBytesPerTenant),
+      checkpoints: bytesIn(env, 'MUSTER_TENANT_CHECKPOINTS_MB', limits.checkpointBytesPerTenant),
+      attachments: bytesIn(env, 'MUSTER_TENANT_ATTACHMENTS_MB', limits.attachmentBytesPerTenant),
+    },
     rateLimit: numberIn(env, 'MUSTER_RATE_LIMIT', 0, 0, 1e9),
     // Below the 30 seconds after which Kubernetes kills, so that a timeout is logged.
     shutdownMs: numberIn(env, 'MUSTER_SHUTDOWN_SECONDS', 25, 1, 3_600) * 1_000,
     logLevel: logLevelIn(env),
     innerHosts: innerHostsIn(env),
-    /** Review comments and checks that follow each other within this time are told together. */
+    /** Review comments and checks that follow each other within this time are sent to the agent together. */
     reviewSettleMs: numberIn(env, 'MUSTER_REVIEW_SETTLE_SECONDS', 30, 0, 3_600) * 1_000,
   };
 }
@@ -70,8 +88,9 @@ export type RunnerConfig = Readonly<ReturnType<typeof readRunnerConfig>>;
 
 export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string) {
   for (const name of ['ANTHROPIC_BASE_URL', 'OPENAI_BASE_URL']) httpUrlIn(env, name);
-  checkAccounts(env);
   const models = modelsIn(env);
+  const missing = missingModels(env, checkAccounts(env), models);
+  if (missing !== undefined) throw new ConfigError(missing);
   return {
     name: env.MUSTER_RUNNER_NAME || defaultRunnerName(dataFolder),
     dataFolder,
@@ -90,8 +109,55 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string) {
     /** How long an agent's folders stay after its end. */
     keepFoldersDays: numberIn(env, 'MUSTER_KEEP_FOLDERS_DAYS', 7, 0, 3_650),
     checkpointMs: numberIn(env, 'MUSTER_CHECKPOINT_SECONDS', 60, 1, 86_400) * 1_000,
+    diskReserveGb: diskReserveIn(env),
   };
 }
+
+/** The variable behind each value of a configuration. */
+export const variables = {
+  host: 'MUSTER_HOST',
+  port: 'MUSTER_PORT',
+  workers: 'MUSTER_WORKERS',
+  dataFolder: 'MUSTER_DATA',
+  publicUrl: 'MUSTER_PUBLIC_URL',
+  databaseUrl: 'DATABASE_URL',
+  directUrl: 'MUSTER_DIRECT_URL',
+  pooler: 'MUSTER_POOLER',
+  passwordFile: 'MUSTER_DATABASE_PASSWORD_FILE',
+  migrates: 'MUSTER_MIGRATE',
+  secret: 'MUSTER_SECRET',
+  previousSecret: 'MUSTER_SECRET_PREVIOUS',
+  bootstrap: 'MUSTER_BOOTSTRAP_ORG, MUSTER_BOOTSTRAP_ACCOUNT, MUSTER_BOOTSTRAP_KEY',
+  defaultModel: 'MUSTER_DEFAULT_MODEL',
+  models: 'MUSTER_MODELS',
+  runner: 'MUSTER_RUNNER',
+  leaseMs: 'MUSTER_LEASE_SECONDS',
+  keepAliveMs: 'MUSTER_KEEP_ALIVE_SECONDS',
+  timelineDays: 'MUSTER_TIMELINE_DAYS',
+  timelineEntries: 'MUSTER_TIMELINE_ENTRIES',
+  quotas: 'MUSTER_TENANT_STORAGE_MB, MUSTER_TENANT_CHECKPOINTS_MB, MUSTER_TENANT_ATTACHMENTS_MB',
+  rateLimit: 'MUSTER_RATE_LIMIT',
+  shutdownMs: 'MUSTER_SHUTDOWN_SECONDS',
+  logLevel: 'MUSTER_LOG',
+  innerHosts: 'MUSTER_ALLOW_INNER_HOSTS',
+  reviewSettleMs: 'MUSTER_REVIEW_SETTLE_SECONDS',
+  name: 'MUSTER_RUNNER_NAME',
+  sandbox: 'MUSTER_SANDBOX',
+  sandboxReads: 'MUSTER_SANDBOX_READ',
+  prices: 'MUSTER_PRICES',
+  stallMs: 'MUSTER_STALL_SECONDS',
+  limitWaitMs: 'MUSTER_LIMIT_WAIT_SECONDS',
+  tenantAllow: tenantAllowName,
+  helperModel: 'MUSTER_HELPER_MODEL_A',
+  rehearsalMs: 'MUSTER_REHEARSAL_MS',
+  keepFoldersDays: 'MUSTER_KEEP_FOLDERS_DAYS',
+  checkpointMs: 'MUSTER_CHECKPOINT_SECONDS',
+  diskReserveGb: 'MUSTER_DISK_RESERVE_GB',
+} as const satisfies Record<keyof Config | keyof RunnerConfig, string>;
+
+/** How much of the runner's disk agents leave free; null: 5 %, at least 2 GB. */
+export const diskReserveIn = (env: NodeJS.ProcessEnv): number | null =>
+  env.MUSTER_DISK_RESERVE_GB ? numberIn(env, 'MUSTER_DISK_RESERVE_GB', 0, 0, 1e6) : null;
 
 /** Required by default where real models run, because what they do is not trusted. The rehearsal agent is harmless. */
 export const sandboxModeIn = (env: NodeJS.ProcessEnv): SandboxMode =>
@@ -101,48 +167,6 @@ export const logLevelIn = (env: NodeJS.ProcessEnv): string =>
   choiceIn(env, 'MUSTER_LOG', logLevels, process.stderr.isTTY ? 'warn' : 'info');
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
-
-const unusable = (name: string, expected: string, value: string | undefined): ConfigError =>
-  new ConfigError(`${name}: expected ${expected}; got "${value}"`);
-
-function numberIn(env: NodeJS.ProcessEnv, name: string, fallback: number, min: number, max: number): number {
-  const value = env[name] ? Number(env[name]) : fallback;
-  if (!Number.isFinite(value) || value < min || value > max)
-    throw unusable(name, `a number from ${min} to ${max}`, env[name]);
-  return value;
-}
-
-function choiceIn<const C extends string>(
-  env: NodeJS.ProcessEnv,
-  name: string,
-  choices: readonly C[],
-  fallback: C,
-): C {
-  const text = env[name] || fallback;
-  const chosen = choices.find((choice) => choice === text);
-  if (chosen === undefined) throw unusable(name, `one of ${choices.join(', ')}`, text);
-  return chosen;
-}
-
-/** A URL without a slash at its end; null when the variable is not set. */
-function httpUrlIn(env: NodeJS.ProcessEnv, name: string): string | null {
-  const text = env[name];
-  if (!text) return null;
-  const url = URL.canParse(text) ? new URL(text) : null;
-  const isPlain = url?.search === '' && url.hash === '' && url.username === '' && url.password === '';
-  if (!url || !isPlain || !/^https?:$/.test(url.protocol)) {
-    const expected = 'a URL such as https://muster.example.com, without query, fragment or password';
-    throw unusable(name, expected, url?.password ? url.host : text);
-  }
-  return withoutSlash(text);
-}
-
-function portIn(env: NodeJS.ProcessEnv): number {
-  const port = numberIn(env, 'MUSTER_PORT', 8420, 0, 65_535);
-  if (!Number.isInteger(port))
-    throw unusable('MUSTER_PORT', 'a whole number from 0 to 65535', env.MUSTER_PORT);
-  return port;
-}
 
 function databaseIn(env: NodeJS.ProcessEnv) {
   const databaseUrl = databaseUrlIn(env, 'DATABASE_URL');
@@ -161,13 +185,6 @@ function databaseIn(env: NodeJS.ProcessEnv) {
 /** Beside the database, which needs as much: one worker for two processors. */
 export const defaultWorkers = (processors: number): number =>
   Math.max(1, Math.min(4, Math.floor(processors / 2)));
-
-function workersIn(env: NodeJS.ProcessEnv): number {
-  const workers = numberIn(env, 'MUSTER_WORKERS', defaultWorkers(availableParallelism()), 1, maxWorkers);
-  if (!Number.isInteger(workers))
-    throw unusable('MUSTER_WORKERS', `a whole number from 1 to ${maxWorkers}`, env.MUSTER_WORKERS);
-  return workers;
-}
 
 /** Each has up to nine connections to the database; the embedded one takes 100. */
 const maxWorkers = 8;
@@ -200,16 +217,17 @@ function innerHostsIn(env: NodeJS.ProcessEnv): HostRule[] {
 }
 
 /**
- * A model of the backend that has an account; at a provider with names of its own, the first of the table. With no
+ * A model of the backend that has an account; at a provider with its own names, the first of the table. With no
  * account at all, the model is rehearsed.
  */
 function defaultModelFor(env: NodeJS.ProcessEnv, models: ModelTable): string {
   const accounts = checkAccounts(env);
-  const providerA = usualProvider('BACKEND_A', accounts);
-  const provider = providerA ?? usualProvider('BACKEND_B', accounts);
-  const usual = !providerA && provider ? 'gpt-5.5' : 'claude-opus-4-8';
-  if (Object.hasOwn(models, usual) || (provider !== 'bedrock' && provider !== 'azure')) return usual;
-  return Object.keys(models).find((name) => models[name]?.provider === provider) ?? usual;
+  const backend = backends.find((one) => usualProvider(one, accounts)) ?? 'BACKEND_A';
+  const provider = usualProvider(backend, accounts);
+  const { defaultModel } = backendFacts[backend];
+  if (Object.hasOwn(models, defaultModel) || !provider || !providerFacts[provider].hasOwnNames)
+    return defaultModel;
+  return Object.keys(models).find((name) => models[name]?.provider === provider) ?? defaultModel;
 }
 
 /** Its errors name the variable themselves. */
@@ -219,6 +237,21 @@ function checkAccounts(env: NodeJS.ProcessEnv) {
   } catch (error) {
     throw new ConfigError((error as Error).message);
   }
+}
+
+/** Amazon Bedrock knows no usual model name. Another address may be a proxy that does. */
+export function missingModels(
+  env: NodeJS.ProcessEnv,
+  accounts: Accounts,
+  models: ModelTable,
+): string | undefined {
+  const isKnown = Object.values(models).some(({ provider }) => provider === 'bedrock');
+  const isUsual = usualProvider('BACKEND_A', accounts) === 'bedrock' && !env.ANTHROPIC_BEDROCK_BASE_URL;
+  if (isKnown || !isUsual) return undefined;
+  const problem = env.MUSTER_MODELS
+    ? `MUSTER_MODELS: ${env.MUSTER_MODELS} has no model of Amazon Bedrock`
+    : 'MUSTER_MODELS is missing';
+  return `${problem}: with CLAUDE_CODE_USE_BEDROCK, name the models that your AWS account has in a JSON file such as ${modelsExample}`;
 }
 
 const modelsIn = ({ MUSTER_MODELS: file }: NodeJS.ProcessEnv): ModelTable =>
@@ -232,15 +265,6 @@ function bootstrapKey(text: string | undefined): KeyParts | null {
       'MUSTER_BOOTSTRAP_KEY: expected mst_<key_id>.<secret> with a secret of at least 32 characters',
     );
   return key;
-}
-
-/** Names the variable in the error. */
-function readOrExplain<T>(problem: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw new ConfigError(`${problem}: ${(error as Error).message}`);
-  }
 }
 
 /** The same after a restart, because agents stay with the runner of this name. */

@@ -9,7 +9,7 @@ export interface Login {
   readonly apiKey: string;
 }
 
-export interface Connection extends Login {
+export interface ServiceConnection extends Login {
   /** Where the URL comes from, for `muster config`. */
   readonly source: string;
 }
@@ -29,9 +29,11 @@ export const withoutSlash = (url: string): string => url.replace(/\/+$/, '');
 /** The code is in the fragment, which browsers do not send to servers. */
 export const signInUrl = (page: string, code: string): string => `${page}#code=${code}`;
 
-export function checkLogin({ url, apiKey }: Login): void {
+export function checkLogin({ url, apiKey }: Login, source = ''): void {
   if (!URL.canParse(url) || !/^https?:/.test(url))
-    throw usageError(`"${url}" is not a URL; expected one that starts with http:// or https://`);
+    throw usageError(
+      `${source && `${source}: `}"${url}" is not a URL; expected one that starts with http:// or https://`,
+    );
   if (/[^\x21-\x7e]/.test(apiKey))
     throw usageError(`the API key for ${url} contains a space or a character outside ASCII`);
 }
@@ -44,7 +46,7 @@ export function findConnection(
   flags: { readonly url?: string | undefined },
   env: Environment,
   folder: string,
-): Connection {
+): ServiceConnection {
   const login = readLogin(env);
   const local = findLocal(env, folder);
   const url = withoutSlash(flags.url || env.MUSTER_URL || '');
@@ -68,7 +70,7 @@ export function findConnection(
       exitCodes.denied,
     );
   const connection = { ...known, apiKey };
-  checkLogin(connection);
+  checkLogin(connection, connection.source);
   return connection;
 }
 

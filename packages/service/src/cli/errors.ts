@@ -5,7 +5,7 @@ import {
   type StatusName,
   UnauthenticatedError,
 } from '@muster/sdk';
-import { type AgentStatus, kindOf, kinds } from '@muster/sdk/contract';
+import { type AgentStatus, kindOf, kinds, phaseReasons, reasonRow } from '@muster/sdk/contract';
 import { type Command, CommanderError } from 'commander';
 
 /** What a command's exit code means. The help text and docs/cli.md are generated from this table. */
@@ -17,12 +17,6 @@ const table = {
   denied: [4, 'The API key is missing, unknown, or not allowed to do this.'],
   conflict: [5, 'The current state does not allow it: name taken, agent ended, or newer generation.'],
   unreachable: [6, 'The service is unreachable or not ready.'],
-  agentFailed: [10, 'After a wait: the agent failed.'],
-  agentCanceled: [11, 'After a wait: the agent was killed.'],
-  agentNeedsInput: [12, 'After a wait: the agent needs input (it asked a question).'],
-  agentTasksUnfinished: [13, 'After a wait: the agent is idle with unfinished tasks.'],
-  agentInterrupted: [14, "After a wait: the agent's turn was interrupted."],
-  agentBlocked: [15, 'After a wait: the agent is blocked; muster status shows what to fix.'],
   timedOut: [124, 'The wait reached its --timeout.'],
   interrupted: [130, 'Interrupted with Ctrl-C.'],
 } as const satisfies Record<string, readonly [code: number, meaning: string]>;
@@ -33,10 +27,19 @@ export const exitCodes = Object.fromEntries(Object.entries(table).map(([name, [c
   readonly [N in ExitName]: (typeof table)[N][0];
 };
 
-export type ExitCode = (typeof exitCodes)[ExitName];
+/** Those of the table, and those that a wait for an agent has. */
+export type ExitCode = number;
 
-export const exitCodeMeanings: readonly { readonly code: ExitCode; readonly meaning: string }[] =
-  Object.values(table).map(([code, meaning]) => ({ code, meaning }));
+const agentMeanings = phaseReasons.flatMap((phaseReason) => {
+  const { exit } = reasonRow({ phaseReason });
+  return exit ? [[exit[0], `After a wait: ${exit[1]}.`] as const] : [];
+});
+
+export const exitCodeMeanings: readonly { readonly code: ExitCode; readonly meaning: string }[] = [
+  ...new Map<ExitCode, string>([...Object.values(table), ...agentMeanings]),
+]
+  .map(([code, meaning]) => ({ code, meaning }))
+  .sort((a, b) => a.code - b.code);
 
 /** Ends the command with one line on standard error and an exit code. */
 export class CommandError extends Error {
@@ -52,17 +55,8 @@ export class CommandError extends Error {
 export const usageError = (message: string): CommandError => new CommandError(message, exitCodes.usage);
 
 /** The exit code of a wait for this agent. */
-export function exitCodeOfAgent({
-  phase,
-  phaseReason,
-}: Pick<AgentStatus, 'phase' | 'phaseReason'>): ExitCode {
-  if (phase === 'PHASE_FAILED') return exitCodes.agentFailed;
-  if (phase === 'PHASE_CANCELED') return exitCodes.agentCanceled;
-  if (phaseReason === 'QUESTION') return exitCodes.agentNeedsInput;
-  if (phaseReason === 'TASKS_UNFINISHED') return exitCodes.agentTasksUnfinished;
-  if (phaseReason === 'BLOCKED') return exitCodes.agentBlocked;
-  return phaseReason === 'INTERRUPTED' ? exitCodes.agentInterrupted : exitCodes.ok;
-}
+export const exitCodeOfAgent = (agent: Pick<AgentStatus, 'phase' | 'phaseReason'>): ExitCode =>
+  reasonRow(agent).exit?.[0] ?? exitCodes.ok;
 
 const codesByStatus: Readonly<Partial<Record<StatusName, ExitCode>>> = {
   INVALID_ARGUMENT: exitCodes.usage,
@@ -76,9 +70,14 @@ const codesByStatus: Readonly<Partial<Record<StatusName, ExitCode>>> = {
   UNAVAILABLE: exitCodes.unreachable,
 };
 
+/** A message to an agent that has ended: the service says that no running agent has this name. */
+const isEndedAgent = (error: unknown): error is NotFoundError =>
+  error instanceof NotFoundError && error.reason === 'AGENT_ENDED';
+
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CommandError) return error.exitCode;
   if (error instanceof CommanderError) return exitCodes.usage;
+  if (isEndedAgent(error)) return exitCodes.conflict;
   if (error instanceof MusterError) return codesByStatus[error.status] ?? exitCodes.failed;
   return error instanceof ConnectionError ? exitCodes.unreachable : exitCodes.failed;
 }
@@ -104,6 +103,14 @@ export function errorLine(error: unknown, program: Command, argv: readonly strin
   return `${message}${nextStep(error, command)}`.replace(/\s*\n\s*/g, ' ');
 }
 
+/** The same as data, for `-o json` and `-o yaml`: JSON is YAML, too. */
+export function errorData(error: unknown, message: string) {
+  const exitCode = exitCodeOf(error);
+  if (!(error instanceof MusterError)) return { error: { message, exitCode } };
+  const { status, httpStatus, details } = error;
+  return { error: { message, exitCode, status, httpStatus, details } };
+}
+
 function usageLine({ code, message }: CommanderError, command: Command): string {
   if (code === 'commander.help') return '';
   const text = message.replace(/^error: |\.$/g, '').replace(/\s*\n\s*/g, ' ');
@@ -114,11 +121,14 @@ function nextStep(error: unknown, command: Command): string {
   if (error instanceof ConnectionError)
     return ': is the service running? Start one here with muster serve; muster config shows where the URL comes from';
   if (error instanceof UnauthenticatedError) return '; set MUSTER_API_KEY, or run muster login';
+  if (isEndedAgent(error))
+    return error.metadata.phase === 'PHASE_CANCELED'
+      ? "; a killed agent can't be reopened: spawn another"
+      : `; reopen it first: muster reopen ${command.args[0]}`;
   if (!(error instanceof NotFoundError)) return '';
   const [first] = command.registeredArguments;
   const name = first?.name() ?? '';
-  if (name.startsWith('agent'))
-    return "; muster ps --all lists all your agents, with --account '*' those of all accounts";
+  if (name.startsWith('agent')) return hintAboutAgent(error.message, command.args[0] ?? '');
   if (name === 'change-request') return '; muster cr ls --all lists them';
   if (name === 'integration')
     return command.name() === 'redeliver'
@@ -127,6 +137,15 @@ function nextStep(error: unknown, command: Command): string {
   if (name !== 'kind') return '';
   const kind = kindOf(command.args[0] ?? '');
   return kind ? `; muster get ${kind} lists them` : `; the kinds are ${kinds.join(', ')}`;
+}
+
+/** What is missing may be something of the agent. */
+function hintAboutAgent(message: string, agent: string): string {
+  if (/ has no task /.test(message)) return `; muster tasks ${agent} lists them`;
+  if (/ has no follow-up /.test(message)) return `; muster queue ${agent} lists those that are not delivered`;
+  return / has no /.test(message)
+    ? ''
+    : "; muster ps --all lists all your agents, with --account '*' those of all accounts";
 }
 
 /** The command that the arguments name, as far as they do. */

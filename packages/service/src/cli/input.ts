@@ -78,6 +78,16 @@ export function fileBytes(file: string): Buffer {
   }
 }
 
+export const textFileOption = [
+  '-f, --file <file>',
+  'read the text from a file; - is standard input',
+] as const;
+
+export const justificationOption = [
+  '--justification <text>',
+  'reason for the audit record; required for operators',
+] as const;
+
 export const yesOption = ['-y, --yes', 'do not ask for confirmation'] as const;
 
 export async function isConfirmed(signal: AbortSignal): Promise<boolean> {
@@ -142,4 +152,17 @@ export async function deliveryTime(flags: Flags<'at' | 'in'>, now = new Date()):
   if (!found)
     throw usageError(`"${flags.at}" is not a time; expected one such as "tomorrow 9:00" or 2026-12-24T18:00`);
   return found.toISOString();
+}
+
+/** The time that --since gives: a duration before now, or a time. */
+export async function pastTime(text: string | undefined, now = new Date()): Promise<number | undefined> {
+  if (text === undefined) return undefined;
+  if (/^[\d.]+\s*[smhdw]/i.test(text)) return now.getTime() - durationMs(text);
+  const { parseDate } = await import('chrono-node');
+  const found = parseDate(text, now);
+  if (!found)
+    throw usageError(
+      `--since: "${text}" is not a time; expected one such as 2h, "9:00", yesterday or 2026-12-24T18:00`,
+    );
+  return found.getTime();
 }

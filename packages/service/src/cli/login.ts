@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { MusterClient, MusterError, type StatusName } from '@muster/sdk';
-import { providerName } from '@muster/sdk/contract';
+import { backendFacts, backends, clock, providerName } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { checkLogin, findConnection, type Login, loginFile, signInUrl, withoutSlash } from './connection.ts';
@@ -33,7 +33,7 @@ async function login({ flags, output, env, signal }: Invocation<LoginFlags>): Pr
   const file = loginFile(env);
   if (flags.forget) {
     rmSync(file, { force: true });
-    output.note(`deleted ${file}`);
+    output.answer({ deleted: file }, () => output.note(`deleted ${file}`));
     return;
   }
   const url = withoutSlash(flags.url || env.MUSTER_URL || 'http://127.0.0.1:8420');
@@ -55,7 +55,7 @@ async function whoami({ client, connection, output, signal }: Invocation): Promi
   output.answer(caller, () => {
     const { url, source } = connection();
     const { account, role, tenant, expiresAt } = caller;
-    const expiry = expiresAt ? `, expires ${expiresAt}` : '';
+    const expiry = expiresAt ? `, expires ${clock(expiresAt)}` : '';
     output.line(`${account} (${role}) of ${providerName(tenant.provider)}/${tenant.org}${expiry}`);
     output.note(`at ${url}, from ${source}`);
   });
@@ -127,7 +127,7 @@ async function mcp({ connection, signal, output }: Invocation): Promise<void> {
 }
 
 async function config({ flags, env, output }: Invocation): Promise<void> {
-  const { readConfig } = await import('./config.ts');
+  const { readConfig, variables } = await import('./config.ts');
   const { accountsOf, accountText } = await import('../runner/accounts/accounts.ts');
   const { bootstrap, secret, previousSecret, databaseUrl, directUrl, runner, ...service } = readConfig(env);
   const accounts = accountsOf(env);
@@ -151,17 +151,19 @@ async function config({ flags, env, output }: Invocation): Promise<void> {
       models: env.MUSTER_MODELS || 'none',
       prices: env.MUSTER_PRICES || 'built in',
     },
-    accounts: {
-      claudeCode: accountText('BACKEND_A', accounts) ?? 'no key',
-      codex: accountText('BACKEND_B', accounts) ?? 'no key',
-    },
+    accounts: Object.fromEntries(
+      backends.map((backend) => [backendFacts[backend].id, accountText(backend, accounts) ?? 'no key']),
+    ),
   };
-  output.answer(sections, () => {
+  const names: Readonly<Record<string, string>> = variables;
+  const variableOf = (section: string, name: string): string =>
+    /^(service|runner)$/.test(section) && names[name] !== undefined ? `  (${names[name]})` : '';
+  output.answer({ ...sections, variables }, () => {
     for (const [section, values] of Object.entries(sections)) {
       output.line(output.paint('bold', section));
       for (const [name, value] of Object.entries(values ?? {}))
         output.line(
-          `  ${name.padEnd(16)}${typeof value === 'object' ? JSON.stringify(value) : String(value)}`,
+          `  ${name.padEnd(16)}${typeof value === 'object' ? JSON.stringify(value) : String(value)}${variableOf(section, name)}`,
         );
     }
   });

@@ -3,17 +3,20 @@ import { CodeHosts } from '../codehost/code-hosts.ts';
 import { Control, type ControlOptions } from '../control/control.ts';
 import { Metrics } from '../http/metrics.ts';
 import { buildServer } from '../http/server.ts';
-import { Change } from '../lib/change.ts';
+import { DatabaseDisk } from '../lib/disk-space.ts';
 import type { Log } from '../lib/log.ts';
+import { startFailure } from '../lib/service-process.ts';
 import { ServiceSecrets } from '../lib/service-secret.ts';
-import { WorkerChannel, workerNumber } from '../lib/worker-channel.ts';
-import { abilitiesOf } from '../runner/harnesses.ts';
-import type { SandboxChoice } from '../runner/sandbox/probe.ts';
+import { WakeSignal } from '../lib/wake-signal.ts';
+import { WorkerChannel } from '../lib/worker-channel.ts';
 import { sent } from '../store/connection.ts';
-import { type Config, ConfigError } from './config.ts';
+import { dueItems } from '../store/statements/outbox.ts';
+import { Outbox } from '../work/outbox.ts';
+import { loopOf, WorkLoops } from '../work/work-loops.ts';
+import type { Config } from './config.ts';
 import { serviceSecret } from './data-folder.ts';
-import { chooseConfiguredSandbox, startConfiguredRunner } from './runner.ts';
 import { connectStore, type OpenStore } from './store.ts';
+import { ConfigError } from './variables.ts';
 
 /** How long requests may take to end during the shutdown. */
 const requestsMs = 5_000;
@@ -22,23 +25,20 @@ export type ShutdownStep = readonly [name: string, close: () => Promise<void>];
 
 export interface RunningService {
   readonly address: string;
-  /** What to close, in this order. */
-  readonly shutdown: readonly ShutdownStep[];
+  /** What to close, in this order. The first step ends waits and streams; requests are served until the next one. */
+  readonly shutdown: readonly [ShutdownStep, ...ShutdownStep[]];
 }
 
 export interface NodeOptions {
   readonly config: Config;
-  readonly env: NodeJS.ProcessEnv;
   readonly log: Log;
   readonly store: Pick<OpenStore, 'database' | 'connection'>;
-  /** Null for a node without a runner. */
-  readonly sandbox: SandboxChoice | null;
   readonly workers: WorkerChannel | null;
 }
 
-/** Starts the API in this process and, if it gets a sandbox, a runner. */
+/** Starts the API in this process. */
 export async function startNode(options: NodeOptions): Promise<RunningService> {
-  const { config, env, log, store, sandbox, workers } = options;
+  const { config, log, store, workers } = options;
   const closing = new AbortController();
   const metrics = new Metrics(() => sent.statements);
   let address = '';
@@ -48,43 +48,27 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
     workers,
     onBatch: (size) => metrics.batches.observe(size),
     onMaintenance: (task, seconds) => metrics.maintained(task, seconds),
+    onQuotaUse: (uses) => metrics.quotaUse(uses),
   });
-  const codeHosts = new CodeHosts({
-    ...{ database: store.database, control, log, publicUrl },
-    innerHosts: config.innerHosts,
-    settleMs: config.reviewSettleMs,
-  });
+  const { codeHosts, work } = openWork(options, control, publicUrl);
   const { rateLimit, keepAliveMs } = config;
   const app = buildServer({
     ...{ control, codeHosts, log, metrics, workers, rateLimit, keepAliveMs, publicUrl },
+    databaseDisk: new DatabaseDisk(config.databaseUrl ? null : config.dataFolder),
     closing: closing.signal,
   });
   const requests = countRequests(app.server);
-  address = await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
+  address = await app.listen({ host: config.host, port: config.port }).catch(async (error: unknown) => {
+    await control.close();
     throw listenError(config, error);
   });
   await control.start();
   await codeHosts.start();
-  const runner =
-    config.runner && sandbox
-      ? await startConfiguredRunner(config.runner, abilitiesOf(env, config.models, log), {
-          url: reachable(address),
-          apiKey: control.keys.serviceRunnerKey(),
-          sandbox: sandbox.sandbox,
-          environment: env,
-          log,
-        })
-      : null;
+  control.timers.onDue((table) => work.due(table));
   return {
     address,
     shutdown: [
-      [
-        'runner',
-        async () => {
-          closing.abort();
-          await runner?.drain();
-        },
-      ],
+      ['waits', async () => closing.abort()],
       [
         'requests',
         async () => {
@@ -97,6 +81,8 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
       [
         'timers and batches',
         async () => {
+          codeHosts.cancel();
+          await work.close();
           await codeHosts.close();
           await control.close();
         },
@@ -105,19 +91,37 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   };
 }
 
-/** A node in a process that the supervisor of the service has started. The first one has the runner. */
-export async function runWorker(config: Config, env: NodeJS.ProcessEnv, log: Log): Promise<void> {
+/** The kinds of work that wait in the database, and the topics of the outbox. */
+function openWork(
+  { config, log, store: { database } }: NodeOptions,
+  control: Control,
+  publicUrl: () => string,
+): { readonly codeHosts: CodeHosts; readonly work: WorkLoops } {
+  const codeHosts = new CodeHosts({
+    ...{ database, control, log, publicUrl },
+    innerHosts: config.innerHosts,
+    settleMs: config.reviewSettleMs,
+    nudge: () => work.nudge(),
+  });
+  const outbox = new Outbox({
+    ...{ database, secrets: control.catalog.secrets },
+    topics: { codehost: codeHosts.topic },
+  });
+  const work = new WorkLoops({ database, log }, [...codeHosts.work, loopOf('outbox', dueItems, outbox)]);
+  return { codeHosts, work };
+}
+
+/** A node in a process that the supervisor of the service has started. */
+export async function runWorker(config: Config, log: Log): Promise<void> {
   // A terminal sends them to the supervisor too, which decides.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
   const workers = new WorkerChannel();
   try {
-    const hasRunner = workerNumber(env) === 1;
-    const sandbox = config.runner && hasRunner ? await chooseConfiguredSandbox(config.runner) : null;
     const store = await connectStore(config, log);
-    const { address, shutdown } = await startNode({ config, env, log, store, sandbox, workers });
-    const [drain, ...rest] = shutdown;
+    const { address, shutdown } = await startNode({ config, log, store, workers });
+    const [[, endWaits], ...rest] = shutdown;
     workers.onCommand('drain', async () => {
-      await drain?.[1]();
+      await endWaits();
       await workers.send({ type: 'drained' });
     });
     workers.onCommand('close', async () => {
@@ -127,13 +131,12 @@ export async function runWorker(config: Config, env: NodeJS.ProcessEnv, log: Log
     });
     await workers.send({ type: 'ready', address });
   } catch (error) {
-    const { name, message, stack = '' } = error as Error;
-    await workers.send({ type: 'failed', name, message, stack });
+    await workers.send(startFailure(error));
     process.exit(1);
   }
 }
 
-type ControlSettings = Pick<ControlOptions, 'publicUrl' | 'onBatch' | 'onMaintenance'> &
+type ControlSettings = Pick<ControlOptions, 'publicUrl' | 'onBatch' | 'onMaintenance' | 'onQuotaUse'> &
   Partial<Pick<ControlOptions, 'workers'>>;
 
 export const openControl = (
@@ -150,6 +153,7 @@ export const openControl = (
     leaseMs: config.leaseMs,
     timelineDays: config.timelineDays,
     timelineEntries: config.timelineEntries,
+    quotas: config.quotas,
   });
 
 /** A server that listens on all interfaces is reached by the loopback address. */
@@ -171,7 +175,7 @@ function listenError({ host, port }: Config, error: unknown): Error {
 /** Counts requests until their responses are closed. */
 function countRequests(server: Server) {
   let open = 0;
-  const closed = new Change();
+  const closed = new WakeSignal();
   server.on('request', (_request, response) => {
     open += 1;
     response.once('close', () => {

@@ -124,6 +124,10 @@ export async function openOutput(
   return new Output(output, wantsColour(color, env), toYaml);
 }
 
+/** What a process that keeps running prints once it works: a text, or one line of data. */
+export const startOutput = (format: OutputFormat | undefined, data: object, text: string): string =>
+  format === undefined || format === 'table' ? text : `${JSON.stringify(data)}\n`;
+
 /** Follows NO_COLOR and FORCE_COLOR; without them, only terminals get colours. */
 function wantsColour(flag: boolean | undefined, env: NodeJS.ProcessEnv): boolean {
   if (flag === false || env.NO_COLOR) return false;

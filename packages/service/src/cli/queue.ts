@@ -1,4 +1,12 @@
-import { ageOf, clock, firstLine, imageTypeOf, limits, type PendingFollowUp } from '@muster/sdk/contract';
+import {
+  ageOf,
+  clock,
+  firstLine,
+  imageTypeOf,
+  limits,
+  type PendingFollowUp,
+  statusText,
+} from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
@@ -11,13 +19,25 @@ import {
   type SettingsFlags,
   settingsOf,
   tasksOf,
+  textFileOption,
 } from './input.ts';
 import { newestSequence } from './logs.ts';
-import { waitOrFollow } from './wait.ts';
+import {
+  actOnEach,
+  addSelectOptions,
+  confirmSelection,
+  isSelection,
+  type SelectedAgent,
+  type SelectFlags,
+  selectAgents,
+} from './several-agents.ts';
+import { followOption, onlyOf, waitOrFollow } from './wait.ts';
 
 export function addQueueCommands(program: Command): void {
-  addSettingsOptions(addCommand(program, 'send <agent> [text]', 'send an agent a message', send))
-    .option('-f, --file <file>', 'read the text from a file; - is standard input')
+  addSettingsOptions(addSelectOptions(addCommand(program, 'send', 'send agents a message', send)))
+    .argument('[agents...]', 'one or more agents, then the text, unless --file has it')
+    .usage('[options] <agents...> [text]')
+    .option(...textFileOption)
     .option('--task <subject>', 'a task that comes with the message; may be repeated', collect)
     .option(
       '--image <file>',
@@ -31,7 +51,7 @@ export function addQueueCommands(program: Command): void {
     .option('--at <time>', 'deliver at this time, such as "tomorrow 9:00"')
     .option('--in <duration>', 'deliver after this long, such as 2h')
     .option('--wait', 'wait until the message is answered; sets the exit code')
-    .option('--follow', 'show the transcript until the agent needs you');
+    .option(...followOption);
 
   const queue = program.command('queue').description("list and remove an agent's undelivered messages");
   addCommand(queue, 'list <agent>', 'list the messages', list, { isDefault: true });
@@ -41,6 +61,7 @@ export function addQueueCommands(program: Command): void {
 }
 
 type SendFlags = SettingsFlags &
+  SelectFlags &
   Flags<'file' | 'id' | 'at' | 'in', 'steer' | 'preempt' | 'replace' | 'wait' | 'follow', 'task' | 'image'>;
 
 function imageIn(file: string): Buffer {
@@ -51,8 +72,16 @@ function imageIn(file: string): Buffer {
   return bytes;
 }
 
-async function send(invocation: Invocation<SendFlags>, agent: string, text?: string): Promise<void> {
+/** The last argument is the text, unless the only argument is an agent or the text is in a file. */
+function namesAndText(flags: SendFlags, given: readonly string[]): { names: string[]; text?: string } {
+  const text = isSelection(flags) || given.length > 1 ? given.at(-1) : undefined;
+  if (flags.file !== undefined || text === undefined) return { names: [...given] };
+  return { names: given.slice(0, -1), text };
+}
+
+async function send(invocation: Invocation<SendFlags>, given: string[]): Promise<void> {
   const { flags, client, output, signal } = invocation;
+  const { names, text } = namesAndText(flags, given);
   if (flags.replace && flags.id === undefined)
     throw usageError('--replace needs --id: the id of the message to replace');
   const deliverAt = await deliveryTime(flags);
@@ -62,33 +91,39 @@ async function send(invocation: Invocation<SendFlags>, agent: string, text?: str
   const connected = client();
   const description = await messageText(text, flags.file, !hasSettings, signal);
   if (description === '' && !hasSettings)
-    throw usageError(`the message is empty: use muster send ${agent} "…", --file, or standard input`);
-  const followAfter = flags.follow ? await newestSequence(connected, agent, signal) : undefined;
-  const attachmentIds: string[] = [];
-  for (const bytes of images)
-    attachmentIds.push((await connected.attachments.upload(agent, bytes, { signal })).attachmentId);
-  const reply = await connected.queue(
-    agent,
-    {
-      description,
-      ...(images.length > 0 && { attachmentIds }),
-      ...settings,
-      followUpId: flags.id,
-      steer: flags.steer,
-      preempt: flags.preempt,
-      replace: flags.replace,
-      deliverAt,
-    },
-    { signal },
-  );
-  const { followUpId } = reply;
-  if (flags.follow || flags.wait)
-    return waitOrFollow(invocation, { ref: agent, name: agent, followAfter, followUpId });
-  output.answer(reply, () => {
-    output.line(followUpId);
+    throw usageError(
+      `the message is empty: use muster send ${names[0] ?? '<agent>'} "…", --file, or standard input`,
+    );
+  const agents = await selectAgents(invocation, names);
+  const isOne = agents.length === 1 && !isSelection(flags);
+  const queue = async ({ ref }: SelectedAgent) => {
+    const attachmentIds: string[] = [];
+    for (const bytes of images)
+      attachmentIds.push((await connected.attachments.upload(ref, bytes, { signal })).attachmentId);
+    const message = { description, ...(images.length > 0 && { attachmentIds }), ...settings };
+    const { steer, preempt, replace } = flags;
+    return connected.queue(
+      ref,
+      { ...message, followUpId: flags.id, steer, preempt, replace, deliverAt },
+      { signal },
+    );
+  };
+  if (flags.follow || flags.wait) {
+    const only = onlyOf(agents, flags);
+    const followAfter = flags.follow ? await newestSequence(connected, only.ref, signal) : undefined;
+    const { followUpId } = await queue(only);
+    return waitOrFollow(invocation, { ...only, followAfter, followUpId });
+  }
+  await confirmSelection(invocation, agents, 'sends the message to');
+  await actOnEach(invocation, agents, queue, ({ name }, { followUpId, wakesAt }) => {
+    output.line(isOne ? followUpId : `${name} ${followUpId}`);
+    if (!deliverAt && wakesAt)
+      output.note(
+        `${name} continues at ${clock(wakesAt)}, and gets the message after that; muster retry ${name} continues now`,
+      );
     if (deliverAt)
       output.note(
-        `will be delivered at ${clock(deliverAt)}; cancel it with muster queue remove ${agent} ${followUpId}`,
+        `will be delivered at ${clock(deliverAt)}; cancel it with muster queue remove ${name} ${followUpId}`,
       );
   });
 }
@@ -114,6 +149,9 @@ async function list({ client, output, signal }: Invocation, agent: string): Prom
     ],
     `no messages are queued for ${agent}`,
   );
+  if (followUps.length === 0 || output.format !== 'table') return;
+  const status = await client().status(agent, { signal });
+  if (status.wakesAt) output.note(`${agent} is ${statusText(status)}`);
 }
 
 async function show({ client, output, signal }: Invocation, agent: string, id: string): Promise<void> {
@@ -137,5 +175,7 @@ async function remove({ client, output, signal }: Invocation, agent: string, id:
 
 async function clear({ client, output, signal }: Invocation, agent: string): Promise<void> {
   const reply = await client().clearFollowUps(agent, { signal });
-  output.answer(reply, ({ cleared }) => output.line(`cleared ${cleared}`));
+  output.answer(reply, ({ cleared }) =>
+    output.line(`cleared ${cleared === 1 ? '1 message' : `${cleared} messages`}`),
+  );
 }

@@ -1,11 +1,20 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
-import { type Kind, kindOf, kinds, resourceText, splitFrontMatter } from '@muster/sdk/contract';
+import {
+  type Kind,
+  kindOf,
+  kinds,
+  kindTable,
+  markdownKind,
+  proseOf,
+  resourceText,
+  splitFrontMatter,
+} from '@muster/sdk/contract';
 import { isMap, parseAllDocuments, stringify } from 'yaml';
 import { usageError } from './errors.ts';
 import { fileText, pipedText } from './input.ts';
 
-/** A catalog resource in a file: YAML, or for a persona Markdown with its settings as front matter. */
+/** A catalog resource in a file: YAML, or Markdown with front matter. */
 export interface ResourceFile {
   readonly kind: Kind;
   readonly name: string;
@@ -47,7 +56,9 @@ export function parseResources(text: string, from: string, name: string): Resour
   if (/\.md$/.test(from)) {
     const { settings, body, linesAbove } = splitFrontMatter(text);
     const [fields] = parseYaml(settings, from, linesAbove);
-    return [resource({ kind: 'persona', ...fields, instructions: body.trim() }, from, name)];
+    const { kind = markdownKind } = fields ?? {};
+    const prose = proseOf(String(kind)) ?? 'instructions';
+    return [resource({ ...fields, kind, [prose]: body.trim() }, from, name)];
   }
   return parseYaml(text, from, 0).map((fields) => resource(fields, from, name));
 }
@@ -84,3 +95,11 @@ export const formatResource = (
   name: string,
   document: Readonly<Record<string, unknown>>,
 ): string => resourceText(kind, name, document, (fields) => stringify(fields));
+
+/** What the service sets in documents of this kind and lists in a column, such as the address of a webhook. */
+export function ownServerFields(kindName: string, document: ResourceFile['fields']): Record<string, unknown> {
+  const kind = kindOf(kindName);
+  const { columns = {}, serverFields = [] } = kind ? kindTable[kind] : {};
+  const own = Object.values(columns).filter((field) => serverFields.includes(field) && field in document);
+  return Object.fromEntries(own.map((field) => [field, document[field]]));
+}

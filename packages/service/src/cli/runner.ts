@@ -6,12 +6,13 @@ import { type Abilities, abilitiesOf } from '../runner/harnesses.ts';
 import { Runner, type RunnerOptions } from '../runner/runner.ts';
 import { chooseSandbox, type SandboxChoice } from '../runner/sandbox/probe.ts';
 import type { Flags } from './command.ts';
-import { ConfigError, logLevelIn, type RunnerConfig, readRunnerConfig } from './config.ts';
+import { logLevelIn, type RunnerConfig, readRunnerConfig } from './config.ts';
+import { checkLogin } from './connection.ts';
 import { lockRunnerFolder, openDataFolder } from './data-folder.ts';
+import { type OutputFormat, startOutput } from './output.ts';
+import { ConfigError } from './variables.ts';
 
-type RunnerFlags = Flags<'url' | 'key' | 'pool' | 'name' | 'data'>;
-
-const print = (line: string): void => void process.stdout.write(`${line}\n`);
+type RunnerFlags = Flags<'url' | 'key' | 'pool' | 'name' | 'data'> & { readonly output?: OutputFormat };
 
 /** A runner on its own machine, which reaches the service by its URL with a key of role `runner`. */
 export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Promise<void> {
@@ -20,6 +21,7 @@ export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Pro
   if (!url) throw new ConfigError('the URL of the service is missing: set --url or MUSTER_URL');
   if (!apiKey)
     throw new ConfigError('the API key is missing: set --key or MUSTER_API_KEY to a key of role runner');
+  checkLogin({ url, apiKey }, flags.url ? '--url' : 'MUSTER_URL');
   const dataFolder = resolve(flags.data || env.MUSTER_DATA || '.muster-runner');
   const config = readRunnerConfig(
     { ...env, ...(flags.name && { MUSTER_RUNNER_NAME: flags.name }) },
@@ -48,10 +50,15 @@ export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Pro
   await runner.registered.catch((error: Error) => {
     throw new ConfigError(error.message);
   });
-  print(`Runner ${config.name} serves ${url}`);
-  print(`  data      ${dataFolder}`);
-  print(`  backends  ${abilities.summary.join(' · ')}`);
-  print(`  sandbox   ${note}`);
+  const { summary: backends } = abilities;
+  const lines = [
+    `Runner ${config.name} serves ${url}`,
+    `  data      ${dataFolder}`,
+    `  backends  ${backends.join(' · ')}`,
+    `  sandbox   ${note}`,
+  ];
+  const data = { name: config.name, url, dataFolder, backends, sandbox: note };
+  process.stdout.write(startOutput(flags.output, data, `${lines.join('\n')}\n`));
 }
 
 /** Fails immediately if the key can't work. If the service is unreachable, the runner keeps trying. */

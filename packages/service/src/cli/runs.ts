@@ -96,6 +96,7 @@ async function work(
   await writeNewFile(file, force, (stream) => pipeline([content], stream, { signal }));
   output.answer({ file, ...checkpoint }, () => {
     output.note(`${about}; written to ${file}`);
+    output.note(`muster checkout ${agent} brings it into a clone. Or do it yourself:`);
     output.note(`unpack it: mkdir work && tar -xzf ${file} -C work`);
     output.note(
       `then fetch its commits into a clone: git fetch work/repos/<path>.bundle 'refs/*:refs/muster-work/*'`,
@@ -104,7 +105,7 @@ async function work(
 }
 
 /** Starts over when the agent saves a newer checkpoint during the download. */
-async function download(client: MusterClient, agent: string, signal: AbortSignal) {
+export async function download(client: MusterClient, agent: string, signal: AbortSignal) {
   for (let left = downloads; left > 0; left -= 1) {
     try {
       return await downloadOnce(client, agent, signal);

@@ -1,29 +1,33 @@
 import { limits } from '@muster/sdk/contract';
-import { bootstrap, makeKey } from '../control/bootstrap.ts';
+import { bootstrap, makeKey } from '../control/access/bootstrap.ts';
 import type { Control } from '../control/control.ts';
 import { type Log, openLog } from '../lib/log.ts';
 import { formatKey } from '../lib/token.ts';
 import { workerNumber } from '../lib/worker-channel.ts';
 import { abilitiesOf } from '../runner/harnesses.ts';
 import type { SandboxChoice } from '../runner/sandbox/probe.ts';
+import type { Flags, Invocation } from './command.ts';
 import { type Config, readConfig } from './config.ts';
 import { keyFile, signInUrl } from './connection.ts';
 import { openDataFolder, readAdminKey, writeAddress, writeAdminKey } from './data-folder.ts';
 import { openControl, reachable, runWorker, type ShutdownStep, startNode } from './node.ts';
+import { type OutputFormat, startOutput } from './output.ts';
 import { chooseConfiguredSandbox } from './runner.ts';
+import { RunnerProcess } from './runner-process.ts';
 import { openStore } from './store.ts';
 import { startWorkers } from './workers.ts';
 
 /**
- * Runs the API, a runner, and, unless DATABASE_URL is set, PostgreSQL. With one worker all of it is in this process.
- * With several, this process has the database, supervises them and serves no request.
+ * Runs the API, a runner in its own process, and, unless DATABASE_URL is set, PostgreSQL. With one worker the API is in this
+ * process. With several, this process supervises them and serves no request.
  */
-export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
+export async function serve(env: NodeJS.ProcessEnv, format?: OutputFormat): Promise<void> {
   const config = readConfig(env);
   const worker = workerNumber(env);
-  if (worker !== null) return runWorker(config, env, openLog(config.logLevel, { worker }));
+  if (worker !== null) return runWorker(config, openLog(config.logLevel, { worker }));
   const log = openLog(config.logLevel);
   const sandbox = config.runner && (await chooseConfiguredSandbox(config.runner));
+  const runner = sandbox && new RunnerProcess(env, log);
   openDataFolder(config.dataFolder, log);
   const store = await openStore(config, log);
   const control = openControl(config, store, log, { publicUrl: () => config.publicUrl ?? '' });
@@ -32,16 +36,29 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   );
   const starting =
     config.workers === 1
-      ? startNode({ config, env, log, store, sandbox, workers: null })
+      ? startNode({ config, log, store, workers: null })
       : startWorkers(config.workers, config.port, log);
-  const { address, shutdown } = await starting.catch(async (error: unknown) => {
+  const closeStore = async (error: unknown) => {
     await store.close();
     throw error;
-  });
-  writeAddress(config.dataFolder, reachable(address));
-  closeOnSignal(config.shutdownMs, log, [...shutdown, ['database', () => store.close()]]);
+  };
+  const { address, shutdown } = await starting.catch(closeStore);
+  const url = reachable(address);
+  const apiKey = control.keys.serviceRunnerKey();
+  await runner?.serve({ url, apiKey, sandbox: sandbox?.sandbox ?? null }).catch(closeStore);
+  writeAddress(config.dataFolder, url);
+  const [endWaits, ...others] = shutdown;
+  closeOnSignal(config.shutdownMs, log, [
+    endWaits,
+    ['runner', async () => runner?.drain()],
+    ...others,
+    ['database', () => store.close()],
+  ]);
   // Last, because a script that reads it may stop the service immediately.
-  process.stdout.write(await startText({ config, env, sandbox, address, control, firstKey }));
+  const text = await startText({ config, env, sandbox, address, control, firstKey });
+  const { dataFolder } = config;
+  const data = { address, dataFolder, keyFile: keyFile(dataFolder), workers: config.workers };
+  process.stdout.write(startOutput(format, data, text));
 }
 
 interface Started {
@@ -133,7 +150,8 @@ async function signInLink(
 const isLoopback = (host: string): boolean => ['127.0.0.1', 'localhost', '::1'].includes(host);
 
 /** Needs no key: who can read the server's data could read every secret anyway. */
-export async function createOperator(account: string, env: NodeJS.ProcessEnv): Promise<void> {
+export async function createOperator({ flags, output, env }: Invocation<Flags<'account'>>): Promise<void> {
+  const { account = 'operator' } = flags;
   const config = readConfig(env);
   const log = openLog('warn');
   openDataFolder(config.dataFolder, log);
@@ -142,6 +160,8 @@ export async function createOperator(account: string, env: NodeJS.ProcessEnv): P
   const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: config.bootstrap.org } as const;
   const name = `operator-${account}-${Date.now().toString(36)}`;
   const key = await makeKey(control, tenant, account, 'operator', name);
-  process.stdout.write(`operator ${account}: ${key}  (shown once; token "${name}")\n`);
+  output.answer({ account, token: name, key }, () =>
+    output.line(`operator ${account}: ${key}  (shown once; token "${name}")`),
+  );
   await store.close();
 }

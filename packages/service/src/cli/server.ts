@@ -1,6 +1,10 @@
 import type { Command } from 'commander';
+import { isRunnerProcess } from '../lib/service-process.ts';
 import type { ExportFlags, ImportFlags } from './archive.ts';
-import { addCommand, type Invocation } from './command.ts';
+import { addCommand, type Flags, type Invocation } from './command.ts';
+import type { OutputFormat } from './output.ts';
+
+const tenantArgument = ['<tenant>', 'such as codehost_app/acme'] as const;
 
 /** Commands for the operator's machines. Their actions are imported when used, because they load the whole service. */
 export function addServerCommands(program: Command): void {
@@ -11,9 +15,13 @@ export function addServerCommands(program: Command): void {
       '--workers <n>',
       'processes that serve the port (MUSTER_WORKERS); default: one for two processors, at most 4',
     )
-    .action(async ({ workers }: { workers?: string }) =>
-      (await import('./serve.ts')).serve({ ...process.env, ...(workers && { MUSTER_WORKERS: workers }) }),
-    );
+    .action(async (_, command: Command) => {
+      if (isRunnerProcess(process.env))
+        return (await import('./runner-process.ts')).runRunnerProcess(process.env);
+      const { workers, output } = command.optsWithGlobals<Flags<'workers'> & { output?: OutputFormat }>();
+      const env = { ...process.env, ...(workers && { MUSTER_WORKERS: workers }) };
+      await (await import('./serve.ts')).serve(env, output);
+    });
 
   program
     .command('runner')
@@ -28,15 +36,16 @@ export function addServerCommands(program: Command): void {
       (await import('./runner.ts')).runRunner(command.optsWithGlobals(), process.env),
     );
 
-  program
+  const operator = program
     .command('operator')
-    .description("create operator keys, which may access all tenants; only on the server's own machine")
-    .command('create')
-    .description('create an operator key and print it once')
-    .option('--account <name>', 'account of the key', 'operator')
-    .action(async ({ account }: { account: string }) =>
-      (await import('./serve.ts')).createOperator(account, process.env),
-    );
+    .description("create operator keys, which may access all tenants; only on the server's own machine");
+  addCommand(
+    operator,
+    'create',
+    'create an operator key and print it once',
+    async (invocation: Invocation<Flags<'account'>>) =>
+      (await import('./serve.ts')).createOperator(invocation),
+  ).option('--account <name>', 'account of the key', 'operator');
 
   const migrateText = 'migrate the database to the schema of this version; uses the variables of serve';
   addCommand(program, 'migrate', migrateText, async (invocation: Invocation) =>
@@ -49,11 +58,11 @@ export function addServerCommands(program: Command): void {
   const closeText = 'let runs end, and refuse everything else that would change the tenant';
   addCommand(tenant, 'close', closeText, async (invocation: Invocation, name: string) =>
     (await import('./tenants.ts')).closeTenant(invocation, name),
-  ).argument('<tenant>', 'such as codehost_app/acme');
+  ).argument(...tenantArgument);
   const openText = 'open a closed tenant again; only if it was not imported anywhere';
   addCommand(tenant, 'open', openText, async (invocation: Invocation, name: string) =>
     (await import('./tenants.ts')).openTenant(invocation, name),
-  ).argument('<tenant>', 'such as codehost_app/acme');
+  ).argument(...tenantArgument);
 
   const exportText =
     'export the database, or one closed tenant, to a file; uses the variables of serve, also while it runs';

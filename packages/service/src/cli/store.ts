@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
+import { DatabaseDisk } from '../lib/disk-space.ts';
 import { type Log, openLog } from '../lib/log.ts';
 import { type DatabaseConfig, hasSettings, openDatabase } from '../store/connection.ts';
 import {
@@ -11,14 +13,15 @@ import {
   startEmbeddedPostgres,
 } from '../store/embedded/embedded-postgres.ts';
 import { expectMigrated, migrate } from '../store/migrate.ts';
-import { type Config, ConfigError, readConfig } from './config.ts';
+import { type Config, readConfig } from './config.ts';
 import { CommandError, exitCodes } from './errors.ts';
+import { ConfigError } from './variables.ts';
 
 type DatabaseSettings = Pick<Config, 'databaseUrl' | 'directUrl' | 'pooler' | 'passwordFile'>;
 
 export interface OpenStore {
   readonly database: pg.Pool;
-  /** For connections of their own: to listen, to migrate, to export. */
+  /** For separate connections: to listen, to migrate, to export. */
   readonly connection: DatabaseConfig;
   /** The migrations that were applied while it was opened. */
   readonly migrated: readonly string[];
@@ -40,10 +43,16 @@ export async function openStore(
     : await connectionsOf(config);
   const migrated = await prepareSchema(own, config.migrates, log).catch(async (error: unknown) => {
     await embedded?.stop();
-    throw error;
+    throw embedded ? error : connectionError(config.directUrl ? 'MUSTER_DIRECT_URL' : 'DATABASE_URL', error);
   });
   const database = open(shared, log);
-  if (!embedded && !(await hasSettings(database))) {
+  const takesSettings = embedded
+    ? true
+    : await hasSettings(database).catch(async (error: unknown) => {
+        await database.end();
+        throw connectionError('DATABASE_URL', error);
+      });
+  if (!takesSettings) {
     await database.end();
     throw new ConfigError(
       'DATABASE_URL leads to a connection pooler that refuses start-up settings or drops them: set MUSTER_POOLER=transaction',
@@ -58,6 +67,18 @@ export async function openStore(
       await embedded?.stop();
     },
   };
+}
+
+/** SQLSTATE classes of a server that does not let this client in: its name, password, database or number of connections. */
+const refusedConnection = /^(08|28|3D|53|57P)/;
+
+/** Names the variable if the database can't be reached. Any other error is one of Muster. */
+function connectionError(variable: string, error: unknown): Error {
+  const { code = '', message, severity } = error as Error & { code?: string; severity?: string };
+  const isRefused = severity === undefined ? code !== '' : refusedConnection.test(code);
+  const hasNoTls = /does not support SSL|no pg_hba/i.test(message);
+  if (!isRefused && !hasNoTls) return error as Error;
+  return new ConfigError(`${variable}: can't connect to the database: ${message || code}`);
 }
 
 /** The store of an installation, whether or not its service is running. */
@@ -127,6 +148,8 @@ async function passwordIn(file: string): Promise<string> {
   return password;
 }
 
+const restartMs = 5_000;
+
 /** Starts the embedded server, and restarts it when it dies. */
 async function startEmbedded(
   dataFolder: string,
@@ -149,12 +172,20 @@ async function startEmbedded(
     void server.exited.then(async (how) => {
       if (isStopped) return;
       log.error(how, 'embedded PostgreSQL died; restarting');
-      try {
-        server = await startEmbeddedPostgres(options);
-        restartWhenDead();
-      } catch (error) {
-        log.fatal({ err: error }, 'embedded PostgreSQL failed to restart');
-        process.exit(1);
+      for (;;) {
+        try {
+          server = await startEmbeddedPostgres(options);
+          return restartWhenDead();
+        } catch (error) {
+          // It starts again when there is space. Until then, replies say why.
+          const problem = new DatabaseDisk(dataFolder).problem();
+          if (problem === null) {
+            log.fatal({ err: error }, 'embedded PostgreSQL failed to restart');
+            process.exit(1);
+          }
+          log.error({ err: error, problem }, 'embedded PostgreSQL failed to restart; retrying');
+          await pause(restartMs);
+        }
       }
     });
   };

@@ -2,7 +2,7 @@ import { compareThreads, firstLine, type Thread, threadPlace } from '@muster/sdk
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { usageError } from './errors.ts';
-import { messageText } from './input.ts';
+import { messageText, textFileOption } from './input.ts';
 
 export function addThreadCommands(program: Command): void {
   const threads = program
@@ -19,13 +19,13 @@ export function addThreadCommands(program: Command): void {
     add,
   )
     .option('--repo <url>', 'the repository, if the agent has several')
-    .option('-f, --file <file>', 'read the text from a file; - is standard input');
+    .option(...textFileOption);
   addCommand(
     threads,
     'reply <agent> <thread> [text]',
     'reply to a thread: opens it again, and the agent gets a message',
     reply,
-  ).option('-f, --file <file>', 'read the text from a file; - is standard input');
+  ).option(...textFileOption);
   addCommand(
     threads,
     'resolve <agent> <thread>',
@@ -69,7 +69,11 @@ function lastText(comments: Thread['comments']): string {
 /** `src/login.ts:12-20` */
 function placeIn(place: string): { path: string; line?: number; startLine?: number } {
   const [, path = '', first, last] = /^(.*?)(?::(\d+)(?:-(\d+))?)?$/.exec(place) ?? [];
-  if (path === '') throw usageError(`place "${place}": expected a file, such as src/login.ts:12`);
+  const hasOddLine = first === undefined && path.includes(':');
+  if (path === '' || hasOddLine || Number(last ?? first) < Number(first) || Number(first) < 1)
+    throw usageError(
+      `place "${place}": expected a file, such as src/login.ts, src/login.ts:12 or src/login.ts:12-20`,
+    );
   if (first === undefined) return { path };
   return { path, line: Number(last ?? first), startLine: Number(first) };
 }

@@ -1,14 +1,40 @@
-import type { AgentRef, MusterClient } from '@muster/sdk';
+import { setMaxListeners } from 'node:events';
+import type { AgentRef, MusterClient, WaitInput } from '@muster/sdk';
 import { compareInt64 } from '@muster/sdk';
-import { type AgentStatus, firstLine, type PhaseReason, pathOf, statusText } from '@muster/sdk/contract';
+import {
+  type AgentStatus,
+  firstLine,
+  noRunnerText,
+  pathOf,
+  reasonRow,
+  statusText,
+} from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodeOfAgent, exitCodes, usageError } from './errors.ts';
 import { durationMs } from './input.ts';
-import { FollowedEntries, newestSequence } from './logs.ts';
+import { FollowedEntries, MessageTexts, newestSequence } from './logs.ts';
 import type { Output, Style } from './output.ts';
+import {
+  isSelection,
+  labelOption,
+  noneFits,
+  type SelectedAgent,
+  type SelectFlags,
+  selectAgents,
+} from './several-agents.ts';
 
-type WaitFlags = Flags<'timeout' | 'below' | 'message' | 'run', 'all'>;
+export const waitOption = ['--wait', 'wait until the agent needs you; sets the exit code'] as const;
+export const followOption = ['--follow', 'show the transcript until the agent needs you'] as const;
+
+/** The agent that --wait or --follow is about. */
+export function onlyOf(agents: readonly SelectedAgent[], flags: SelectFlags): SelectedAgent {
+  const [only] = agents;
+  if (agents.length === 1 && only && !isSelection(flags)) return only;
+  throw usageError('--wait and --follow need exactly one agent; use muster wait for several');
+}
+
+type WaitFlags = Flags<'timeout' | 'below' | 'message' | 'run', 'all', 'label'>;
 
 export function addWaitCommand(program: Command): void {
   addCommand(
@@ -17,26 +43,41 @@ export function addWaitCommand(program: Command): void {
     'wait until an agent needs you; with several agents, the first. Sets the exit code',
     wait,
   )
-    .option('--all', 'wait for every agent; the exit code is the first that is not 0')
+    .option(
+      '--all',
+      'wait for every agent, without names for all your live agents; the exit code is the first that is not 0',
+    )
+    .option(...labelOption)
     .option('--below <agent>', 'wait for the agents below this one instead')
     .option('--message <id>', 'wait until this message is answered')
     .option('--run <number>', 'wait until this turn has ended')
     .option('--timeout <duration>', 'stop waiting after this long, such as 10m');
 }
 
-async function wait(invocation: Invocation<WaitFlags>, agents: string[]): Promise<void> {
+async function wait(invocation: Invocation<WaitFlags>, names: string[]): Promise<void> {
   const { flags, client, output } = invocation;
-  checkCombination(agents, flags);
+  checkCombination(names, flags);
+  const isFound = flags.label !== undefined || (flags.all && names.length + (flags.below?.length ?? 0) === 0);
+  const selected = isFound
+    ? await selectAgents(invocation, names)
+    : names.map((name) => ({ ref: name, name }));
+  if (isFound && selected.length === 0) return output.answer([], () => output.note(noneFits));
+  const agents = selected.map(({ ref }) => ref);
   const limit = flags.timeout === undefined ? undefined : AbortSignal.timeout(durationMs(flags.timeout));
   const signal = AbortSignal.any([invocation.signal, ...(limit ? [limit] : [])]);
+  // Each wait listens; Node warns of more than ten listeners.
+  setMaxListeners(0, signal);
   try {
     // A wait is retried without end. This call fails when the service was unreachable from the start.
     await client().whoami({ signal });
     const isEach = flags.all && flags.below === undefined;
     const waiting = isEach
       ? waitForEach(client(), agents, output, signal)
-      : waitForFirst(client(), agents, flags, signal).then((status) => showResult(status, output));
-    const whom = flags.below === undefined ? agents.join(', ') : `the agents below ${flags.below}`;
+      : waitForFirst(client(), agents, flags, output, signal).then((status) => showResult(status, output));
+    const whom =
+      flags.below === undefined
+        ? selected.map(({ name }) => name).join(', ')
+        : `the agents below ${flags.below}`;
     await output.progress.during(`waiting for ${whom}`, waiting);
   } catch (error) {
     if (limit?.aborted && !invocation.signal.aborted)
@@ -45,10 +86,15 @@ async function wait(invocation: Invocation<WaitFlags>, agents: string[]): Promis
   }
 }
 
-function checkCombination(agents: readonly string[], { all, below, message, run }: WaitFlags): void {
+function checkCombination(agents: readonly string[], { all, below, label, message, run }: WaitFlags): void {
   const isOfOne = message !== undefined || run !== undefined;
   const problem =
-    (agents.length === 0 && below === undefined && 'name an agent, or use --below') ||
+    (agents.length === 0 &&
+      !all &&
+      !label &&
+      below === undefined &&
+      'name an agent, or use --label, --all or --below') ||
+    (label && below !== undefined && 'use --label or --below, not both') ||
     (agents.length > 0 && below !== undefined && 'name agents or use --below, not both') ||
     (message !== undefined && run !== undefined && 'use --message or --run, not both') ||
     (isOfOne && (agents.length !== 1 || all) && '--message and --run need exactly one agent');
@@ -57,30 +103,36 @@ function checkCombination(agents: readonly string[], { all, below, message, run 
 
 function waitForFirst(
   client: MusterClient,
-  agents: readonly string[],
+  agents: readonly AgentRef[],
   { all, below, message: followUpId, run: runId }: WaitFlags,
+  output: Output,
   signal: AbortSignal,
 ): Promise<AgentStatus> {
   const [only] = agents;
   if (below !== undefined) return client.waitMany({ below }, { all, signal });
   return agents.length === 1 && only !== undefined
-    ? client.wait(only, { followUpId, runId, signal })
+    ? waitNoting(client, only, { followUpId, runId, signal }, output)
     : client.waitMany(agents, { signal });
 }
 
-/** Prints each agent's status as its wait ends. The exit code is the first, in the order given, that is not 0. */
+/**
+ * Prints each agent's status as its wait ends; as data all of them at the end, in one list in the order given. The exit
+ * code is the first in that order that is not 0.
+ */
 async function waitForEach(
   client: MusterClient,
-  agents: readonly string[],
+  agents: readonly AgentRef[],
   output: Output,
   signal: AbortSignal,
 ): Promise<void> {
   const waits = agents.map(async (agent) => {
     const status = await client.wait(agent, { signal });
-    output.item(status, () => output.line(statusLine(status, output)));
-    return exitCodeOfAgent(status);
+    if (output.format === 'table') output.line(statusLine(status, output));
+    return status;
   });
-  process.exitCode = (await Promise.all(waits)).find((code) => code !== exitCodes.ok) ?? exitCodes.ok;
+  const statuses = await Promise.all(waits);
+  output.answer(statuses, () => {});
+  process.exitCode = statuses.map(exitCodeOfAgent).find((code) => code !== exitCodes.ok) ?? exitCodes.ok;
 }
 
 /**
@@ -98,13 +150,39 @@ export async function waitOrFollow(
 ): Promise<void> {
   const { ref, name, followAfter, followUpId } = agent;
   if (followAfter === undefined) {
-    const waiting = client().wait(ref, { followUpId, signal });
+    const waiting = waitNoting(client(), ref, { followUpId, signal }, output);
     showResult(await output.progress.during(`waiting for ${name}`, waiting), output);
     return;
   }
   const status = await follow(client(), ref, followAfter, output, signal);
   output.note(statusLine(status, output));
   process.exitCode = exitCodeOfAgent(status);
+}
+
+/** After how long a wait first looks whether the agent is delayed, and after how long again. */
+const firstLookSeconds = 1;
+const nextLookSeconds = 5;
+
+/**
+ * Waits, and says meanwhile why the agent is delayed, and until when if that is known: its runs fail, its provider limits
+ * it, or no runner takes it.
+ */
+async function waitNoting(
+  client: MusterClient,
+  agent: AgentRef,
+  until: WaitInput,
+  output: Output,
+): Promise<AgentStatus> {
+  let timeoutSeconds = firstLookSeconds;
+  for (let noted = ''; ; timeoutSeconds = nextLookSeconds) {
+    const status = await client.wait(agent, { ...until, timeoutSeconds });
+    if (!status.timedOut) return status;
+    const { phase, phaseReason, wakesAt } = status;
+    const isDelayed = phase === 'PHASE_PENDING' && (wakesAt !== null || phaseReason === 'NO_RUNNER');
+    const note = isDelayed ? statusLine(status, output) : '';
+    if (note !== '' && note !== noted) output.note(note);
+    noted = note;
+  }
 }
 
 function showResult(status: AgentStatus, output: Output): void {
@@ -127,9 +205,10 @@ async function follow(
   const show = async (): Promise<void> => {
     const either = AbortSignal.any([signal, stop.signal]);
     const followed = new FollowedEntries(output);
+    const texts = new MessageTexts(client, agent, output, either);
     const { onPartial } = followed;
     for await (const entry of client.timelineStream(agent, { after, signal: either, onPartial })) {
-      followed.show(entry);
+      followed.show(await texts.of(entry));
       shown = entry.sequence;
       if (isComplete()) return;
     }
@@ -144,29 +223,22 @@ async function follow(
   return status;
 }
 
-const styles: Readonly<Partial<Record<PhaseReason, Style>>> = {
-  QUESTION: 'yellow',
-  TASKS_UNFINISHED: 'yellow',
-  PROVIDER_LIMIT: 'yellow',
-  NO_RUNNER: 'yellow',
-  WORKING: 'cyan',
-  STARTING: 'cyan',
-  BLOCKED: 'red',
-  ERROR: 'red',
-  FINISHED: 'green',
-  KILLED: 'dim',
-  PARENT_KILLED: 'dim',
-};
-
-export const statusStyle = ({ phaseReason }: Pick<AgentStatus, 'phaseReason'>): Style | undefined =>
-  styles[phaseReason];
+export const statusStyle = (agent: Pick<AgentStatus, 'phase' | 'phaseReason'>): Style | undefined =>
+  reasonRow(agent).color;
 
 /** An agent's path, its status, and its question, error or response. */
 function statusLine(status: AgentStatus, output: Output): string {
-  const detail =
-    status.phaseReason === 'BLOCKED'
-      ? status.needsInput
-      : status.error?.message || status.needsInput || firstLine(status.response);
+  const detail = detailOf(status);
   const text = output.paint(statusStyle(status), statusText(status));
   return `${pathOf(status.agentId)} ${text}${detail ? `: ${detail}` : ''}`;
 }
+
+function detailOf(status: AgentStatus): string {
+  const { phaseReason, error, needsInput, response } = status;
+  if (phaseReason === 'NO_RUNNER') return noRunnerText(status);
+  if (reasonRow(status).needsInput === 'fix')
+    return [withoutStop(firstLine(error?.message ?? '')), needsInput].filter(Boolean).join('. ');
+  return error?.message || needsInput || firstLine(response);
+}
+
+const withoutStop = (text: string): string => text.replace(/\.$/, '');

@@ -1,8 +1,8 @@
 import cluster, { type Worker } from 'node:cluster';
-import { setTimeout as pause } from 'node:timers/promises';
 import { type MetricsJson, SummedMetrics } from '../http/metrics.ts';
-import { Change } from '../lib/change.ts';
 import type { Log } from '../lib/log.ts';
+import { endOf, errorOfFailure, restartDelayMs } from '../lib/service-process.ts';
+import { WakeSignal } from '../lib/wake-signal.ts';
 import {
   type FromWorker,
   type MessageName,
@@ -11,17 +11,6 @@ import {
   workerEnvironment,
 } from '../lib/worker-channel.ts';
 import type { RunningService } from './node.ts';
-
-const firstDelayMs = 100;
-const longestDelayMs = 10_000;
-/** How long the last messages of a worker that died may take. */
-const lastMessagesMs = 1_000;
-/** A worker that lived this long was healthy. */
-const healthyMs = 60_000;
-
-/** How long to wait before a worker that died is started again: twice as long each time that it dies soon. */
-export const restartDelayMs = (beforeMs: number, livedMs: number): number =>
-  beforeMs === 0 || livedMs >= healthyMs ? firstDelayMs : Math.min(2 * beforeMs, longestDelayMs);
 
 /** The place of one worker. When its process dies, another one takes the place. */
 interface Place {
@@ -35,7 +24,7 @@ interface Place {
 }
 
 /**
- * Starts the workers of a service. Each is a node in its own process, and the first one has the runner. This process
+ * Starts the workers of a service. Each is a node in its own process. This process
  * binds their port and passes it on, starts a worker again that dies, and passes messages between the workers. A worker
  * exits when the connection to this process closes, so killing this process leaves none behind.
  */
@@ -47,7 +36,7 @@ export async function startWorkers(count: number, port: number, log: Log): Promi
   return {
     address,
     shutdown: [
-      ['runner', () => workers.drain()],
+      ['waits', () => workers.drain()],
       ['workers', () => workers.close()],
     ],
   };
@@ -56,7 +45,7 @@ export async function startWorkers(count: number, port: number, log: Log): Promi
 class Workers {
   readonly #log: Log;
   readonly #places: readonly Place[];
-  readonly #changed = new Change();
+  readonly #changed = new WakeSignal();
   readonly #metrics = new SummedMetrics();
   /** By the id of a question: called with the replies of the workers. */
   readonly #asked = new Map<number, (place: Place, reply?: unknown) => void>();
@@ -97,7 +86,7 @@ class Workers {
     throw failed.failure ?? new Error(`worker ${failed.number} ended while it started`);
   }
 
-  /** Waits and streams end at every worker, and the runner hands back its runs. Requests are still served. */
+  /** Waits and streams end at every worker. Requests are still served. */
   async drain(): Promise<void> {
     this.#phase = 'closing';
     for (const { worker, state } of this.#places) if (state === 'starting') worker?.process.kill('SIGKILL');
@@ -120,14 +109,7 @@ class Workers {
     place.failure = null;
     const worker = cluster.fork({ ...workerEnvironment(place.number), MUSTER_PORT: this.#port });
     place.worker = worker;
-    // A process that could not be started has no exit.
-    worker.once('error', ({ message }) => worker.process.pid === undefined && this.#ended(place, message));
-    // What it said last may arrive after its exit. The channel may stay open: a process that it was just starting has it.
-    const disconnected = new Promise<void>((resolve) => worker.once('disconnect', resolve));
-    worker.once('exit', async (code, signal) => {
-      await Promise.race([disconnected, pause(lastMessagesMs)]);
-      this.#ended(place, signal ?? `exit code ${code}`);
-    });
+    void endOf(worker.process).then((reason) => this.#ended(place, reason));
   }
 
   #ended(place: Place, reason: string): void {
@@ -150,10 +132,7 @@ class Workers {
       case 'ready':
         return this.#becomeReady(place, message.address);
       case 'failed':
-        place.failure = Object.assign(new Error(message.message), {
-          name: message.name,
-          stack: message.stack,
-        });
+        place.failure = errorOfFailure(message);
         return;
       case 'drained':
         place.state = 'drained';

@@ -1,4 +1,4 @@
-import type { FoundTrigger, Person, Trigger } from './host.ts';
+import type { Cause, FoundTrigger, Person, TriggerSubject } from './host.ts';
 
 /** Who did it, and when. */
 export interface SubjectEvent {
@@ -8,10 +8,10 @@ export interface SubjectEvent {
 
 /** Those of the list that got what was looked for since then, by their newest event of that kind. */
 export async function happenedSince(
-  subjects: readonly Trigger[],
+  subjects: readonly TriggerSubject[],
   since: string,
-  what: Pick<Trigger, 'by' | 'value'>,
-  eventsOf: (subject: Trigger['subject']) => Promise<readonly SubjectEvent[]>,
+  what: Cause,
+  eventsOf: (subject: TriggerSubject['subject']) => Promise<readonly SubjectEvent[]>,
 ): Promise<FoundTrigger[]> {
   const found: FoundTrigger[] = [];
   for (const trigger of subjects) {

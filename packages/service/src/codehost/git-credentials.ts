@@ -1,11 +1,12 @@
 import type { BodyOf, ReplyOf } from '@muster/sdk/contract';
 import type pg from 'pg';
+import type { Principal } from '../control/access/principal.ts';
 import type { Control } from '../control/control.ts';
-import type { Principal } from '../control/principal.ts';
 import { fenced, notFound, precondition, type Refusal, unavailable } from '../domain/refusal.ts';
 import { readRepos } from '../lib/repositories.ts';
 import { readHeldWorkspace } from '../store/statements/runs.ts';
-import { type Host, HostError, type RepoPath } from './host.ts';
+import { HostError } from '../work/host-error.ts';
+import type { Host, RepoPath } from './host.ts';
 import { IntegrationError, type Integrations } from './integrations.ts';
 import { gitUrl } from './names.ts';
 
@@ -20,7 +21,8 @@ type Reply = ReplyOf<'runnerGitCredential'>;
 /**
  * The credential with which a runner fetches and pushes a repository. Only the runner that holds a live run gets it, and
  * only for the repositories of the run's workspace, those that it had when the agent was spawned and those it has now,
- * and for their submodules, which only the runner knows.
+ * and for their submodules. Which these are only the runner knows, so it may name any repository as one that the
+ * integration of the containing repository covers, and none of another integration.
  */
 export async function gitCredentialFor(
   { database, control, integrations }: GitCredentialsOptions,
@@ -42,6 +44,9 @@ export async function gitCredentialFor(
       return precondition('NOT_IN_WORKSPACE', listed, message);
     }
     const { integration, repo } = found;
+    const containing = submoduleOf && (await integrations.covering(agent.tenant, submoduleOf));
+    if (submoduleOf && (!containing || containing.integration.name !== integration.name))
+      return { credential: null };
     return await credentialOf(integration, repo, repoUrl, refused);
   } catch (error) {
     if (error instanceof IntegrationError) return precondition('INTEGRATION', repoUrl, error.message);

@@ -1,9 +1,11 @@
 import { Brackets } from './brackets.ts';
+import { drawnLanguage, endOfDrawing, formulasIn, shownTargetLength } from './drawings.ts';
 import { endOfHtmlTag, endOfMarkdownTag } from './html-tags.ts';
 
 /**
  * Removes from a Markdown text what hosts do not show: comments, tags with their attributes, elements that are hidden,
- * the text instead of an image, titles of links, and definitions of links. Code stays, because it is shown.
+ * the text instead of an image, titles of links, definitions of links, and the sources of drawings. Code stays, because it
+ * is shown.
  *
  * Whether something is shown depends on the block that it is in: a paragraph is parsed as Markdown, a block of HTML by
  * the more lenient rules of browsers, and renderers differ in where they begin. So a part that may be a block of HTML is
@@ -19,22 +21,10 @@ export function withoutHiddenMarkup(markdown: string): string {
 }
 
 /** Elements whose content is not shown. */
-const unseenElements = new Set([
-  ...[
-    'script',
-    'style',
-    'template',
-    'title',
-    'head',
-    'textarea',
-    'noscript',
-    'iframe',
-    'object',
-    'svg',
-    'math',
-  ],
-  ...['datalist', 'select', 'noembed', 'noframes', 'xmp', 'plaintext', 'audio', 'video', 'canvas', 'dialog'],
-]);
+const unseenElements = new Set(
+  `script style template title head textarea noscript iframe object svg math datalist select noembed noframes xmp
+   plaintext audio video canvas dialog`.split(/\s+/),
+);
 /** Elements without content. */
 const voidElements = /^(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)$/;
 const hidingAttributes =
@@ -66,11 +56,15 @@ class Search {
   readonly #lower: string;
   /** 1 for each character that is removed. */
   readonly #removed: Uint8Array;
+  /** What takes the place of something that is removed from there on. */
+  readonly #notes = new Map<number, string>();
   readonly #hasDefinitions: boolean;
   /** Whether code can still be recognised with certainty. */
   #mayHaveCode: boolean;
   /** A block of HTML began that a blank line does not end. */
   #isInLongBlock = false;
+  /** Where the last drawing ends. */
+  #endOfDrawing = 0;
   /** The last search for each mark. */
   readonly #found = new Map<string, { readonly from: number; readonly at: number }>();
 
@@ -92,10 +86,10 @@ class Search {
       at = next;
       isAfterHtml = isCut;
     }
-    const kept: string[] = [];
+    const kept: string[] = [this.#notes.get(0) ?? ''];
     for (let from = this.#removed.indexOf(0); from !== -1; ) {
       const to = this.#removed.indexOf(1, from);
-      kept.push(this.#text.slice(from, to === -1 ? undefined : to));
+      kept.push(this.#text.slice(from, to === -1 ? undefined : to), this.#notes.get(to) ?? '');
       from = to === -1 ? -1 : this.#removed.indexOf(0, to);
     }
     return kept.join('');
@@ -120,10 +114,12 @@ class Search {
       if (opening) {
         this.#removeInfo(at, line);
         next = this.#endOfCode(end + 1, (opening[1] ?? opening[2]) as string);
+        this.#removeDrawing(at, line, next);
         break;
       }
       if (likeFence.test(line)) {
         this.#removeInfo(at, line);
+        this.#removeDrawing(at, line);
         this.#mayHaveCode = false;
       }
       mayBeHtml ||= otherBlock.test(line);
@@ -140,6 +136,15 @@ class Search {
     const marks = likeFence.exec(line)?.[0].length ?? 0;
     const shown = language.exec(line.slice(marks))?.[0].length ?? 0;
     this.#remove(at + marks + shown, at + line.length);
+  }
+
+  /** Removes a block that hosts draw, if this line begins one. */
+  #removeDrawing(at: number, line: string, end?: number): void {
+    const language = at < this.#endOfDrawing ? null : drawnLanguage(line);
+    if (language === null) return;
+    this.#endOfDrawing = end ?? endOfDrawing(this.#text, at, line);
+    this.#remove(at, this.#endOfDrawing);
+    this.#notes.set(at, `[${language} drawing]\n`);
   }
 
   /** Where a block of code ends that begins at `from`. */
@@ -266,11 +271,13 @@ class Search {
 
   /** By the rules of Markdown for the text of a paragraph. Returns where it ended: at `end`, or later. */
   #asMarkdown(start: number, end: number, mayBeHtml: boolean): number {
+    if (start >= end) return end;
     this.#removeDefinitions(start, end);
     this.#removeExtraCells(start, end);
     const brackets = new Brackets(this.#hasDefinitions);
     /** Until a tag, or backticks without others that close them, code on one line is code for every renderer. */
     let mayHaveCode = this.#mayHaveCode && !mayBeHtml;
+    const code: [number, number][] = [];
     let next = start;
     for (let at = this.#nextSpecial(start); at !== -1 && at < end; at = this.#nextSpecial(next)) {
       const character = this.#text[at];
@@ -280,9 +287,10 @@ class Search {
         mayHaveCode &&= following !== '`';
         next = at + 2;
       } else if (character === '`') {
-        const code = mayHaveCode ? this.#endOfInlineCode(at, end) : null;
-        mayHaveCode = code !== null;
-        next = code ?? next;
+        const endOfCode = mayHaveCode ? this.#endOfInlineCode(at, end) : null;
+        mayHaveCode = endOfCode !== null;
+        if (endOfCode !== null) code.push([at, endOfCode]);
+        next = endOfCode ?? next;
       } else if (character === '<') {
         if (!/[A-Za-z/!?]/.test(following)) continue;
         mayHaveCode = false;
@@ -298,9 +306,13 @@ class Search {
         brackets.open(at + 2, true);
         next = at + 2;
       } else if (character === '[') brackets.open(at + 1, false);
-      else if (character === ']' && brackets.close(at) && following === '(') this.#removeTitle(at + 2, end);
+      else if (character === ']' && brackets.close(at) && following === '(') this.#hideTarget(at + 2, end);
     }
     for (const [from, to] of brackets.hidden) this.#remove(from, to);
+    for (const [from, to] of formulasIn(this.#text, start, end, code)) {
+      this.#remove(from, to);
+      this.#notes.set(from, '[formula]');
+    }
     return Math.max(next, end);
   }
 
@@ -337,11 +349,15 @@ class Search {
     return found === -1 ? null : this.#endOfElement(at, found);
   }
 
-  /** The title of a link whose destination begins at `from`, such as `(https://example.com "title")`. */
-  #removeTitle(from: number, end: number): void {
-    const destination = /\s*(?:<[^<>\n]*>|(?:[^\s<()\\]|\\.|\([^\s()]*\))*)/y;
+  /** What is hidden after `](`, such as `https://example.com?words "title")`. */
+  #hideTarget(from: number, end: number): void {
+    const destination = /\s*(<[^<>\n]*>|(?:[^\s<()\\]|\\.|\([^\s()]*\))*)/y;
     destination.lastIndex = from;
-    destination.exec(this.#text);
+    const [, address = ''] = destination.exec(this.#text) ?? [];
+    const after = Math.min(destination.lastIndex, end);
+    const isInBrackets = address.startsWith('<');
+    const shown = shownTargetLength(isInBrackets ? address.slice(1, -1) : address);
+    this.#remove(after - address.length + shown + Number(isInBrackets), after - Number(isInBrackets));
     const gap = /\s+(?=["'(])/y;
     gap.lastIndex = destination.lastIndex;
     if (!gap.test(this.#text)) return;
@@ -410,7 +426,7 @@ function startsWithFrontMatter(text: string): boolean {
   return frontMatter.test(line.includes('coding:') ? start.slice(line.length).trimStart() : start);
 }
 
-/** Whether something may still be hidden at the end of a text that begins with markup, wherever a renderer begins. */
+/** Whether something may still be hidden at the end of a text that begins with markup, regardless of where a renderer begins. */
 const isOpen = (text: string): boolean =>
   /^.+<(?:[!?]|script|style|template|textarea|pre)/is.test(text) ||
   hidingAttributes.test(text) ||

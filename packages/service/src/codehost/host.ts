@@ -1,6 +1,8 @@
+import type { Headers } from '../work/host-error.ts';
+
 /**
  * What Muster needs of a code host, in words that fit all of them. Each host has a folder that implements `Host` and
- * `readDelivery`; where hosts differ, a capability says so, and nothing else asks which host it is.
+ * `readDelivery`; where hosts differ, a capability says so.
  */
 
 export const hostTypes = ['github', 'gitlab', 'forgejo'] as const;
@@ -57,6 +59,8 @@ export interface HostComment {
   readonly updatedAt: string;
   /** The review that it was submitted with; empty for a single comment. */
   readonly reviewId: string;
+  /** The lines of the diff up to the one that it is on, if the host sends them. */
+  readonly hunk?: string;
 }
 
 /**
@@ -72,6 +76,8 @@ export interface HostThread {
   readonly side: 'OLD' | 'NEW';
   readonly isResolved: boolean;
   readonly canResolve: boolean;
+  /** A later push has changed the line; the number is that of the commit that was commented on. */
+  readonly isOutdated?: true;
   /** Oldest first. */
   readonly comments: readonly HostComment[];
 }
@@ -133,13 +139,15 @@ export interface Host {
   requirements(repo: RepoPath): Promise<readonly HostRequirement[]>;
   /** The repositories that the credential reaches, for `integration test`; at most a hundred. */
   repositories(): Promise<readonly RepoPath[]>;
+  /** The path that a repository has now: hosts redirect from an earlier one, and ignore its case. */
+  path(repo: RepoPath): Promise<RepoPath>;
   permissionOf(repo: RepoPath, person: Person): Promise<Permission>;
+  /** The account with this number, where deliveries have only that. */
+  account?(id: string): Promise<Person>;
   defaultBranch(repo: RepoPath): Promise<string>;
   changeRequest(repo: RepoPath, number: number): Promise<HostChangeRequest>;
   /** The open ones from this branch of the repository itself. */
   changeRequestsFrom(repo: RepoPath, branch: string): Promise<readonly HostChangeRequest[]>;
-  /** The open ones whose head is this commit. */
-  changeRequestsAt(repo: RepoPath, sha: string): Promise<readonly HostChangeRequest[]>;
   openChangeRequest(repo: RepoPath, request: NewChangeRequest): Promise<HostChangeRequest>;
   threads(repo: RepoPath, number: number): Promise<readonly HostThread[]>;
   reviews(repo: RepoPath, number: number): Promise<readonly HostReview[]>;
@@ -171,41 +179,38 @@ export interface Subject {
   readonly number: number;
 }
 
-/**
- * A call failed. `refused`: the host answered that it can't be done (4xx), so that trying again changes nothing.
- * `limited`: it asked to wait. `unknown`: no complete answer, or a 5xx: it may have been done.
- */
-export class HostError extends Error {
-  override readonly name = 'HostError';
-  readonly kind: 'refused' | 'limited' | 'unknown';
-  /** The HTTP status; 0 without an answer. */
-  readonly status: number;
-  /** How long to wait, if it is limited. */
-  readonly retryAfterMs: number;
-
-  constructor(kind: HostError['kind'], status: number, message: string, retryAfterMs = 0) {
-    super(message);
-    this.kind = kind;
-    this.status = status;
-    this.retryAfterMs = retryAfterMs;
-  }
-}
-
 /** What a host's webhook says happened. Everything else is asked of the host itself. */
 export type HostEvent =
   /** Something about a change request: opened, pushed to, merged, reviewed, commented on, a thread resolved. */
   | { readonly type: 'change-request'; readonly repo: RepoPath; readonly number: number }
   /** Checks of a commit. */
   | { readonly type: 'checks'; readonly repo: RepoPath; readonly sha: string }
-  /** Somebody asks for an agent. */
-  | ({ readonly type: 'trigger'; readonly repo: RepoPath } & Trigger)
+  /** A branch was pushed to, which may be the base of change requests. */
+  | { readonly type: 'branch'; readonly repo: RepoPath; readonly branch: string }
+  /** Somebody may ask for an agent. One event for all reasons of a delivery: it has the text of the subject. */
+  | TriggerEvent
   | { readonly type: 'ignored'; readonly reason: string };
 
-export interface Trigger {
-  readonly subject: Subject;
+export interface Cause {
   readonly by: 'label' | 'assigned' | 'mention';
   /** The label that was added, the login that was assigned; empty for a mention. */
   readonly value: string;
+}
+
+/** Of one delivery; hosts allow fewer labels and assignees. */
+export const mostCauses = 200;
+
+export interface TriggerEvent extends TriggerSubject {
+  readonly type: 'trigger';
+  readonly repo: RepoPath;
+  readonly causes: readonly Cause[];
+}
+
+export interface Trigger extends TriggerSubject, Cause {}
+
+/** The issue or change request for which an agent is asked. */
+export interface TriggerSubject {
+  readonly subject: Subject;
   /** As it was when this happened: it is not asked for again, because it may be changed meanwhile. */
   readonly title: string;
   readonly body: string;
@@ -213,6 +218,8 @@ export interface Trigger {
   readonly url: string;
   /** When it was changed last; empty if the host does not say. */
   readonly updatedAt: string;
+  /** It was closed or merged when this happened. */
+  readonly isClosed?: true;
   /** The comment with the mention. */
   readonly comment: { readonly id: string; readonly body: string; readonly url: string } | null;
 }
@@ -251,8 +258,6 @@ export interface Delivery {
   readonly commentIds: readonly string[];
   readonly events: readonly HostEvent[];
 }
-
-export type Headers = Readonly<Record<string, string | undefined>>;
 
 /** How a host signs its deliveries. */
 export interface SignatureCheck {

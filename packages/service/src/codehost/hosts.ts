@@ -1,4 +1,5 @@
 import type { HostRule } from '../lib/host-rules.ts';
+import type { ParseReply } from '../work/host-json.ts';
 import { forgejoDeliveries } from './forgejo/deliveries.ts';
 import { ForgejoHost } from './forgejo/host.ts';
 import { githubDeliveries } from './github/deliveries.ts';
@@ -7,7 +8,7 @@ import { gitlabDeliveries } from './gitlab/deliveries.ts';
 import { GitlabHost } from './gitlab/host.ts';
 import type { DeliveryReader, Host, HostType } from './host.ts';
 
-/** The code hosts that Muster knows. This is the only file that names them. */
+/** The credential of an integration: a token, or an app of GitHub. */
 export type Credential = { readonly token: string } | { readonly appId: string; readonly privateKey: string };
 
 export interface HostOptions {
@@ -16,6 +17,8 @@ export interface HostOptions {
   /** Hosts that may have an address of an internal network. */
   readonly innerHosts: readonly HostRule[];
   readonly signal: AbortSignal;
+  /** Parses a reply. */
+  readonly parse: ParseReply;
 }
 
 export const readers: Readonly<Record<HostType, DeliveryReader>> = {

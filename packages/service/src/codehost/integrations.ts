@@ -1,9 +1,13 @@
 import type { IntegrationDocument } from '@muster/sdk/contract';
+import type pg from 'pg';
 import type { Catalog } from '../control/catalog/catalog.ts';
-import type { HostRule } from '../lib/host-rules.ts';
+import { hostUrlProblem } from '../lib/host-url.ts';
 import { matchesPath } from '../lib/path-pattern.ts';
-import { type Host, HostError, type HostType, hostTypes, type Permission, type RepoPath } from './host.ts';
-import { type Credential, openHost } from './hosts.ts';
+import { findTriggeredBy } from '../store/statements/change-requests.ts';
+import type { PushedBranch } from '../store/statements/pushed-branches.ts';
+import { HostError } from '../work/host-error.ts';
+import { type Host, type HostType, hostTypes, type Permission, type RepoPath } from './host.ts';
+import { type Credential, type HostOptions, openHost } from './hosts.ts';
 import { defaultUrls, repoAt } from './names.ts';
 
 /** An integration with a code host, with its defaults filled in and its credential resolved. */
@@ -32,12 +36,11 @@ export class IntegrationError extends Error {
   override readonly name = 'IntegrationError';
 }
 
-export interface IntegrationsOptions {
+export interface IntegrationsOptions extends Pick<HostOptions, 'innerHosts' | 'signal' | 'parse'> {
+  readonly database: pg.Pool;
   readonly catalog: Catalog;
-  /** Hosts that may have an address of an internal network. */
-  readonly innerHosts: readonly HostRule[];
-  /** Ends all calls. */
-  readonly signal: AbortSignal;
+  /** Called when a host says that a repository has another path now; again for as long as the earlier one is used. */
+  readonly onRenamed: (integration: Integration, from: RepoPath, to: RepoPath) => Promise<void>;
 }
 
 /** A host keeps its access tokens and limits for as long as its integration and credential stay the same. */
@@ -47,11 +50,15 @@ interface OpenedHost {
 }
 
 const mostHosts = 1_000;
+/** How long it is remembered which path a repository has. */
+const pathMs = 60_000;
+const mostPaths = 10_000;
 
 /** The integrations of tenants, as the catalog has them now. */
 export class Integrations {
   readonly #options: IntegrationsOptions;
   readonly #hosts = new Map<string, OpenedHost>();
+  readonly #paths = new Map<string, { readonly path: RepoPath; readonly untilMs: number }>();
 
   constructor(options: IntegrationsOptions) {
     this.#options = options;
@@ -59,31 +66,122 @@ export class Integrations {
 
   /** Throws an `IntegrationError` that names the field if it can't be used. */
   async open(tenant: number, name: string): Promise<Integration> {
-    const document = await this.#options.catalog.document(tenant, 'integration', name);
-    if (!document) throw new IntegrationError(`the integration "${name}" does not exist`);
-    return this.#opened(tenant, name, document as IntegrationDocument);
+    return this.#opened(tenant, name, await this.#document(tenant, name));
   }
 
-  /** The integration that covers a repository, the first by name if several do. */
+  /** What can be known of an integration without its credential. */
+  async describe(tenant: number, name: string): Promise<Pick<Integration, 'type' | 'repos' | 'paused'>> {
+    const document = await this.#document(tenant, name);
+    const { repos = [], paused = false } = document;
+    return { type: knownType(document), repos, paused };
+  }
+
+  async #document(tenant: number, name: string): Promise<IntegrationDocument> {
+    const document = await this.#options.catalog.document(tenant, 'integration', name);
+    if (!document) throw new IntegrationError(`the integration "${name}" does not exist`);
+    return document;
+  }
+
+  /** The integration that covers a repository; of several, the one that comes first. */
   async covering(
     tenant: number,
     repoUrl: string,
   ): Promise<{ integration: Integration; repo: RepoPath } | null> {
-    for (const { name, document } of await this.#options.catalog.documents(tenant, 'integration')) {
-      const found = coveredRepo(document as IntegrationDocument, repoUrl);
-      if (!found) continue;
-      const integration = await this.#opened(tenant, name, document).catch(inIntegration(name));
-      return { integration, repo: found };
+    const [found] = await this.#covering(tenant, repoUrl);
+    if (!found) return null;
+    const { name, document, repo } = found;
+    const integration = await this.#opened(tenant, name, document).catch(inIntegration(name));
+    return { integration, repo: await this.currentPath(integration, repo) };
+  }
+
+  /** A delivery shows that a repository has another path. */
+  forgetPaths(): void {
+    this.#paths.clear();
+  }
+
+  /**
+   * The path that a repository has at the host now. The one in a URL may have been written in another case, or before it
+   * was renamed. It is kept if the host does not answer.
+   */
+  async currentPath(integration: Integration, repo: RepoPath): Promise<RepoPath> {
+    const { tenant, name, host, repos } = integration;
+    const key = JSON.stringify([tenant, name, repo]);
+    const known = this.#paths.get(key);
+    if (known && known.untilMs > Date.now()) return known.path;
+    const path = await host.path(repo).catch((error: unknown) => {
+      if (error instanceof HostError) return null;
+      throw error;
+    });
+    if (path === null) return repo;
+    if (!covers(repos, path))
+      throw new IntegrationError(
+        `the integration "${name}": ${repo} was renamed to ${path}, which \`repos\` does not cover`,
+      );
+    if (path !== repo) await this.#options.onRenamed(integration, repo, path);
+    if (this.#paths.size >= mostPaths) this.#paths.clear();
+    this.#paths.set(key, { path, untilMs: Date.now() + pathMs });
+    return path;
+  }
+
+  /** Those that cover a repository and come before this one. They may be unusable. */
+  async before(
+    { tenant, name, url }: Pick<Integration, 'tenant' | 'name' | 'url'>,
+    repo: RepoPath,
+  ): Promise<readonly (Pick<Integration, 'name' | 'triggers'> & { account(): Promise<string> })[]> {
+    const all = await this.#covering(tenant, `${url}/${repo}`);
+    const earlier = all.slice(
+      0,
+      all.findIndex((one) => one.name === name),
+    );
+    return earlier.map((one) => ({
+      name: one.name,
+      triggers: triggersOf(one.document),
+      account: () =>
+        this.#opened(tenant, one.name, one.document)
+          .then(({ host }) => host.self())
+          .then(({ login }) => login, emptyIfUnusable),
+    }));
+  }
+
+  /** The one whose `repos` name the repository most precisely comes first; equally precise ones are in order of name. */
+  async #covering(tenant: number, repoUrl: string) {
+    const found = [];
+    for (const { name, value } of await this.#options.catalog.integrations(tenant)) {
+      const document = value as IntegrationDocument;
+      const repo = coveredRepo(document, repoUrl);
+      if (repo) found.push({ name, document, repo, precision: precisionOf(document.repos ?? [], repo) });
     }
-    return null;
+    return found.sort((one, other) => other.precision - one.precision);
+  }
+
+  /**
+   * The integration that the change requests of an agent in a repository belong to: the one that spawned it for an issue
+   * there, or else the one that covers the repository.
+   */
+  async ofAgent({
+    tenant,
+    agent,
+    repo: repoUrl,
+  }: PushedBranch): Promise<{ integration: Integration; repo: RepoPath } | null> {
+    for (const { integration: name } of await findTriggeredBy(this.#options.database, tenant, agent)) {
+      const document = await this.#options.catalog.document(tenant, 'integration', name);
+      const repo = document && coveredRepo(document as IntegrationDocument, repoUrl);
+      if (!repo) continue;
+      const opening = this.#opened(tenant, name, document as IntegrationDocument);
+      const integration = await opening.catch(inIntegration(name));
+      return { integration, repo: await this.currentPath(integration, repo) };
+    }
+    return this.covering(tenant, repoUrl);
   }
 
   async #opened(tenant: number, name: string, document: IntegrationDocument): Promise<Integration> {
-    const type = typeOf(document);
-    if (!type) throw new IntegrationError(`type: expected one of ${hostTypes.join(', ')}`);
+    const type = knownType(document);
     const url = urlOf(type, document);
     if (!url) throw new IntegrationError('url: expected the address of the host');
-    const { checks = {}, triggers = {} } = document;
+    // An earlier version stored any text.
+    const problem = hostUrlProblem(type, url);
+    if (problem) throw new IntegrationError(`url: ${problem}`);
+    const { checks = {} } = document;
     return {
       tenant,
       name,
@@ -95,11 +193,7 @@ export class Integrations {
       persona: document.persona ?? '',
       profile: document.profile || name,
       changeRequests: document.changeRequests ?? 'manual',
-      triggers: {
-        label: triggers.label ?? '',
-        mention: triggers.mention ?? '',
-        assigned: triggers.assigned ?? false,
-      },
+      triggers: triggersOf(document),
       minimumPermission: document.minimumPermission ?? 'write',
       bots: document.bots ?? [],
       rounds: document.rounds ?? 10,
@@ -116,7 +210,7 @@ export class Integrations {
   async #credential(tenant: number, type: HostType, document: IntegrationDocument): Promise<Credential> {
     const secret = async (field: 'token' | 'privateKey'): Promise<string> => {
       const name = document[field]?.fromSecret ?? '';
-      const found = await this.#options.catalog.secretValue(tenant, name);
+      const found = await this.#options.catalog.secrets.value(tenant, name);
       if ('problem' in found) throw new IntegrationError(`${field}: ${found.problem}`);
       return found.value.trim();
     };
@@ -131,13 +225,13 @@ export class Integrations {
   }
 
   #host(tenant: number, name: string, type: HostType, url: string, credential: Credential): Host {
-    const { innerHosts, signal } = this.#options;
+    const { innerHosts, signal, parse } = this.#options;
     const key = `${tenant}/${name}`;
     const made = JSON.stringify([type, url, credential]);
     const known = this.#hosts.get(key);
     if (known?.made === made) return known.host;
     if (this.#hosts.size >= mostHosts) this.#hosts.clear();
-    const host = openHost(type, { url, credential, innerHosts, signal });
+    const host = openHost(type, { url, credential, innerHosts, signal, parse });
     this.#hosts.set(key, { made, host });
     return host;
   }
@@ -150,8 +244,25 @@ const inIntegration =
     throw new IntegrationError(`the integration "${name}": ${error.message}`);
   };
 
+function emptyIfUnusable(error: unknown): string {
+  if (error instanceof HostError || error instanceof IntegrationError) return '';
+  throw error;
+}
+
+const triggersOf = ({ triggers = {} }: IntegrationDocument): Integration['triggers'] => ({
+  label: triggers.label ?? '',
+  mention: triggers.mention ?? '',
+  assigned: triggers.assigned ?? false,
+});
+
 export const typeOf = ({ type }: IntegrationDocument): HostType | null =>
   hostTypes.find((known) => known === type) ?? null;
+
+function knownType(document: IntegrationDocument): HostType {
+  const type = typeOf(document);
+  if (!type) throw new IntegrationError(`type: expected one of ${hostTypes.join(', ')}`);
+  return type;
+}
 
 const urlOf = (type: HostType, { url }: IntegrationDocument): string =>
   (url || defaultUrls[type] || '').replace(/\/+$/, '');
@@ -165,4 +276,18 @@ export function coveredRepo(document: IntegrationDocument, repoUrl: string): Rep
 
 /** Without patterns, every repository of the host is covered. */
 export const covers = (patterns: readonly string[], path: RepoPath): boolean =>
-  patterns.length === 0 || patterns.some((pattern) => matchesPath(pattern.toLowerCase(), path.toLowerCase()));
+  patterns.length === 0 || patterns.some((pattern) => matches(pattern, path));
+
+const matches = (pattern: string, path: RepoPath): boolean =>
+  matchesPath(pattern.toLowerCase(), path.toLowerCase());
+
+/** How much of a covered path the patterns name: a full path is more precise than any with a `*`. */
+const precisionOf = (patterns: readonly string[], path: RepoPath): number =>
+  Math.max(
+    -1,
+    ...patterns
+      .filter((pattern) => matches(pattern, path))
+      .map((pattern) =>
+        pattern.includes('*') ? pattern.replaceAll('*', '').length : Number.MAX_SAFE_INTEGER,
+      ),
+  );

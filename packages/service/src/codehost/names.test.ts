@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { messageId, recordName, repoAt } from './names.ts';
+import { repositoryDigest } from '../lib/repositories.ts';
+import { messageId, recordName, repoAt, repoUrls } from './names.ts';
 
 describe('the name of a record', () => {
   it('has the repository, the number and a digest', () => {
@@ -37,7 +38,11 @@ describe('the repository at a host', () => {
     ['https://gitlab.example:8443', 'ssh://git@gitlab.example:2222/a/b/c.git', 'a/b/c'],
     ['https://example.com/git', 'https://example.com/git/team/project', 'team/project'],
     ['http://127.0.0.1:3000', 'http://127.0.0.1:3000/team/project.git', 'team/project'],
-  ])('%s has %s as %s', (host, url, path) => expect(repoAt(host, url)).toBe(path));
+  ])('%s has %s as %s', (host, url, path) => {
+    expect(repoAt(host, url)).toBe(path);
+    // So its workspaces are found.
+    expect(repoUrls(host, path).map(repositoryDigest)).toContain(repositoryDigest(url.toUpperCase()));
+  });
 
   it.each([
     ['https://github.com', 'https://gitlab.com/team/project.git'],

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { scpAsUrl } from '../lib/repositories.ts';
 import type { HostType, RepoPath, Subject } from './host.ts';
 
 /** What begins the ids of all messages that code hosts cause: everything else was written by people or agents. */
@@ -67,9 +68,6 @@ export function repoUrls(hostUrl: string, repo: RepoPath): string[] {
     .map((url) => url.toLowerCase())
     .flatMap((url) => [`${url}.git`, url]);
 }
-
-/** `user@host:path` is how git writes a path over ssh. */
-const scpAsUrl = (url: string): string => url.replace(/^([\w.-]+@)([\w.-]+):(?!\/\/)\/?/, 'ssh://$1$2/');
 
 function parsed(text: string): URL | null {
   try {

@@ -1,6 +1,7 @@
 import type { ChangeRequest } from '@muster/sdk/contract';
 import { digestOf } from '../lib/token.ts';
 import type { ChangeRequestRow } from '../store/statements/change-requests.ts';
+import { hasMarker } from '../work/markers.ts';
 import type {
   HostChangeRequest,
   HostCheck,
@@ -10,8 +11,6 @@ import type {
   Permission,
   Person,
 } from './host.ts';
-import { permissions } from './host.ts';
-import { hasMarker } from './markers.ts';
 
 /** What the host says about a change request now. */
 export interface HostState {
@@ -21,6 +20,10 @@ export interface HostState {
   readonly checks: readonly HostCheck[];
   /** The integration's own account. */
   readonly self: Person;
+  /** What the agent pushed last; null if that is not known. */
+  readonly tip: string | null;
+  /** Somebody else pushed to the branch of the agent, which does not know that. */
+  readonly isPushed: boolean;
 }
 
 /** A thread with comments that the agent has not seen, or that it has not answered. */
@@ -61,9 +64,6 @@ export function reviewOf(
   return { state, openThreads: onLines.length - resolvedThreads, resolvedThreads };
 }
 
-export const isAtLeast = (permission: Permission, minimum: Permission): boolean =>
-  permissions.indexOf(permission) >= permissions.indexOf(minimum);
-
 /**
  * Comments that are not in the ledger. The integration's own have a known id, or its account and a marker; what another
  * person copied from them, with the marker, is news.
@@ -84,13 +84,13 @@ export function unknownComments(
     .filter(({ comments }) => comments.length > 0);
 }
 
-/** The threads with what people wrote who may be heard. */
+/** The threads, with the comments of authorized people. */
 export const heard = (news: readonly NewsThread[], isHeard: (author: Person) => boolean): NewsThread[] =>
   news
     .map(({ thread, comments }) => ({ thread, comments: comments.filter(({ author }) => isHeard(author)) }))
     .filter(({ comments }) => comments.length > 0);
 
-/** What one message takes of them, in their order; the others are told next. */
+/** What one message takes of them, in their order; the others come in the next message. */
 export function beginningOf(
   news: readonly NewsThread[],
   most: { readonly threads: number; readonly bytes: number },
@@ -126,12 +126,16 @@ const hasFailedChecks = (row: ChangeRequestRow, { request }: HostState, checks: 
 const hasNewConflict = (row: ChangeRequestRow, { request }: HostState): boolean =>
   request.hasConflict === true && row.told.conflictSha !== request.headSha;
 
-/** A conflict that the host has not computed after this time is found by the next comparison. */
-const computingMs = 10 * 60_000;
+/** Whether the host does not know yet if there is a conflict. Of a draft some hosts never say it. */
+export const isComputing = ({ state, hasConflict }: HostChangeRequest): boolean =>
+  state === 'OPEN' && hasConflict === null;
 
-/** Whether the host will soon know if there is a conflict. Of a draft some hosts never say it. */
-export const isComputing = ({ state, hasConflict, updatedAt }: HostChangeRequest, nowMs: number): boolean =>
-  state === 'OPEN' && hasConflict === null && nowMs - Date.parse(updatedAt) < computingMs;
+/** Whether the head is a commit of somebody else. `tip` is what the agent pushed last; null if that is not known. */
+export const isPushedByOthers = (
+  { told }: ChangeRequestRow,
+  { headSha }: HostChangeRequest,
+  tip: string | null,
+): boolean => tip !== null && headSha !== tip && told.knownSha !== undefined && headSha !== told.knownSha;
 
 export type HeardThread = NewsThread & { readonly permissionOf: ReadonlyMap<string, Permission> };
 export type ReviewNews = {
@@ -142,9 +146,10 @@ export type ReviewNews = {
 export type News =
   | ReviewNews
   | { readonly type: 'checks'; readonly digest: string; readonly checks: HostState['checks'] }
+  | { readonly type: 'pushed'; readonly digest: string }
   | { readonly type: 'conflict'; readonly digest: string };
 
-/** What the agent is told next. */
+/** The next message to the agent. */
 export function whatIsNew(
   row: ChangeRequestRow,
   state: HostState,
@@ -164,5 +169,6 @@ export function whatIsNew(
     const names = state.checks.map(({ name, state: result }) => `${name} ${result}`).sort();
     return { type: 'checks', digest: digestOf([headSha, names]), checks: failed };
   }
+  if (state.isPushed) return { type: 'pushed', digest: headSha };
   return hasNewConflict(row, state) ? { type: 'conflict', digest: headSha } : { type: 'nothing' };
 }

@@ -1,4 +1,5 @@
-import { type Host, type HostChangeRequest, HostError, type Permission, type RepoPath } from './host.ts';
+import { HostError } from '../work/host-error.ts';
+import type { Host, HostChangeRequest, RepoPath } from './host.ts';
 
 /** A refusal as a value: it says what is missing. Everything else is a failure of the call itself. */
 export async function orRefusal<T>(call: Promise<T>): Promise<T | HostError> {
@@ -10,12 +11,12 @@ export async function orRefusal<T>(call: Promise<T>): Promise<T | HostError> {
   }
 }
 
-/** Nobody that the host does not know may do anything. A credential that it does not accept says nothing about people. */
-export async function orNone(call: Promise<Permission>): Promise<Permission> {
+/** A list, which is empty if the host answers with this status. */
+export async function orEmpty<T>(call: Promise<readonly T[]>, status: number): Promise<readonly T[]> {
   const found = await orRefusal(call);
   if (!(found instanceof HostError)) return found;
-  if (found.status === 401) throw found;
-  return 'none';
+  if (found.status === status) return [];
+  throw found;
 }
 
 /** There is at most one change request from a branch to a base: if the host refuses another with this status, that one. */

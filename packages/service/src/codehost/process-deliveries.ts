@@ -1,23 +1,32 @@
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
-import { askByHead, askByNumber } from '../store/statements/change-requests.ts';
-import { type DueDelivery, postponeDelivery, settleDelivery } from '../store/statements/deliveries.ts';
+import { askByBranch, askByHead, askByNumber, askElsewhere } from '../store/statements/change-requests.ts';
+import {
+  type DueDelivery,
+  postponeDelivery,
+  readDeliveryBody,
+  settleDelivery,
+} from '../store/statements/deliveries.ts';
 import { readOwnPosts } from '../store/statements/outbox.ts';
 import { findPushedBranch } from '../store/statements/pushed-branches.ts';
+import { HostError } from '../work/host-error.ts';
+import { retryMs, type Worker } from '../work/work-loop.ts';
 import type { ChangeRequests } from './change-requests.ts';
-import { HostError, type HostEvent, type Person } from './host.ts';
+import type { HostEvent, Person } from './host.ts';
 import { covers, type Integration, IntegrationError, type Integrations } from './integrations.ts';
 import { repoUrls } from './names.ts';
-import type { DeliveryThread } from './read-delivery.ts';
-import { retryMs } from './retries.ts';
+import type { People } from './people.ts';
+import type { ReadDelivery, ReadingThread } from './reading-thread.ts';
 import type { Ignored, Triggers } from './triggers.ts';
 
 export interface ProcessorOptions {
   readonly database: pg.Pool;
   readonly integrations: Integrations;
   readonly changeRequests: ChangeRequests;
+  readonly people: People;
   readonly triggers: Triggers;
-  readonly thread: DeliveryThread;
+  readonly thread: ReadingThread;
+  readonly collectMs: number;
 }
 
 /** While an item of the outbox may be on its way, a delivery of the integration's own account may be its echo. */
@@ -28,14 +37,14 @@ const retryDaysMs = limits.deliveryRetryDays * 24 * 3_600_000;
  * Gives deliveries their effect. Processing one again has no further effect: what follows from it is asked of the host,
  * or has an id that derives from it.
  */
-export class Processor {
+export class Processor implements Worker<DueDelivery> {
   readonly #options: ProcessorOptions;
 
   constructor(options: ProcessorOptions) {
     this.#options = options;
   }
 
-  async process(row: DueDelivery): Promise<void> {
+  async work(row: DueDelivery): Promise<void> {
     const { database } = this.#options;
     const key = [row.tenant, row.integration, row.id] as const;
     const named = { event: row.event, subject: '' };
@@ -63,66 +72,116 @@ export class Processor {
     }
   }
 
+  giveUp({ tenant, integration, id, event }: DueDelivery, reason: string): Promise<unknown> {
+    return settleDelivery(this.#options.database, tenant, integration, id, 'FAILED', event, '', reason);
+  }
+
   /** Notes the delivery's own names of its event and subject in `named`. */
   async #effect(
     row: DueDelivery,
     named: { event: string; subject: string },
   ): Promise<'later' | { ignored: Ignored; failed?: string }> {
-    const { database, integrations, thread } = this.#options;
-    if (!row.body || !row.headers) return { ignored: null, failed: 'its body was deleted' };
-    const integration = await integrations.open(row.tenant, row.integration);
-    if (integration.paused) return { ignored: 'the integration is paused' };
-    const answer = await thread.read({ type: integration.type, headers: row.headers, body: row.body });
-    if (answer.type === 'unreadable') return { ignored: null, failed: answer.reason };
-    const { sender, isWritten, commentIds, events, event, subject } = answer.delivery;
+    const { database, integrations, people } = this.#options;
+    const { type, paused, repos } = await integrations.describe(row.tenant, row.integration);
+    if (paused) return { ignored: 'the integration is paused' };
+    const read = await this.#read(type, row);
+    if (typeof read === 'string') return { ignored: null, failed: read };
+    const { digest, sender, isWritten, commentIds, events, event, subject } = read;
     Object.assign(named, { event, subject });
-    const self = sender && isWritten ? await integration.host.self() : null;
+    // What is unwanted needs no credential.
+    const unwanted = events.map((one) => unwantedReason(repos, one));
+    if (unwanted.every((reason) => reason !== null)) return { ignored: unwanted[0] ?? 'nothing to do' };
+    const integration = await integrations.open(row.tenant, row.integration);
+    const isAboutRequest = events.some(({ type: about }) => about === 'change-request');
+    const self = sender && (isWritten || isAboutRequest) ? await people.selfOf(integration) : null;
     const isOwn = self !== null && sender?.id === self.id;
     if (isOwn && commentIds.length > 0) {
-      const [own] = await readOwnPosts(database, row.tenant, row.integration, [...commentIds]);
+      const [own] = await readOwnPosts(database, row.tenant, row.integration, [...commentIds], []);
       if (commentIds.every((id) => own?.posted.includes(id))) return { ignored: 'the integration posted it' };
       if (own?.is_sending) return 'later';
     }
     const reasons: Ignored[] = [];
-    const commenter = self && !isOwn ? sender : null;
-    for (const one of events) reasons.push(await this.#apply(integration, row, { sender, commenter }, one));
+    const commenter = isWritten && !isOwn ? sender : null;
+    for (const one of events)
+      reasons.push(await this.#apply(integration, digest, { sender, commenter, isOwn }, one));
     const hasEffect = reasons.some((reason) => reason === null);
     return { ignored: hasEffect ? null : (reasons.find(Boolean) ?? 'nothing to do') };
   }
 
+  /** Why it can't be read, or what it says. */
+  async #read(
+    type: Integration['type'],
+    { tenant, integration, id, headers }: DueDelivery,
+  ): Promise<ReadDelivery | string> {
+    const deleted = 'its body was deleted';
+    const { database, thread } = this.#options;
+    let isDeleted = false;
+    const answer = await thread.read(async () => {
+      const [found] = await readDeliveryBody(database, tenant, integration, id);
+      isDeleted = !found?.body || !headers;
+      return { delivery: { type, headers: headers ?? {}, body: found?.body ?? new Uint8Array() } };
+    });
+    if (answer.type === 'delivery') return answer.delivery;
+    return isDeleted || answer.type !== 'unreadable' ? deleted : answer.reason;
+  }
+
   async #apply(
     integration: Integration,
-    row: DueDelivery,
-    { sender, commenter }: { readonly sender: Person | null; readonly commenter: Person | null },
+    digest: string,
+    {
+      sender,
+      commenter,
+      isOwn,
+    }: { readonly sender: Person | null; readonly commenter: Person | null; readonly isOwn: boolean },
     event: HostEvent,
   ): Promise<Ignored> {
-    const { database, triggers, changeRequests } = this.#options;
-    if (event.type === 'ignored') return event.reason;
-    if (!covers(integration.repos, event.repo)) return `the integration does not cover ${event.repo}`;
-    if (event.type === 'trigger') return triggers.handle(integration, row.id, sender, event);
+    const { database, triggers, people, collectMs } = this.#options;
+    const { tenant, name } = integration;
+    const unwanted = unwantedReason(integration.repos, event);
+    if (event.type === 'ignored' || unwanted !== null) return unwanted;
+    if (event.type === 'trigger') return triggers.handle(integration, digest, sender, event);
     if (event.type === 'checks') {
-      const asked = await askByHead(database, row.tenant, row.integration, event.repo, event.sha);
+      const asked = await askByHead(database, tenant, name, event.repo, event.sha, collectMs);
       return asked.length > 0 ? null : 'no change request of an agent has this commit';
     }
-    const asked = await askByNumber(database, row.tenant, row.integration, event.repo, event.number);
+    if (event.type === 'branch') {
+      const asked = await askByBranch(database, tenant, name, event.repo, event.branch, collectMs);
+      return asked.length > 0 ? null : 'no change request of an agent is from this branch or to it';
+    }
+    const asked = await askByNumber(database, tenant, name, event.repo, event.number, collectMs, isOwn);
     if (asked.length === 0) return this.#find(integration, event.repo, event.number);
-    return commenter && changeRequests.refuseToHear(integration, event.repo, commenter);
+    return commenter && people.refuseToHear(integration, event.repo, commenter);
   }
 
   /** A change request that someone else opened from an agent's branch is the agent's. */
   async #find(integration: Integration, repo: string, number: number): Promise<Ignored> {
-    const { database, changeRequests } = this.#options;
+    const { database, changeRequests, integrations } = this.#options;
     const request = await integration.host.changeRequest(repo, number);
     if (request.isFork) return 'the change request is from a fork';
     const urls = repoUrls(integration.url, repo);
     const [pushed] = await findPushedBranch(database, integration.tenant, urls, request.branch);
-    if (!pushed) return 'no agent pushed its branch';
-    await changeRequests.record(
-      integration,
-      request,
-      { tenant: pushed.tenant, id: pushed.agent },
-      pushed.repo,
-    );
+    if (!pushed) {
+      const asked = await askElsewhere(
+        database,
+        integration.tenant,
+        integration.name,
+        repo,
+        number,
+        request.branch,
+      );
+      if (asked.length > 0) this.#options.integrations.forgetPaths();
+      return asked.length > 0 ? null : 'no agent pushed its branch';
+    }
+    const owner = await integrations.ofAgent(pushed);
+    if (owner && owner.integration.name !== integration.name)
+      return `the change request belongs to the integration "${owner.integration.name}"`;
+    await changeRequests.record(integration, request, pushed);
     return null;
   }
+}
+
+/** Why an event has no effect, as far as the delivery itself says. */
+function unwantedReason(repos: readonly string[], event: HostEvent): string | null {
+  if (event.type === 'ignored') return event.reason;
+  return covers(repos, event.repo) ? null : `the integration does not cover ${event.repo}`;
 }

@@ -1,9 +1,10 @@
 import { cutText } from '../lib/cut-text.ts';
 import { quoted } from '../lib/quote.ts';
+import { mostTextLength } from '../work/host-json.ts';
 import { withoutHiddenMarkup } from './hidden-markup.ts';
 
 /** More of a text than this is not looked at: hidden markup is searched for while nothing else runs. */
-const mostLength = 256 * 1024;
+const mostLength = mostTextLength;
 
 /**
  * What a person sees of a Markdown text that somebody else wrote: without markup that hosts do not show, and without
@@ -20,21 +21,21 @@ const beginningOf = (markdown: string): string =>
     ? markdown
     : markdown.slice(0, Math.max(0, markdown.lastIndexOf('\n\n', mostLength)));
 
-/** The beginning of what a person sees of a text, of at most so many bytes. */
+/** The beginning of what a person sees of a text, up to a number of bytes. */
 export function cutMarkdown(markdown: string, mostBytes: number): string {
   const whole = visibleText(markdown);
   const { text, truncated } = cutText(whole, mostBytes - cutNote.length - 1);
   return truncated || markdown.length > mostLength ? `${text.trimEnd()}\n${cutNote}` : whole;
 }
 
-/** Text of somebody else as a quote of at most so many bytes: the beginning of what a person sees of it. */
+/** Text of somebody else as a quote, up to a number of bytes: the beginning of what a person sees of it. */
 export function quoteMarkdown(markdown: string, mostBytes: number): string {
   const whole = quoted(visibleText(markdown));
   const { text, truncated } = cutText(whole, mostBytes - cutLine.length);
   return truncated || markdown.length > mostLength ? text.trimEnd() + cutLine : whole;
 }
 
-/** The end of a log as a quote of at most so many bytes. A log is not Markdown: nothing but characters is removed. */
+/** The end of a log as a quote, up to a number of bytes. A log is not Markdown: nothing but characters is removed. */
 export function quoteLog(log: string, mostBytes: number): string {
   const lines = quoted(visibleCharacters(log.slice(-mostLength)).trimEnd()).split('\n');
   let first = lines.length;
@@ -47,6 +48,14 @@ export function quoteLog(log: string, mostBytes: number): string {
   return first === 0 ? lines.join('\n') : [cutLine.trim(), ...lines.slice(first)].join('\n');
 }
 
+/** The last lines of a text that is not Markdown, each cut. */
+export const lastLines = (text: string, count: number, mostCharacters: number): string[] =>
+  visibleCharacters(text.slice(-mostLength))
+    .trimEnd()
+    .split('\n')
+    .slice(-count)
+    .map((line) => line.slice(0, mostCharacters));
+
 /** A title, a name or a path of somebody else on one line. Hosts show their markup as it is written. */
 export function oneLine(text: string, mostCharacters: number): string {
   const characters = [...visibleCharacters(text.slice(0, mostLength)).replace(/\s+/g, ' ').trim()];
@@ -54,6 +63,12 @@ export function oneLine(text: string, mostCharacters: number): string {
   return `${characters.slice(0, mostCharacters - 1).join('')}…`;
 }
 
+/** Names and addresses of a host within one line of text: none of them can begin another one. */
+export const line = (parts: TemplateStringsArray, ...values: readonly (string | number)[]): string =>
+  String.raw({ raw: parts }, ...values.map((value) => oneLine(String(value), mostInLine)));
+
+/** Enough for an address. */
+const mostInLine = 2_000;
 const cutNote = '[cut]';
 const cutLine = `\n> ${cutNote}`;
 

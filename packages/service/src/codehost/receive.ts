@@ -5,9 +5,10 @@ import { constants, gzip } from 'node:zlib';
 import type { IntegrationDocument } from '@muster/sdk/contract';
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
-import { batchReads } from '../control/batch-reads.ts';
+import type { Keys } from '../control/access/keys.ts';
+import { shareQueries } from '../control/batches/shared-queries.ts';
+import { FairShare } from '../control/batches/tenant-limits.ts';
 import type { Catalog } from '../control/catalog/catalog.ts';
-import { FairShare } from '../control/tenant-limits.ts';
 import { readBody } from '../lib/read-body.ts';
 import {
   countWaiting,
@@ -15,7 +16,8 @@ import {
   insertDeliveries,
   type NewDelivery,
 } from '../store/statements/deliveries.ts';
-import type { Headers, HostType } from './host.ts';
+import type { Headers } from '../work/host-error.ts';
+import type { HostType } from './host.ts';
 import { readers } from './hosts.ts';
 import { typeOf } from './integrations.ts';
 
@@ -47,6 +49,7 @@ export type Received = 'accepted' | 'unknown' | 'unsigned' | 'too-large' | 'busy
 export interface ReceiverOptions {
   readonly database: pg.Pool;
   readonly catalog: Catalog;
+  readonly keys: Keys;
   /** Called when a delivery is stored. */
   readonly onDelivery: () => void;
 }
@@ -57,17 +60,22 @@ export interface ReceiverOptions {
  */
 export class Receiver {
   readonly #options: ReceiverOptions;
-  readonly #hooks = new Map<string, TrustedHook>();
+  #hooks = new Map<string, TrustedHook>();
   readonly #waiting = new Map<number, { readonly isFull: Promise<boolean>; readonly untilMs: number }>();
-  readonly #bytes = new FairShare(limits.deliveryBytesInFlight);
+  /** A tenant alone gets half of them. */
+  readonly #bytes = new FairShare(2 * limits.deliveryBytesInFlight);
   readonly #find: (id: string) => Promise<Hook | null>;
   readonly #store: (delivery: NewDelivery) => Promise<unknown>;
 
   constructor(options: ReceiverOptions) {
-    const { database } = options;
+    const { database, keys } = options;
     this.#options = options;
-    this.#find = batchReads((ids) => Promise.all(ids.map((id) => this.#read(id))));
-    this.#store = batchReads(
+    // A replaced key stops working with the reply to the write; on other nodes, when it is no longer trusted.
+    keys.onChange(() => {
+      this.#hooks = new Map();
+    });
+    this.#find = shareQueries((ids) => Promise.all(ids.map((id) => this.#read(id))));
+    this.#store = shareQueries(
       async (deliveries) => {
         await insertDeliveries(database, deliveries);
         return deliveries;
@@ -125,11 +133,13 @@ export class Receiver {
   }
 
   async #hook(id: string): Promise<Hook | null> {
-    const known = this.#hooks.get(id);
+    // What is read while an integration changes goes into the map from before.
+    const hooks = this.#hooks;
+    const known = hooks.get(id);
     if (known && known.untilMs > Date.now()) return known.hook;
     const hook = await this.#find(id);
-    if (this.#hooks.size >= mostHooks) this.#hooks.clear();
-    this.#hooks.set(id, { hook, untilMs: Date.now() + trustMs });
+    if (hooks.size >= mostHooks) hooks.clear();
+    hooks.set(id, { hook, untilMs: Date.now() + trustMs });
     return hook;
   }
 
@@ -143,9 +153,9 @@ export class Receiver {
     if (!type) return null;
     const { webhookSecret } = document;
     if (!webhookSecret)
-      return { tenant, integration, type, secrets: await catalog.signingKeys(tenant, integration) };
+      return { tenant, integration, type, secrets: await catalog.secrets.signingKeys(tenant, integration) };
     // A host that makes its own key signs with that one only.
-    const found = await catalog.secretValue(tenant, webhookSecret.fromSecret);
+    const found = await catalog.secrets.value(tenant, webhookSecret.fromSecret);
     return { tenant, integration, type, secrets: 'value' in found ? [found.value.trim()] : [] };
   }
 }

@@ -7,8 +7,9 @@ export function hmacCheck(
   received: readonly Buffer[],
   prefix = '',
 ): SignatureCheck | null {
-  if (keys.length === 0 || received.length === 0) return null;
-  const digests: readonly Hmac[] = keys.map((key) => createHmac('sha256', key).update(prefix));
+  const usable = keys.filter(({ length }) => length > 0);
+  if (usable.length === 0 || received.length === 0) return null;
+  const digests: readonly Hmac[] = usable.map((key) => createHmac('sha256', key).update(prefix));
   return {
     update(chunk) {
       for (const digest of digests) digest.update(chunk);

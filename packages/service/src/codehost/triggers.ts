@@ -1,26 +1,32 @@
-import type { WorkspaceDocument } from '@muster/sdk/contract';
 import type pg from 'pg';
+import type { Tenants } from '../control/access/tenants.ts';
+import { type ServiceModels, spawnCommand } from '../control/agents/make-commands.ts';
+import type { Reads } from '../control/agents/read.ts';
+import { agentIdOfAgent, dashboardUrl } from '../control/agents/views.ts';
+import type { Transact } from '../control/batches/transact.ts';
 import type { Catalog } from '../control/catalog/catalog.ts';
-import { type ServiceModels, spawnCommand } from '../control/make-commands.ts';
-import type { Reads } from '../control/read.ts';
-import type { Tenants } from '../control/tenants.ts';
-import type { Transact } from '../control/transact.ts';
-import { agentIdOfAgent, dashboardUrl } from '../control/views.ts';
 import type { AgentState, Identity } from '../domain/agent.ts';
 import { isRefusal } from '../domain/refusal.ts';
 import { digestOf } from '../lib/token.ts';
-import { askByNumber, findTriggered, saveTriggered } from '../store/statements/change-requests.ts';
-import { insertItems } from '../store/statements/outbox.ts';
+import {
+  askByNumber,
+  findTriggered,
+  noteTrigger,
+  saveTriggered,
+} from '../store/statements/change-requests.ts';
+import { HostError } from '../work/host-error.ts';
 import type { ChangeRequests } from './change-requests.ts';
-import type { HostEvent, Permission, Person, RepoPath } from './host.ts';
-import { type Integration, IntegrationError } from './integrations.ts';
+import type { Cause, Permission, Person, RepoPath, Trigger, TriggerEvent } from './host.ts';
+import { type Integration, IntegrationError, type Integrations } from './integrations.ts';
+import { writeItem } from './items.ts';
 import { triggerAgainMessage, triggerMessage } from './messages.ts';
-import { messageId, recordName, repoAt } from './names.ts';
+import { messageId, recordName } from './names.ts';
+import { orRefusal } from './or-refusal.ts';
+import type { People } from './people.ts';
+import { workspaceOf } from './workspace-of.ts';
 
 /** Why an event had no effect; null if it had one. */
 export type Ignored = string | null;
-
-type TriggerEvent = Extract<HostEvent, { type: 'trigger' }>;
 
 export interface TriggersOptions {
   readonly database: pg.Pool;
@@ -28,7 +34,9 @@ export interface TriggersOptions {
   readonly reads: Reads;
   readonly tenants: Tenants;
   readonly transact: Transact;
-  readonly changeRequests: ChangeRequests;
+  readonly integrations: Pick<Integrations, 'before'>;
+  readonly changeRequests: Pick<ChangeRequests, 'tell'>;
+  readonly people: People;
   readonly publicUrl: () => string;
   readonly models: ServiceModels;
 }
@@ -41,6 +49,17 @@ interface SpawnedAgent {
   readonly url: string;
 }
 
+/** A trigger that counts. */
+interface Wanted {
+  readonly integration: Integration;
+  readonly trigger: Trigger & { readonly repo: RepoPath };
+  readonly sender: Person;
+  readonly permission: Permission;
+  readonly effectId: string;
+  /** The name of the agent. */
+  readonly record: string;
+}
+
 /** Issues and change requests that ask for an agent. One agent works on each; a second request is a message to it. */
 export class Triggers {
   readonly #options: TriggersOptions;
@@ -49,82 +68,104 @@ export class Triggers {
     this.#options = options;
   }
 
+  /**
+   * `effectId` is the same for the same content: hosts do not sign the id of a delivery, so one that is sent again under
+   * another id has no further effect.
+   */
   async handle(
     integration: Integration,
-    deliveryId: string,
+    effectId: string,
     sender: Person | null,
-    event: TriggerEvent,
+    { causes, ...event }: TriggerEvent,
   ): Promise<Ignored> {
-    const { database, changeRequests } = this.#options;
+    const { database, people } = this.#options;
     const { tenant, name } = integration;
     const { repo, subject } = event;
     const self = await integration.host.self();
     if (!sender || sender.id === self.id) return "the integration's own account did this";
-    const unwanted = refuseTrigger(integration, event, self);
-    if (unwanted) return unwanted;
-    const unheard = await changeRequests.refuseToHear(integration, repo, sender);
+    const refusals = causes.map((cause) => refuseTrigger(integration, { ...event, ...cause }, self));
+    const cause = causes[refusals.indexOf(null)];
+    if (!cause) return refusals[0] ?? 'nobody asks for an agent';
+    const trigger = { ...event, ...cause };
+    const other = await this.#triggeredBefore(integration, trigger, repo);
+    if (other) return `the integration "${other}" covers ${repo}, too, and takes precedence`;
+    const unheard = await people.refuseToHear(integration, repo, sender);
     if (unheard) return unheard;
-    const permission = await changeRequests.permissionOf(integration, repo, sender);
+    const permission = await people.permissionOf(integration, repo, sender);
     if (subject.type === 'change-request') {
       // A comment on the change request of an agent reaches it as such.
-      const asked = await askByNumber(database, tenant, name, repo, subject.number);
+      const asked = await askByNumber(database, tenant, name, repo, subject.number, 0, false);
       if (asked.length > 0) return null;
       const request = await integration.host.changeRequest(repo, subject.number);
       if (request.isFork) return 'the change request is from a fork';
     }
     const [agent] = await findTriggered(database, tenant, name, repo, subject.type, subject.number);
-    // It spawned this agent before.
-    if (agent?.delivery === deliveryId) return null;
+    const effects = agent?.delivery.split(' ') ?? [];
+    if (effects.includes(effectId)) return null;
     const record = recordName(name, repo, subject.number, subject.type);
-    if (agent && agent.phase !== 'PHASE_CANCELED') {
-      if (event.by !== 'mention' && !integration.host.capabilities.namesAdditions)
-        return 'an agent works on it, and the host does not say what was added';
-      if (isFound(agent.delivery, event)) return 'it was found at the host before this delivery arrived';
-      const description = triggerAgainMessage(repo, event, sender, permission);
-      const id = messageId(record, 'trigger', deliveryId);
-      const told = await changeRequests.tell({ tenant, id: agent.id }, { description, tasks: [] }, id);
-      return isRefusal(told) ? told.message : null;
-    }
-    const workspace = integration.workspace || (await this.#workspaceOf(integration, repo));
-    if (!workspace) return `no workspace lists the repository ${repo}`;
-    const author = await this.#permissionOfAuthor(integration, repo, event.author, sender, permission);
-    const description = triggerMessage(repo, event, sender, { sender: permission, author });
-    const spawned = await this.#spawn(integration, deliveryId, record, workspace, description);
-    if (typeof spawned === 'string') return spawned;
-    await this.#announce(integration, event, record, spawned);
-    // At last: after a crash before it, the delivery is processed again from the start.
-    const { type, number } = subject;
-    await saveTriggered(database, tenant, name, repo, type, number, spawned.id, deliveryId);
+    const wanted = { integration, trigger, sender, permission, effectId, record };
+    return agent && agent.phase !== 'PHASE_CANCELED'
+      ? this.#tellAgain(wanted, agent.id, effects)
+      : this.#begin(wanted);
+  }
+
+  /** An agent works on it already. */
+  async #tellAgain(wanted: Wanted, agentId: string, effects: readonly string[]): Promise<Ignored> {
+    const { integration, trigger, sender, permission, effectId, record } = wanted;
+    const { database, changeRequests } = this.#options;
+    const { tenant, name, host } = integration;
+    const { repo, subject, by } = trigger;
+    if (by !== 'mention' && !host.capabilities.namesAdditions)
+      return 'an agent works on it, and the host does not say what was added';
+    if (effects.some((effect) => isFound(effect, trigger)))
+      return 'it was found at the host before this delivery arrived';
+    const description = triggerAgainMessage(repo, trigger, sender, permission);
+    const id = messageId(record, 'trigger', effectId);
+    const told = await changeRequests.tell({ tenant, id: agentId }, { description, tasks: [] }, id);
+    if (isRefusal(told)) return told.message;
+    await noteTrigger(database, tenant, name, repo, subject.type, subject.number, effectId);
     return null;
   }
 
-  async #permissionOfAuthor(
-    integration: Integration,
-    repo: RepoPath,
-    author: Person,
-    sender: Person,
-    permission: Permission,
-  ): Promise<Permission> {
-    return author.id === sender.id
-      ? permission
-      : this.#options.changeRequests.permissionOf(integration, repo, author);
+  /** Spawns the agent, and says so at the host. */
+  async #begin(wanted: Wanted): Promise<Ignored> {
+    const { integration, trigger, sender, permission, effectId, record } = wanted;
+    const { database, catalog, people } = this.#options;
+    const { repo, subject } = trigger;
+    const workspace = await workspaceOf(catalog, integration, repo);
+    if (!workspace) {
+      await this.#post(wanted, null, `unlisted/${record}`, unlistedComment(integration, repo));
+      return `no workspace lists the repository ${repo}`;
+    }
+    const author =
+      trigger.author.id === sender.id
+        ? permission
+        : await people.permissionOf(integration, repo, trigger.author);
+    const named = { ...trigger, author: await nameOf(integration, trigger.author) };
+    const description = triggerMessage(repo, named, sender, { sender: permission, author });
+    const spawned = await this.#spawn(integration, effectId, record, workspace, description);
+    if (typeof spawned === 'string') return spawned;
+    const { id, url } = spawned;
+    await this.#post(wanted, id, `triggered/${record}/${id}`, `An agent works on this: ${url}`);
+    // At last: after a crash before it, the delivery is processed again from the start.
+    const { tenant, name } = integration;
+    await saveTriggered(database, tenant, name, repo, subject.type, subject.number, id, effectId);
+    return null;
   }
 
-  async #workspaceOf({ tenant, url }: Integration, repo: RepoPath): Promise<string | null> {
-    const workspaces = await this.#options.catalog.documents(tenant, 'workspace');
-    // Hosts ignore the case of paths, and send it as it was when the repository was named.
-    const path = repo.toLowerCase();
-    const lists = ({ repos = [] }: WorkspaceDocument) =>
-      repos.some(
-        (one) => repoAt(url, typeof one === 'string' ? one : (one.url ?? ''))?.toLowerCase() === path,
-      );
-    return workspaces.find(({ document }) => lists(document as WorkspaceDocument))?.name ?? null;
+  /** Of several integrations that an event triggers, one spawns an agent. */
+  async #triggeredBefore(integration: Integration, trigger: Trigger, repo: RepoPath): Promise<string | null> {
+    for (const other of await this.#options.integrations.before(integration, repo)) {
+      const login = trigger.by === 'assigned' && other.triggers.assigned ? await other.account() : '';
+      if (refuseTrigger(other, trigger, { login }) === null) return other.name;
+    }
+    return null;
   }
 
-  /** Spawns the agent, once per delivery; or says why it can't be. */
+  /** Spawns the agent, once per effect; or says why it can't be. */
   async #spawn(
     integration: Integration,
-    deliveryId: string,
+    effectId: string,
     record: string,
     workspace: string,
     description: string,
@@ -141,7 +182,7 @@ export class Triggers {
     const key = {
       tenant,
       keyId: `integration/${name}`,
-      key: digestOf(deliveryId),
+      key: digestOf(effectId),
       digest: digestOf(record),
     };
     const stored = await reads.storedReply(key);
@@ -160,46 +201,51 @@ export class Triggers {
     return reply.message;
   }
 
-  /** Comments once, with a link to the agent. */
-  async #announce(
-    { tenant, name }: Integration,
-    { repo, subject }: TriggerEvent,
-    record: string,
-    { id, url }: SpawnedAgent,
+  /** Comments once. */
+  async #post(
+    { integration: { tenant, name }, trigger: { repo, subject }, record }: Wanted,
+    agent: string | null,
+    key: string,
+    body: string,
   ): Promise<void> {
-    const item = {
-      tenant,
-      topic: 'codehost',
-      target: name,
-      lane: record,
-      kind: 'comment',
-      agent: id,
-      data: { repo, subject, body: `An agent works on this: ${url}` },
-      key: `triggered/${record}/${id}`,
-    } as const;
-    await insertItems(this.#options.database, [item], new Date().toISOString());
+    await writeItem(this.#options.database, {
+      ...{ tenant, target: name, lane: record, kind: 'comment', agent, key },
+      data: { repo, subject, body },
+    });
   }
 }
 
+const unlistedComment = ({ url }: Integration, repo: RepoPath): string =>
+  [
+    'No agent was started: no workspace in Muster lists this repository.',
+    `Add \`${url}/${repo}.git\` to \`repos\` of a workspace, and ask again.`,
+  ].join(' ');
+
+type FoundCause = Pick<TriggerEvent, 'repo' | 'subject'> & Pick<Cause, 'by'>;
+
 /** A trigger that was found at the host takes the place of its delivery. */
-export const foundId = (event: TriggerEvent, at: string): string => {
-  const { repo, subject, by } = event;
-  return `found/${subject.type}/${repo}/${subject.number}/${by}/${at}`;
-};
+export const foundId = ({ repo, subject, by }: FoundCause, at: string): string =>
+  `found/${subject.type}/${repo}/${subject.number}/${by}/${at}`;
 
 /** A change within this time after a label or assignment is that of the label itself. */
 export const sameChangeMs = 5_000;
 
-/** Whether that delivery is what was found at the host: a later one of the same kind is another trigger. */
-function isFound(found: string, event: TriggerEvent): boolean {
+/** Whether that effect is what was found at the host: a later one of the same kind is another trigger. */
+function isFound(found: string, event: FoundCause & Pick<Trigger, 'updatedAt'>): boolean {
   const start = foundId(event, '');
   const at = found.startsWith(start) ? Date.parse(found.slice(start.length)) : Number.NaN;
   return Date.parse(event.updatedAt) <= at + sameChangeMs;
 }
 
 /** Why an event is not a trigger of this integration. */
-function refuseTrigger({ triggers }: Integration, event: TriggerEvent, self: Person): string | null {
-  const { by, value, comment, body, title } = event;
+function refuseTrigger(
+  { triggers }: Pick<Integration, 'triggers'>,
+  event: Trigger,
+  self: Pick<Person, 'login'>,
+): string | null {
+  const { by, value, comment, body, title, isClosed, subject } = event;
+  if (isClosed && by !== 'mention')
+    return `the ${subject.type === 'issue' ? 'issue' : 'change request'} is closed`;
   if (by === 'label')
     return triggers.label && value === triggers.label
       ? null
@@ -210,8 +256,28 @@ function refuseTrigger({ triggers }: Integration, event: TriggerEvent, self: Per
   return triggers.mention && mentions(text, triggers.mention) ? null : 'the integration is not mentioned';
 }
 
-/** The name as a word of its own. */
-function mentions(text: string, name: string): boolean {
+/** Some hosts send only the number of the author. */
+async function nameOf({ host }: Integration, author: Person): Promise<Person> {
+  const found = author.login === '' && host.account ? await orRefusal(host.account(author.id)) : author;
+  return found instanceof HostError ? { ...author, login: `account ${author.id}` } : found;
+}
+
+/** What somebody wrote: without code, and without what they quote of others. Linear in the text. */
+export function ownWords(markdown: string): string {
+  let fence = '';
+  const lines = markdown.split('\n').filter((line) => {
+    const [, mark = ''] = /^ {0,3}(`{3,}|~{3,})/.exec(line) ?? [];
+    const isEnd = fence !== '' && mark.startsWith(fence);
+    const isInside = fence !== '' || mark !== '';
+    fence = isEnd ? '' : fence || mark;
+    return !isInside && !/^ {0,3}>/.test(line);
+  });
+  return lines.map((line) => line.replace(/`+[^`]*`+/g, ' ')).join('\n');
+}
+
+/** Whether a text contains the name as a separate word. */
+function mentions(markdown: string, name: string): boolean {
+  const text = ownWords(markdown);
   const isPart = (character: string | undefined) => character !== undefined && /[\w-]/.test(character);
   const [where, what] = [text.toLowerCase(), name.toLowerCase()];
   for (let at = where.indexOf(what); at >= 0; at = where.indexOf(what, at + 1)) {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { ServiceSecrets } from '../lib/service-secret.ts';
-import { contentDigest } from './make-commands.ts';
-import { changesIn } from './notifications.ts';
-import { PageTokens } from './page-tokens.ts';
+import { contentDigest } from './agents/make-commands.ts';
+import { PageTokens } from './agents/page-tokens.ts';
+import { changesIn } from './watching/node-bus.ts';
 
 /**
  * What nodes of two versions exchange during an upgrade. The literals are from an earlier build: if one of these tests

@@ -1,14 +1,15 @@
-import type {
-  Backend,
-  EntryType,
-  FollowUpState,
-  Phase,
-  PhaseReason,
-  Provider,
-  RunOutcome,
-  RunState,
-  StopKind,
-  Task,
+import {
+  type Backend,
+  type EntryType,
+  type FollowUpState,
+  type Phase,
+  type PhaseReason,
+  type Provider,
+  type RunOutcome,
+  type RunState,
+  reasonRow,
+  type StopKind,
+  type Task,
 } from '@muster/sdk/contract';
 import type { Thread } from './thread.ts';
 
@@ -124,14 +125,21 @@ export interface Memory {
   /** The follow-up that replaces the batch if the live run ends without completing it. */
   readonly preemptedBy: string | null;
   readonly limitUntil: Instant | null;
+  /** The account that was at the limit, as polls of runners name it; absent if it is not known. */
+  readonly limitAccount?: string | undefined;
   /** What a person has to fix, since it was BLOCKED; empty from the next claim on, which takes all that is queued. */
   readonly blocked: string;
-  /** Passing faults of its batch in a row, and when it is retried. */
+  /** Passing faults of its batch in a row, since when, and when it is retried. */
   readonly passingFaults: number;
+  readonly failingSince?: Instant | undefined;
   readonly retryAt: Instant | null;
+  /** The provider or git host that could not be reached: the batch is retried when another run reaches it. */
+  readonly awaits?: string | undefined;
   readonly interrupted: boolean;
   readonly question: string;
   readonly finished: boolean;
+  /** It declared itself finished in an earlier run, and no message has come since: its runs were about its children. */
+  readonly wasFinished?: boolean | undefined;
   /** Why the live run declares its agent failed. */
   readonly failure: string;
   /** Tasks that pushes of the newest run activated. */
@@ -186,6 +194,8 @@ export interface ContextUse {
 export interface Unpushed {
   readonly commits: number;
   readonly files: number;
+  /** Only if the newest checkpoint does not have all of it. */
+  readonly isSaved?: false;
 }
 
 export interface DiffStat {
@@ -323,10 +333,68 @@ export const freshMemory: Memory = {
   claimedAt: null,
 };
 
+interface NewAgent extends Pick<Agent, 'id' | 'pool' | 'backend' | 'labels' | 'settings'> {
+  readonly identity: Identity;
+  readonly parent: Agent | null;
+  readonly now: Instant;
+}
+
+/** Written out: an object of this size that is put together from others is made and copied many times slower. */
+export const newAgent = ({ identity, parent, now, ...given }: NewAgent): Agent => ({
+  tenant: identity.tenant,
+  ownerProvider: identity.ownerProvider,
+  account: identity.account,
+  workspace: identity.workspace,
+  path: identity.path,
+  id: given.id,
+  root: parent?.root ?? given.id,
+  parent: parent?.id ?? null,
+  ancestors: parent ? [...parent.ancestors, parent.id] : [],
+  current: true,
+  pool: given.pool,
+  backend: given.backend,
+  labels: given.labels,
+  createdAt: now,
+  phase: 'PHASE_UNSPECIFIED',
+  reason: 'STARTING',
+  since: now,
+  claimableAt: null,
+  runCount: 0,
+  sequence: 0,
+  queued: 0,
+  deferred: 0,
+  nextDeliverAt: null,
+  progressAt: now,
+  endedAt: null,
+  settings: given.settings,
+  memory: freshMemory,
+  result: { response: '', structuredOutput: null, error: null, branch: '' },
+  usage: noUsage,
+  home: null,
+  deferral: null,
+  rehearsed: null,
+  sandboxed: null,
+  session: '',
+  unpushed: null,
+  checkpointAt: null,
+});
+
+/** Of a batch that has not failed. */
+export const noFaults = {
+  passingFaults: 0,
+  failingSince: undefined,
+  retryAt: null,
+  awaits: undefined,
+} as const;
+
 export const isLive = (run: Run | null): run is Run => run !== null && run.state !== 'ENDED';
 
 export const isUndelivered = ({ state }: Pick<FollowUp, 'state'>): boolean =>
   state === 'QUEUED' || state === 'DEFERRED';
+
+/** Whether it is idle with a batch that runs when a person has acted. */
+export const keepsBatch = ({ phase, reason }: Pick<Agent, 'phase' | 'reason'>): boolean =>
+  phase === 'PHASE_WAITING_FOR_INPUT' && reasonRow({ phaseReason: reason }).keepsBatch === true;
 
 /** PENDING or RUNNING: what a parent waits for. */
 export const works = (agent: Pick<Agent, 'phase'>): boolean =>

@@ -1,4 +1,11 @@
-import type { FollowUpState, Phase, PhaseReason, ReportRequest, Task } from '@muster/sdk/contract';
+import {
+  type FollowUpState,
+  type Phase,
+  type PhaseReason,
+  type ReportRequest,
+  reasonRow,
+  type Task,
+} from '@muster/sdk/contract';
 import {
   type AgentState,
   type Batch,
@@ -6,6 +13,8 @@ import {
   type FollowUp,
   type Instant,
   isUndelivered,
+  keepsBatch,
+  noFaults,
   type Settings,
   works,
 } from './agent.ts';
@@ -89,7 +98,7 @@ export function settleSteer(draft: Draft, { followUpId, sequence, taken }: Steer
   const ephemeral = tasks.filter((task) => task.ephemeral).map((task) => task.id);
   const followUpIds = [...batch.followUpIds, followUpId];
   const ephemeralTaskIds = [...new Set([...batch.ephemeralTaskIds, ...ephemeral])];
-  draft.remember({ batch: { ...batch, followUpIds, ephemeralTaskIds } });
+  draft.remember({ batch: { ...batch, followUpIds, ephemeralTaskIds }, wasFinished: undefined });
   draft.setRun({ followUpIds });
 }
 
@@ -172,8 +181,7 @@ export function abandonBatch(draft: Draft, by: string): void {
   draft.remember({
     batch: null,
     spawnDue: draft.agent.memory.spawnDue || batch.spawn,
-    passingFaults: 0,
-    retryAt: null,
+    ...noFaults,
   });
   draft.log('BATCH_ABANDONED', {
     followUpId: by,
@@ -184,7 +192,7 @@ export function abandonBatch(draft: Draft, by: string): void {
 
 /**
  * A message is answered when its batch has ended and will not be retried, or when it will never be delivered. An idle
- * agent retries nothing, unless it is BLOCKED and keeps its batch.
+ * agent retries nothing, unless it keeps its batch until a person has acted.
  */
 export function isAnswered(message: {
   readonly state: FollowUpState;
@@ -196,7 +204,7 @@ export function isAnswered(message: {
 }): boolean {
   const { state, batch, phase, reason, currentBatch } = message;
   if (state === 'CLEARED' || state === 'REMOVED') return true;
-  const mayBeTried = works({ phase }) || reason === 'BLOCKED';
+  const mayBeTried = works({ phase }) || keepsBatch({ phase, reason });
   return state === 'DELIVERED' && (!mayBeTried || batch !== currentBatch);
 }
 
@@ -208,6 +216,7 @@ function preface(children: readonly ChildView[], since: Instant | null): string 
 
 function describeChild(child: ChildView): string {
   const name = `Your child ${child.path.join('/')}`;
+  const row = reasonRow({ phaseReason: child.reason });
   switch (child.phase) {
     case 'PHASE_COMPLETED':
       return `${name} has finished.${quote(child.response)}`;
@@ -216,7 +225,8 @@ function describeChild(child: ChildView): string {
     case 'PHASE_CANCELED':
       return `${name} was ended (${child.reason}).`;
     case 'PHASE_WAITING_FOR_INPUT':
-      if (child.reason === 'BLOCKED') return `${name} is blocked until a person fixes this: ${child.error}`;
+      if (row.needsInput === 'fix')
+        return `${name} is ${row.status} until a person fixes this: ${child.error}`;
       return child.reason === 'QUESTION'
         ? `${name} needs input: ${child.question}`
         : `${name} is idle (${child.reason}).${quote(child.response)}`;

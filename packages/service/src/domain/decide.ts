@@ -7,21 +7,25 @@ import { concludeAgent } from './commands/conclude-agent.ts';
 import { killTree } from './commands/kill-tree.ts';
 import { labelAgent } from './commands/label-agent.ts';
 import {
-  changeOf,
   deliverDue,
   type QueueFollowUp,
   queueFollowUp,
+  type RepeatFollowUp,
   refuseMessage,
+  repeatFollowUp,
 } from './commands/queue-follow-up.ts';
 import { clearFollowUps, type RemoveFollowUp, removeFollowUp } from './commands/remove-follow-ups.ts';
 import { reopenAgent } from './commands/reopen-agent.ts';
+import { type ReportLate, reportLate } from './commands/report-late.ts';
 import { loseRun, type ReportRun, reportRun } from './commands/report-run.ts';
+import { resumeAgent } from './commands/resume-agent.ts';
 import { retryAgent } from './commands/retry-agent.ts';
-import { type SpawnAgent, spawnAgent } from './commands/spawn-agent.ts';
+import { refuseSpawn, type SpawnAgent, spawnAgent } from './commands/spawn-agent.ts';
 import { stopTurn } from './commands/stop-turn.ts';
 import { createTasks, updateTask } from './commands/tasks.ts';
 import { type AnswerThread, answer, type ResolveThread, resolveThread } from './commands/threads.ts';
-import type { Decision } from './decision.ts';
+import { warnAgent } from './commands/warn-agent.ts';
+import { type Decision, unchanged } from './decision.ts';
 import type { LoadedAgents } from './loaded-agents.ts';
 import { isRefusal, type Refusal } from './refusal.ts';
 
@@ -29,6 +33,8 @@ import { isRefusal, type Refusal } from './refusal.ts';
 export interface Needs {
   /** The follow-up with this id, in whatever state. */
   readonly followUpId?: string;
+  /** The run with this number, if it is not the newest. */
+  readonly olderRun?: number;
   /** All undelivered follow-ups. */
   readonly queue?: boolean;
   readonly checklist?: boolean;
@@ -53,6 +59,7 @@ const settling: Needs = { queue: true, checklist: true, children: true, parent: 
 /** Every command on an agent that exists, with what it needs. */
 const commands = {
   queue: { decide: queueFollowUp, needs: queueNeeds },
+  repeat: { decide: repeatFollowUp, needs: ({ followUpId }: RepeatFollowUp): Needs => ({ followUpId }) },
   remove: {
     decide: removeFollowUp,
     needs: ({ followUpId }: RemoveFollowUp): Needs => ({ ...settling, followUpId }),
@@ -62,6 +69,7 @@ const commands = {
   stop: { decide: stopTurn, needs: settling },
   kill: { decide: killTree, needs: { ...settling, tree: true } },
   retry: { decide: retryAgent, needs: settling },
+  resume: { decide: resumeAgent, needs: {} },
   reopen: { decide: reopenAgent, needs: reopening },
   createTasks: { decide: createTasks, needs: settling },
   updateTask: { decide: updateTask, needs: settling },
@@ -86,10 +94,12 @@ const commands = {
     needs: ({ end, steers }: ReportRun): Needs =>
       end ? settling : { checklist: true, ...(steers && { queue: true }) },
   },
+  late: { decide: reportLate, needs: ({ runId }: ReportLate): Needs => ({ olderRun: runId }) },
   lose: { decide: loseRun, needs: settling },
   block: { decide: blockAgent, needs: { queue: true, parent: true } },
   acknowledgeChild: { decide: acknowledgeChild, needs: {} },
   label: { decide: labelAgent, needs: {} },
+  warn: { decide: warnAgent, needs: {} },
 } as const;
 
 type Entries = typeof commands;
@@ -103,13 +113,16 @@ export type ReplyTo<C extends AgentCommand> =
   ReturnType<Entries[C['type']]['decide']> extends Decision<infer R> ? R : never;
 
 function queueNeeds(command: QueueFollowUp): Needs {
-  const { tasks, preempt, replace, minted, followUpId, review, reopen } = command;
-  const { persona, outputSchema } = changeOf(command);
+  const { tasks, change, preempt, replace, minted, followUpId, review, reopen } = command;
   const known = minted ? {} : { followUpId };
   const threads = review && { threads: review.threads.map(({ id }) => id) };
   if (replace) return { ...settling, ...known, ...(reopen && reopening), ...threads };
   const needsAll =
-    tasks.length > 0 || preempt || review || persona !== undefined || outputSchema !== undefined;
+    tasks.length > 0 ||
+    preempt ||
+    review ||
+    change.persona !== undefined ||
+    change.outputSchema !== undefined;
   return {
     ...known,
     ...(needsAll && { queue: true, checklist: true }),
@@ -130,11 +143,22 @@ export function decide(
   command: Command,
   target: AgentState | Refusal | null,
 ): Decision<unknown> {
+  if (isRefusal(target)) return withoutAgent(command, target);
   if (command.type === 'spawn') return spawnAgent(loaded, command, target);
   if (target === null) throw new TypeError(`the command ${command.type} has no agent`);
-  if (isRefusal(target)) {
-    const isMessage = command.type === 'queue' && !command.review;
-    return (isMessage ? refuseMessage(command) : null) ?? target;
-  }
   return commands[command.type].decide(loaded, command as never, target);
+}
+
+/** What is wrong with a command in itself is said before what is wrong with its agent. */
+function withoutAgent(command: Command, refusal: Refusal): Decision<unknown> {
+  switch (command.type) {
+    case 'spawn':
+      return refuseSpawn(command) ?? refusal;
+    case 'queue':
+      return (command.review ? null : refuseMessage(command)) ?? refusal;
+    case 'repeat':
+      return unchanged(null);
+    default:
+      return refusal;
+  }
 }

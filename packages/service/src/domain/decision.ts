@@ -3,14 +3,14 @@ import { type AgentState, works } from './agent.ts';
 import { Draft } from './draft.ts';
 import { childSettled } from './finish-run.ts';
 import { assertInvariants } from './invariants.ts';
-import { type Change, childView, type LoadedAgents } from './loaded-agents.ts';
+import { type AgentChange, childView, type LoadedAgents } from './loaded-agents.ts';
 import type { Refusal } from './refusal.ts';
 
 export type Decision<R> = Refusal | Decided<R>;
 
 export interface Decided<R> {
   readonly reply: R;
-  readonly changes: readonly Change[];
+  readonly changes: readonly AgentChange[];
 }
 
 /** Decides a command on the state of its agent. */
@@ -22,7 +22,7 @@ export type Done = Record<string, never>;
 /** Nothing to write. */
 export const unchanged = <R>(reply: R): Decided<R> => ({ reply, changes: [] });
 
-/** Completes a decision: parents are told of children that became idle, and every invariant is asserted. */
+/** Completes a decision: notes in each parent that a child became idle, and asserts every invariant. */
 export function decided<R>(loaded: LoadedAgents, reply: R, drafts: readonly Draft[]): Decided<R> {
   const all = [...drafts];
   for (const draft of drafts) {
@@ -31,7 +31,7 @@ export function decided<R>(loaded: LoadedAgents, reply: R, drafts: readonly Draf
     let above = all.find((d) => d.agent.id === parent);
     if (!above) {
       const state = loaded.get(parent);
-      // Only a parent that has ended is not loaded, in a kill further up; it need not be told.
+      // The parent is not loaded when a kill further up has ended it. It needs no note.
       if (!state) continue;
       above = Draft.of(state, loaded.now);
       all.push(above);
@@ -55,7 +55,7 @@ const isChanged = (draft: Draft): boolean => {
   );
 };
 
-const changeOf = (draft: Draft): Change => ({
+const changeOf = (draft: Draft): AgentChange => ({
   before: draft.before,
   after: draft.state,
   brief: draft.brief,
@@ -63,9 +63,9 @@ const changeOf = (draft: Draft): Change => ({
   admitted: draft.admitted,
   diffs: draft.diffs,
   threadChanges: draft.threadChanges,
-  pushed: draft.pushed,
-  hasEnded: draft.hasEnded,
+  events: draft.events,
   runResult: draft.runResult,
+  olderRun: draft.olderRun,
 });
 
 /** What is done after a change is durable, and never before. */
@@ -78,10 +78,12 @@ export type Effect =
       readonly sequence: number;
     }
   | { readonly type: 'work'; readonly tenant: number; readonly pool: string }
+  /** Agents of this tenant are no longer in any list. */
+  | { readonly type: 'deleted'; readonly tenant: number }
   /** There is a stop or a steering message for a run of this runner. */
   | { readonly type: 'runner'; readonly runnerId: string };
 
-export function effectsOf(changes: readonly Change[]): Effect[] {
+export function effectsOf(changes: readonly AgentChange[]): Effect[] {
   return changes.flatMap((change): Effect[] => {
     const { before, after } = change;
     const { agent, run } = after;
@@ -99,7 +101,7 @@ export function effectsOf(changes: readonly Change[]): Effect[] {
 }
 
 /** A steering message was queued for the running turn, or may have waited for it to begin. */
-function maySteer({ before, after, admitted }: Change): boolean {
+function maySteer({ before, after, admitted }: AgentChange): boolean {
   const { agent, run, followUps } = after;
   if (run?.state !== 'RUNNING') return false;
   if (before?.run?.state === 'STARTING') return agent.queued > 0;

@@ -14,14 +14,10 @@ import type {
   Run,
   RunResult,
 } from './agent.ts';
+import type { DomainEvent } from './events.ts';
 import type { Thread, ThreadChange } from './thread.ts';
 
 const noThreads: ReadonlyMap<string, Thread> = new Map();
-
-export interface PushedBranch {
-  readonly repo: string;
-  readonly branch: string;
-}
 
 interface EntryFields {
   readonly text?: string;
@@ -43,10 +39,10 @@ export class Draft {
   readonly admitted: NewFollowUp[] = [];
   readonly diffs: NewDiff[] = [];
   readonly threadChanges: ThreadChange[] = [];
-  /** Branches that the run has pushed, and whether a run ended that may have: a change request may be opened then. */
-  readonly pushed: PushedBranch[] = [];
-  hasEnded = false;
+  readonly events: DomainEvent[] = [];
   runResult: RunResult | null = null;
+  /** A changed run that is not the newest. */
+  olderRun: Run | null = null;
   agent: Agent;
   run: Run | null;
   followUps: Map<string, FollowUp>;
@@ -104,7 +100,7 @@ export class Draft {
     const { context } = this.agent.result;
     const data = { outcome, ...(context && { context }) };
     this.log('RUN_ENDED', { runId: this.run.number, text: outcome, data });
-    this.hasEnded = true;
+    this.events.push({ type: 'runEnded', runId: this.run.number, outcome });
     this.setRun({ state: 'ENDED', outcome, endedAt: this.now, goneAt, currentAction: '' });
   }
 
@@ -134,6 +130,7 @@ export class Draft {
     const { phase: from, reason: fromReason } = this.agent;
     if (phase === from && reason === fromReason) return;
     this.set({ phase, reason, since: this.now });
+    this.events.push({ type: 'phaseChanged', from, fromReason, to: phase, reason });
     this.log('PHASE_CHANGED', { text: reason, data: { from, to: phase, fromReason, reason } });
   }
 

@@ -1,21 +1,30 @@
-import { faultOf, limits, type RunOutcome, retryDelaysMs } from '@muster/sdk/contract';
-import { type AgentError, type ChildView, works } from './agent.ts';
+import {
+  faultOf,
+  limits,
+  type RunOutcome,
+  reasonRow,
+  retriedForMs,
+  retryDelayMs,
+} from '@muster/sdk/contract';
+import { type AgentError, type ChildView, noFaults, works } from './agent.ts';
 import { abandonBatch, dropEphemeral } from './batch.ts';
 import type { Draft } from './draft.ts';
 import { block, end, noteError, pend, settle } from './settle.ts';
 
-export interface RunEnd {
+export interface FinishedRun {
   readonly outcome: RunOutcome;
   readonly error?: AgentError | undefined;
   readonly question?: string | undefined;
   readonly finished?: boolean | undefined;
   readonly limitUntil?: string | undefined;
+  readonly limitAccount?: string | undefined;
+  readonly awaits?: string | undefined;
   /** A process may be left that has to be confirmed dead before another run starts. */
   readonly processLeft?: boolean;
 }
 
 /** Ends the live run and applies the rules that depend on how it ended; `settle` has those that do not. */
-export function finishRun(draft: Draft, ending: RunEnd, children: readonly ChildView[]): void {
+export function finishRun(draft: Draft, ending: FinishedRun, children: readonly ChildView[]): void {
   const { run, now } = draft;
   if (!run) return;
   const wasStopped = run.stop !== '' && ending.outcome !== 'KILLED';
@@ -23,14 +32,14 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
   const outcome = wasStopped ? 'INTERRUPTED' : declared ? 'FAILED' : ending.outcome;
   draft.endRun(outcome, ending.processLeft ? null : now);
   draft.set({ result: { ...draft.agent.result, error: null }, progressAt: now });
-  const { batch, preemptedBy, question: asked, finished } = draft.agent.memory;
+  const { batch, preemptedBy, question: asked, finished, wasFinished } = draft.agent.memory;
   // Questions and declarations count only if the run ended by itself.
   const completed = outcome === 'COMPLETED';
   const question = completed ? ending.question || asked : '';
   draft.remember({
     interrupted: outcome === 'INTERRUPTED' || outcome === 'KILLED',
     question,
-    finished: completed && (ending.finished || finished),
+    finished: completed && (ending.finished || finished || (wasFinished ?? false)),
     lostInARow: outcome === 'LOST' ? draft.agent.memory.lostInARow + 1 : 0,
     failure: '',
     preemptedBy: null,
@@ -47,17 +56,17 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
     case 'HANDED_BACK':
       return retry(draft, preemptedBy, children);
     case 'PARKED':
-      draft.remember({ limitUntil: ending.limitUntil ?? now });
+      draft.remember({ limitUntil: ending.limitUntil ?? now, limitAccount: ending.limitAccount });
       return retry(draft, preemptedBy, children);
     case 'FAILED': {
       const error = declared
         ? { code: 'AGENT_FAILED', message: declared }
         : (ending.error ?? { code: 'FAILED', message: 'the run failed' });
-      return failed(draft, error, preemptedBy, children);
+      return failed(draft, error, { ...ending, preemptedBy }, children);
     }
     default:
       dropEphemeral(draft, batch);
-      draft.remember({ batch: null, passingFaults: 0 });
+      draft.remember({ batch: null, ...noFaults });
       if (question) draft.log('QUESTION', { runId: run.number, text: question });
       return settle(draft, children);
   }
@@ -76,7 +85,7 @@ function retry(draft: Draft, preemptedBy: string | null, children: readonly Chil
 function failed(
   draft: Draft,
   error: AgentError,
-  preemptedBy: string | null,
+  { preemptedBy, awaits }: Pick<FinishedRun, 'awaits'> & { readonly preemptedBy: string | null },
   children: readonly ChildView[],
 ): void {
   const fault = faultOf(error.code);
@@ -85,12 +94,16 @@ function failed(
     noteError(draft, error);
     return end(draft, 'PHASE_FAILED', 'ERROR', `${error.code}: ${error.message}`);
   }
-  const { passingFaults } = draft.agent.memory;
-  const delayMs = fault.class === 'passing' ? retryDelaysMs[passingFaults] : undefined;
-  if (delayMs === undefined) return block(draft, error);
-  noteError(draft, error);
-  const retryAt = new Date(Date.parse(draft.now) + delayMs).toISOString();
-  draft.remember({ passingFaults: passingFaults + 1, retryAt });
+  if (fault.class === 'fixable') return block(draft, error);
+  const { memory } = draft.agent;
+  const attempt = memory.passingFaults + 1;
+  const failingSince = memory.failingSince ?? draft.now;
+  const nowMs = Date.parse(draft.now);
+  const inAttempt = { ...error, message: `${error.message} (attempt ${attempt})` };
+  if (nowMs - Date.parse(failingSince) >= retriedForMs) return block(draft, inAttempt);
+  const retryAt = new Date(nowMs + retryDelayMs(attempt)).toISOString();
+  noteError(draft, inAttempt, { attempt, retryAt });
+  draft.remember({ passingFaults: attempt, failingSince, retryAt, awaits });
   retry(draft, preemptedBy, children);
 }
 
@@ -111,7 +124,7 @@ export function childSettled(parent: Draft, child: ChildView, children: readonly
     return;
   }
   if (parent.agent.phase !== 'PHASE_PENDING' || !parent.agent.memory.forChildren) return;
-  const needsInput = child.reason === 'QUESTION' || child.reason === 'BLOCKED';
+  const needsInput = reasonRow({ phaseReason: child.reason }).needsInput !== undefined;
   const wakes = needsInput || child.phase === 'PHASE_FAILED' || !children.some(works);
   if (!wakes) return;
   parent.remember({ prefaceDue: true });

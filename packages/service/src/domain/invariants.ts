@@ -1,7 +1,7 @@
-import { isTerminal } from '@muster/sdk/contract';
+import { isTerminal, reasonRow } from '@muster/sdk/contract';
 import { InvariantError } from '../lib/errors.ts';
-import { type Agent, type AgentState, isLive } from './agent.ts';
-import type { Change } from './loaded-agents.ts';
+import { type Agent, type AgentState, isLive, keepsBatch } from './agent.ts';
+import type { AgentChange } from './loaded-agents.ts';
 
 /**
  * Invariants of every change, checked before it is written, in production too. The simulator checks those that need the whole queue, the
@@ -10,7 +10,7 @@ import type { Change } from './loaded-agents.ts';
  * An invariant that the stored state already breaks is not asserted: otherwise every command on that agent would be
  * refused, even a kill.
  */
-export function assertInvariants({ before, after }: Change): void {
+export function assertInvariants({ before, after }: AgentChange): void {
   for (const { name, isBroken, how } of rules)
     if (isBroken(after) && !(before && isBroken(before))) throw violation(after, name, how(after));
   if (!before) return;
@@ -42,13 +42,21 @@ const isIdle = ({ phase }: Agent): boolean => phase === 'PHASE_WAITING_FOR_INPUT
 const rules: readonly Rule[] = [
   {
     name: 'NoStrandedQueue',
-    isBroken: ({ agent }) => isIdle(agent) && agent.reason !== 'BLOCKED' && agent.queued > 0,
+    isBroken: ({ agent }) => isIdle(agent) && !keepsBatch(agent) && agent.queued > 0,
     how: ({ agent }) => `is idle with ${agent.queued} queued`,
   },
   {
     name: 'BlockedSaysWhy',
-    isBroken: ({ agent }) => agent.reason === 'BLOCKED' && !agent.memory.blocked,
-    how: () => 'is BLOCKED and does not say why',
+    isBroken: ({ agent }) =>
+      reasonRow({ phaseReason: agent.reason }).needsInput === 'fix' &&
+      agent.phase === 'PHASE_WAITING_FOR_INPUT' &&
+      !agent.memory.blocked,
+    how: ({ agent }) => `is ${agent.reason} and does not say why`,
+  },
+  {
+    name: 'ReasonFitsPhase',
+    isBroken: ({ agent }) => !reasonRow({ phaseReason: agent.reason }).phases.includes(agent.phase),
+    how: ({ agent }) => `is ${agent.phase} with the reason ${agent.reason}`,
   },
   {
     name: 'NoStrandedDeferral',

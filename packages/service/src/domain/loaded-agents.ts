@@ -1,8 +1,8 @@
-import type { AgentState, ChildView, Identity, Instant } from './agent.ts';
+import type { AgentState, ChildView, Identity, Instant, Run } from './agent.ts';
 import type { Draft } from './draft.ts';
 
 /** One agent's change, from which the writes and the effects follow. */
-export interface Change {
+export interface AgentChange {
   readonly before: AgentState | null;
   readonly after: AgentState;
   readonly brief: Draft['brief'];
@@ -10,9 +10,9 @@ export interface Change {
   readonly admitted: Draft['admitted'];
   readonly diffs: Draft['diffs'];
   readonly threadChanges: Draft['threadChanges'];
-  readonly pushed: Draft['pushed'];
-  readonly hasEnded: boolean;
+  readonly events: Draft['events'];
   readonly runResult: Draft['runResult'];
+  readonly olderRun: Draft['olderRun'];
 }
 
 /** A pool as one tenant uses it. */
@@ -30,6 +30,7 @@ export class LoadedAgents {
   readonly #holders = new Map<string, string>();
   readonly #children = new Map<string, readonly ChildView[]>();
   readonly #liveDescendants = new Map<string, number>();
+  readonly #olderRuns = new Map<string, Run>();
   readonly #freeRuns = new Map<string, number>();
 
   constructor(now: Instant) {
@@ -50,12 +51,21 @@ export class LoadedAgents {
     this.#liveDescendants.set(root, count);
   }
 
+  addOlderRun(id: string, run: Run): void {
+    this.#olderRuns.set(`${id}/${run.number}`, run);
+  }
+
   addFreeRuns(pool: PoolKey, count: number): void {
     this.#freeRuns.set(poolId(pool), count);
   }
 
   get(id: string): AgentState | undefined {
     return this.#states.get(id);
+  }
+
+  /** A run that was not the newest when it was loaded. */
+  olderRun(id: string, number: number): Run | undefined {
+    return this.#olderRuns.get(`${id}/${number}`);
   }
 
   /** The newest agent of this identity. */
@@ -86,9 +96,10 @@ export class LoadedAgents {
     return this.#freeRuns.get(poolId(pool)) ?? Number.POSITIVE_INFINITY;
   }
 
-  apply(changes: readonly Change[]): void {
-    for (const { before, after } of changes) {
+  apply(changes: readonly AgentChange[]): void {
+    for (const { before, after, olderRun } of changes) {
       this.add(after);
+      if (olderRun) this.addOlderRun(after.agent.id, olderRun);
       const isLiveAgain = before !== null && before.agent.endedAt !== null && after.agent.endedAt === null;
       if ((!before || isLiveAgain) && after.agent.parent) {
         this.#liveDescendants.set(after.agent.root, this.liveDescendants(after.agent.root) + 1);

@@ -13,6 +13,8 @@ export interface Refusal {
   readonly status: StatusName;
   readonly message: string;
   readonly details: readonly ErrorDetail[];
+  /** When the same request may succeed. */
+  readonly retryAfterSeconds?: number;
 }
 
 const refusal = (status: StatusName, message: string, details: readonly ErrorDetail[] = []): Refusal => ({
@@ -29,10 +31,18 @@ export const invalid = (field: string, description: string): Refusal =>
   refusal('INVALID_ARGUMENT', `${field}: ${description}`, [badRequest(field, description)]);
 
 export const notFound = (message: string): Refusal => refusal('NOT_FOUND', message);
+/** For a message to an agent that has ended: no running agent has this name. */
+export const agentEnded = (message: string, phase: string): Refusal =>
+  refusal('NOT_FOUND', message, [errorInfo('AGENT_ENDED', { phase })]);
 export const denied = (message: string): Refusal => refusal('PERMISSION_DENIED', message);
 export const alreadyExists = (message: string): Refusal => refusal('ALREADY_EXISTS', message);
 export const exhausted = (message: string, reason?: string): Refusal =>
   refusal('RESOURCE_EXHAUSTED', message, reason ? [errorInfo(reason)] : []);
+/** Too often: the same request succeeds after this time. */
+export const tooSoon = (message: string, retryAfterSeconds: number): Refusal => ({
+  ...exhausted(message),
+  retryAfterSeconds,
+});
 /** Something that the service needs of others does not answer: the same request may succeed later. */
 export const unavailable = (message: string): Refusal => refusal('UNAVAILABLE', message);
 export const outOfRange = (message: string, metadata: Record<string, string>): Refusal =>
@@ -48,7 +58,7 @@ export const tenantClosed = (): Refusal =>
     'the tenant is closed: it moves, or has moved, to another installation; the operator knows its address',
   );
 
-/** For a run that is no longer the agent's current one. */
+/** The run is not the agent's current one any more. */
 export const fenced = (message: string): Refusal => refusal('ABORTED', message, [errorInfo('RUN_FENCED')]);
 export const aborted = (reason: string, message: string): Refusal =>
   refusal('ABORTED', message, [errorInfo(reason)]);

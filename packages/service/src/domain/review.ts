@@ -9,6 +9,7 @@ import type { Comment, Review, Thread, ThreadChange, ThreadPlace } from './threa
 /** Records a change of a thread, and applies it if the thread is loaded. */
 export function changeThread(draft: Draft, change: ThreadChange): void {
   draft.threadChanges.push(change);
+  noteAnswer(draft, change);
   if (change.type === 'open') {
     draft.setThread(change.thread);
     return;
@@ -16,6 +17,18 @@ export function changeThread(draft: Draft, change: ThreadChange): void {
   const thread = draft.threads.get(change.id);
   if (!thread) return;
   draft.setThread(change.type === 'comment' ? commented(thread, change.comment) : settled(thread, change));
+}
+
+/** What a code host does not know yet. */
+function noteAnswer({ events, now: at }: Draft, change: ThreadChange): void {
+  if (change.type === 'comment' && change.comment.hostId === '') {
+    const { id: threadId, comment } = change;
+    events.push({ type: 'threadAnswered', threadId, how: 'reply', comment, at });
+  }
+  if (change.type === 'set' && !change.byHost && (change.isDone || change.state)) {
+    const how = change.state === 'OPEN' ? 'reopen' : 'resolve';
+    events.push({ type: 'threadAnswered', threadId: change.id, how, comment: null, at });
+  }
 }
 
 const commented = (thread: Thread, comment: Comment): Thread => ({
@@ -142,7 +155,7 @@ export function answerThread(draft: Draft, id: string, body: string): void {
 
 export const noThread = (id: string): string => `the agent has no review thread "${id}"`;
 
-/** A message that is never delivered: its threads are told again with the next review. */
+/** Discards a message before its delivery. The next review names its threads again. */
 export function discardFollowUp(
   draft: Draft,
   followUp: FollowUp,
@@ -230,7 +243,7 @@ function threadText(thread: Thread): string {
 const commentText = ({ author, kind, permission, at, body }: Comment): string =>
   `${author} (${kind === 'AGENT' ? 'agent' : permission || 'person'}), ${at}:\n${quoted(body)}`;
 
-/** The message. Long threads are cut, so that all of them have room; their tasks have them whole. */
+/** The text of the message. Long threads are cut to leave room for the others; the tasks have the whole text. */
 function reviewText(description: string, threads: readonly Thread[]): string {
   const roomBytes = limits.descriptionBytes - Buffer.byteLength(description) - otherBytes;
   const mostBytes = Math.max(0, Math.floor(roomBytes / threads.length) - headBytes);

@@ -2,10 +2,13 @@ import { describe, expect, test } from 'vitest';
 import {
   backendsOfFreeSlots,
   type Candidate,
+  canRun,
   chooseClaims,
+  freeSlots,
   type PoolLimits,
   type Slot,
   waitingReason,
+  wouldRehearse,
 } from './scheduling.ts';
 
 /** Candidates as a runner finds them, such as `1a 1b 2c`: agents by tenant, in the order of their ages. */
@@ -75,18 +78,49 @@ test.each([
   expect(backendsOfFreeSlots({ backends: ['BACKEND_A'], ...polled })).toEqual(expected);
 });
 
+test.each([
+  ['without runs', [], false, { real: 2, rehearsed: 2 }],
+  ['after one that needs a provider', ['opus'], false, { real: 1, rehearsed: 2 }],
+  ['after a rehearsal', ['rehearsal-a'], false, { real: 2, rehearsed: 1 }],
+  ['after any of a runner that plays all models', ['opus', 'rehearsal-a'], true, { real: 2, rehearsed: 0 }],
+  ['after more than it had', ['opus', 'opus', 'opus'], false, { real: -1, rehearsed: 2 }],
+])('the free slots of a runner that does not know of its new runs yet, %s', (_, models, rehearses, left) => {
+  expect(freeSlots({ free: { real: 2, rehearsed: 2 }, rehearses }, models)).toEqual(left);
+});
+
+const agent = { tenant: 1, pool: 'p', backend: 'BACKEND_A', home: null, model: 'claude' } as const;
+const runner = {
+  tenant: 0,
+  name: 'r',
+  pool: 'p',
+  backends: ['BACKEND_A'],
+  rehearses: false,
+  freeReal: 1,
+  freeRehearsed: 0,
+  heldBy: () => 1,
+} as const;
+
+test.each([
+  ['of every tenant', {}, {}, true],
+  ['of its tenant', { tenant: 1 }, {}, true],
+  ['of another tenant', { tenant: 2 }, {}, false],
+  ['of another pool', { pool: 'q' }, {}, false],
+  ['without its backend', { backends: ['BACKEND_B'] as const }, {}, false],
+  ['without any backend, if it needs none', { backends: [] }, { model: 'rehearsal-a' }, true],
+])('whether an agent can run on a runner %s', (_, ofRunner, ofAgent, expected) => {
+  expect(canRun({ ...runner, ...ofRunner }, { ...agent, ...ofAgent })).toBe(expected);
+});
+
+test.each([
+  ['its model is one', [], { model: 'rehearsal-a' }, true],
+  ['all runners that can run it play models', [{ ...runner, rehearses: true }], {}, true],
+  ['one of them does not', [{ ...runner, rehearses: true }, runner], {}, false],
+  ['no runner can run it', [{ ...runner, pool: 'q', rehearses: true }], {}, false],
+])('whether a run would be a rehearsal: %s', (_, runners, ofAgent, expected) => {
+  expect(wouldRehearse({ ...agent, ...ofAgent }, runners)).toBe(expected);
+});
+
 describe('the reason of a waiting agent', () => {
-  const agent = { tenant: 1, pool: 'p', backend: 'BACKEND_A', home: null, model: 'claude' } as const;
-  const runner = {
-    tenant: 0,
-    name: 'r',
-    pool: 'p',
-    backends: ['BACKEND_A'],
-    rehearses: false,
-    freeReal: 1,
-    freeRehearsed: 0,
-    heldBy: () => 1,
-  } as const;
   test.each<[string, PoolLimits, string]>([
     ['without limits', { maxRuns: null, freeRuns: null }, 'STARTING'],
     ['below them', { maxRuns: 2, freeRuns: 1 }, 'STARTING'],
@@ -96,5 +130,17 @@ describe('the reason of a waiting agent', () => {
   ])('%s', (_, limits, reason) => {
     expect(waitingReason(agent, [runner], limits)).toBe(reason);
     expect(waitingReason(agent, [], limits)).toBe('NO_RUNNER');
+  });
+
+  const full = { ...runner, name: 'full', freeReal: 0 };
+  test.each([
+    ['another one is free, and it has no home', null, [full, runner], 'STARTING'],
+    ['its home is full, and another one is free', 'full', [full, runner], 'POOL_FULL'],
+    ['its home is gone, and another one is free', 'gone', [full, runner], 'STARTING'],
+    ['all are full', null, [full], 'POOL_FULL'],
+    ['its home has no slot for its kind of run', 'r', [{ ...runner, rehearses: true }], 'POOL_FULL'],
+  ])('%s', (_, home, runners, reason) => {
+    const unlimited = { maxRuns: null, freeRuns: null };
+    expect(waitingReason({ ...agent, home }, runners, unlimited)).toBe(reason);
   });
 });

@@ -1,10 +1,9 @@
 import {
   type Backend,
+  backendFacts,
   backendOfModel,
   modelExpected,
   type OwnModels,
-  reasoningEfforts,
-  serviceTiers,
 } from '@muster/sdk/contract';
 import type { PersonaSetting, Settings, SettingsChange } from './agent.ts';
 import { invalid, type Refusal } from './refusal.ts';
@@ -25,7 +24,10 @@ export function refuseSettings(
     const other = backendOfModel(model, own);
     if (!other) return invalid('model', `"${model}" is unknown; use ${modelExpected(own)}`);
     if (other !== backend)
-      return invalid('model', `"${model}" runs on ${other}; this agent is on ${backend}`);
+      return invalid(
+        'model',
+        `"${model}" is a model of ${backendFacts[other].title}; this agent runs on ${backendFacts[backend].title}`,
+      );
   }
   return (
     refuseEffort('reasoningEffort', reasoningEffort, backend) ??
@@ -47,7 +49,7 @@ function refusePersona(
     change[name] === undefined && !settings.explicit.includes(name) ? persona[name] : '';
   const model = applied('model');
   if (model && backendOfModel(model, own) !== backend) {
-    const message = `persona "${persona.name}" has the model "${model}", which is not on ${backend}`;
+    const message = `persona "${persona.name}" has the model "${model}", which is not one of ${backendFacts[backend].title}`;
     return invalid('agent', message);
   }
   return (
@@ -57,17 +59,17 @@ function refusePersona(
 }
 
 function refuseEffort(field: string, effort: string | undefined, backend: Backend): Refusal | null {
-  const allowed = reasoningEfforts[backend];
+  const { reasoningEfforts: allowed, title } = backendFacts[backend];
   return !effort || allowed.includes(effort)
     ? null
-    : invalid(field, `reasoning effort "${effort}" is not one of ${allowed.join(', ')} (${backend})`);
+    : invalid(field, `reasoning effort "${effort}" is not one of ${allowed.join(', ')} (${title})`);
 }
 
 function refuseTier(field: string, tier: string | undefined, backend: Backend): Refusal | null {
-  const allowed = serviceTiers[backend];
+  const { serviceTiers: allowed, title } = backendFacts[backend];
   if (!tier || allowed.includes(tier)) return null;
   return allowed.length === 0
-    ? invalid(field, `${backend} has no service tiers`)
+    ? invalid(field, `${title} has no service tiers`)
     : invalid(field, `service tier "${tier}" is not one of ${allowed.join(', ')}`);
 }
 

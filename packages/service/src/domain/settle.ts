@@ -1,5 +1,5 @@
 import { faultOf, isTerminal, type Phase, type PhaseReason } from '@muster/sdk/contract';
-import { type Agent, type AgentError, type ChildView, isLive, works } from './agent.ts';
+import { type Agent, type AgentError, type ChildView, isLive, keepsBatch, noFaults, works } from './agent.ts';
 import { unfinished } from './checklist.ts';
 import type { Draft } from './draft.ts';
 import { discardFollowUp } from './review.ts';
@@ -59,6 +59,13 @@ export function pend(draft: Draft, reason: PhaseReason = 'STARTING'): void {
   draft.move('PHASE_PENDING', reason);
 }
 
+/** Ends a wait for the end of a limit or a delay. */
+export function pendNow(draft: Draft, reason: 'STARTING' | 'RETRYING'): void {
+  draft.remember({ limitUntil: null, retryAt: null });
+  draft.set({ claimableAt: draft.now });
+  draft.move('PHASE_PENDING', reason);
+}
+
 const rest = (draft: Draft, reason: PhaseReason): void => place(draft, 'PHASE_WAITING_FOR_INPUT', reason);
 
 export function place(draft: Draft, phase: Phase, reason: PhaseReason): void {
@@ -73,13 +80,13 @@ export function place(draft: Draft, phase: Phase, reason: PhaseReason): void {
 export function block(draft: Draft, error: AgentError): void {
   noteError(draft, error);
   const blocked = fixOf(error, draft.agent, draft.run?.runner ?? draft.agent.home ?? '');
-  draft.remember({ blocked, lostInARow: 0, passingFaults: 0, retryAt: null });
+  draft.remember({ blocked, lostInARow: 0, ...noFaults });
   rest(draft, 'BLOCKED');
 }
 
-export function noteError(draft: Draft, error: AgentError): void {
+export function noteError(draft: Draft, error: AgentError, data: Record<string, unknown> = {}): void {
   draft.produce({ error });
-  draft.log('ERROR', { text: error.message, data: { code: error.code } });
+  draft.log('ERROR', { text: error.message, data: { code: error.code, ...data } });
 }
 
 /** What to do about an error, with the names of what to fix. */
@@ -102,17 +109,18 @@ export function end(draft: Draft, phase: Phase, reason: PhaseReason, why: string
     unseenChildren: [],
     preemptedBy: null,
     blocked: '',
-    retryAt: null,
+    wasFinished: undefined,
+    ...noFaults,
   });
   place(draft, phase, reason);
 }
 
-/** Settles an agent without a run again after a message or a task is gone, unless it is BLOCKED. */
+/** Settles an agent without a run again after a message or a task is gone, unless it keeps its batch. */
 export function resettle(draft: Draft, children: readonly ChildView[]): void {
   const next = draft.deferred().map((f) => f.deliverAt ?? '');
   if (draft.agent.deferred === 0) draft.set({ nextDeliverAt: null });
   else if (next.length === draft.agent.deferred) draft.set({ nextDeliverAt: next.sort()[0] ?? null });
-  if (isLive(draft.run) || isTerminal(draft.agent.phase) || draft.agent.reason === 'BLOCKED') return;
+  if (isLive(draft.run) || isTerminal(draft.agent.phase) || keepsBatch(draft.agent)) return;
   if (draft.agent.phase === 'PHASE_PENDING' && draft.agent.reason !== 'CHILDREN' && hasWork(draft)) return;
   settle(draft, children);
 }

@@ -1,7 +1,6 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { createRequire } from 'node:module';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { MaskedStream } from '../lib/value-mask.ts';
 import type { AgentProcess, ProcessExit } from './harness.ts';
 
@@ -25,12 +24,14 @@ export function isExecutable(path: string): boolean {
 
 /** The result of the promise, or undefined when it takes longer. */
 export async function within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
-  const timer = new AbortController();
-  const timeout = pause(ms, undefined, { signal: timer.signal }).catch(() => undefined);
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms);
+  });
   try {
     return await Promise.race([promise, timeout]);
   } finally {
-    timer.abort();
+    clearTimeout(timer);
   }
 }
 

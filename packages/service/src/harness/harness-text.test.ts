@@ -12,6 +12,7 @@ test.each([
   ['MODEL_UNKNOWN', ["There's an issue with the selected model (claude-nope). It may not exist."]],
   ['MODEL_UNKNOWN', ['The model `gpt-nope` does not exist or you do not have access to it.']],
   ['MODEL_UNKNOWN', ['', '"modelNotFound"']],
+  ['GATEWAY_REFUSED', ["API Error: 403 Muster's gateway: The gateway refused a request", null]],
   ['PROVIDER_ERROR', ['API Error: 400 messages.3: unexpected field', null]],
 ])('%s is the code of %j', (code, signs) => {
   expect(providerFault(...signs)).toBe(code);

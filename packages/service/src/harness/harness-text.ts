@@ -48,22 +48,27 @@ export function workspacePath(workspaceFolder: string, path: string): string {
   return path === '' || inside.startsWith('..') ? path : inside;
 }
 
+/** How the gateway signs its own answers. Everything else that a harness gets is what the provider answered. */
+export const gatewayName = "Muster's gateway";
+
+/** A harness does not say who answered: the provider or the gateway. */
 export function retryText(
   status: number | undefined,
   attempt?: string | number,
   most?: string | number,
 ): string {
-  const answer = status === undefined ? 'did not answer' : `answered ${status}`;
-  return `The provider ${answer}; retrying${most === undefined ? '' : ` (${attempt} of ${most})`}.`;
+  const answer = status === undefined ? 'got no answer' : `failed with ${status}`;
+  return `The request to the model ${answer}; retrying${most === undefined ? '' : ` (${attempt} of ${most})`}.`;
 }
 
 export const toolsUnavailableText = (server: string): string =>
   `The tools of ${server} are unavailable; the agent continues without them.`;
 
-export const noReasonText = 'The provider refused the request without a reason.';
+export const noReasonText = 'The request to the model was refused without a reason.';
 
-/** How harnesses describe errors of a provider that have their own code. */
+/** How harnesses describe errors of a provider or of the gateway that have their own code. */
 const faultPatterns: readonly (readonly [FaultCode, RegExp])[] = [
+  ['GATEWAY_REFUSED', new RegExp(gatewayName)],
   [
     'CONTEXT_OVERFLOW',
     /prompt is too long|input is too long|context.?window.?exceeded|context_length_exceeded|exceeds the context window/i,

@@ -24,22 +24,8 @@ export interface Harness {
   open(work: Work, listener: HarnessListener): Promise<HarnessSession>;
 }
 
-export type ProviderName = ModelProvider;
-
-/** How a harness speaks to a provider; also the first part of the path at the gateway. */
-export type ProtocolName = 'anthropic' | 'bedrock' | 'vertex' | 'openai';
-
-export const protocolOf: Readonly<Record<ProviderName, ProtocolName>> = {
-  anthropic: 'anthropic',
-  bedrock: 'bedrock',
-  vertex: 'vertex',
-  openai: 'openai',
-  azure: 'openai',
-  chatgpt: 'openai',
-};
-
 export interface ProviderAccess {
-  readonly name: ProviderName;
+  readonly name: ModelProvider;
   /** As named in requests to the provider. */
   readonly models: readonly string[];
   /** Whether it may search the web for the run. */
@@ -182,7 +168,7 @@ export interface HarnessListener {
   /** `images` are what a tool returned, as base64. They are not checked: the agent's processes may have written them. */
   item(item: ReportItem, images?: readonly string[]): void;
   /** The next piece of a text of which an item will be reported. That item has the key in `data.key`. */
-  partial(partial: Partial): void;
+  partial(partial: PartialOutput): void;
   /** No item will be reported of this text. */
   discardPartial(key: string): void;
   /** Whether someone watches the agent, so that partials have a reader. */
@@ -192,11 +178,12 @@ export interface HarnessListener {
   /** How full the model's context is. A window of 0 is not known. */
   context(context: ContextUse): void;
   push(push: Push): void;
+  diff(diff: Diff): void;
   /** The harness's id of the session, for the next run to resume. */
   session(ref: string): void;
 }
 
-export interface Partial {
+export interface PartialOutput {
   readonly key: string;
   /** The type of the item. */
   readonly type: (typeof partialTypes)[number];
@@ -224,7 +211,7 @@ export interface HarnessSession {
   /** Delivers one message and resolves when the harness is idle. */
   deliver(message: Message): Promise<TurnResult>;
   /**
-   * Adds a message to the turn that is running. Resolves, never rejects: true when the model has got it or will get it in
+   * Adds a message to the turn that is running. Resolves, never rejects: true when the model has received it or will receive it in
    * this turn; false if no turn is running, or the turn ended before.
    */
   steer(message: Message): Promise<boolean>;

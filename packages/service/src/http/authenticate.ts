@@ -1,13 +1,13 @@
 import { limits } from '@muster/sdk/contract';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Principal } from '../control/principal.ts';
+import type { Principal } from '../control/access/principal.ts';
 import type { RouteContext } from './context.ts';
 import { HttpError } from './errors.ts';
 import { addressOf, refuseOtherOrigin } from './same-origin.ts';
 
-/** The bearer key of a request, or an empty text. */
+/** The bearer key of a request, or an empty text. A key has no spaces, so nothing may follow it. */
 export function bearerOf({ headers }: FastifyRequest): string {
-  return /^bearer ([^ ]*)/i.exec(headers.authorization ?? '')?.[1] ?? '';
+  return /^bearer ([^ ]*) *$/i.exec(headers.authorization ?? '')?.[1] ?? '';
 }
 
 /**

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { CodeHosts } from '../codehost/code-hosts.ts';
+import type { Principal } from '../control/access/principal.ts';
 import type { Control } from '../control/control.ts';
-import type { Principal } from '../control/principal.ts';
-import type { Log } from '../lib/log.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { AcknowledgedBytes } from './acknowledged-bytes.ts';
+import type { ErrorContext } from './errors.ts';
 import type { OpenReplies, RateLimit } from './key-limits.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -17,10 +17,9 @@ declare module 'fastify' {
   }
 }
 
-export interface ServerOptions {
+export interface ServerOptions extends ErrorContext {
   readonly control: Control;
   readonly codeHosts: CodeHosts;
-  readonly log: Log;
   readonly metrics: Metrics;
   /** Null when this process serves its port alone. */
   readonly workers: OtherWorkers | null;

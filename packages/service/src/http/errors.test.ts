@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest';
+import { DatabaseDisk } from '../lib/disk-space.ts';
 import { openLog } from '../lib/log.ts';
+import { CommitUnknownError } from '../store/agent-store.ts';
 import { httpErrorOf } from './errors.ts';
 
-const log = openLog('silent');
+const context = () => ({ log: openLog('silent'), databaseDisk: new DatabaseDisk(null) });
 const failure = (code: string) => Object.assign(new Error('a statement failed'), { code });
 
 function expectUnavailable(error: Error): void {
-  const { status, message, headers } = httpErrorOf(error, log);
+  const { status, message, headers } = httpErrorOf(error, context());
   expect(status).toBe('UNAVAILABLE');
   expect(message).toMatch(/^the database is unavailable.*incident/);
   expect(headers).toEqual({ 'retry-after': '1' });
@@ -21,7 +23,6 @@ test.each([
   ['3D000', 'invalid_catalog_name'],
   ['40001', 'serialization_failure, also a conflict with recovery on a standby'],
   ['40P01', 'deadlock_detected'],
-  ['53100', 'disk_full'],
   ['53200', 'out_of_memory'],
   ['53300', 'too_many_connections'],
   ['53400', 'configuration_limit_exceeded'],
@@ -58,7 +59,7 @@ test.each([
 ])('"%s" becomes UNAVAILABLE with a retry-after header', (message) => expectUnavailable(new Error(message)));
 
 test('a statement that takes too long is not an outage', () => {
-  const { status, message } = httpErrorOf(failure('57014'), log);
+  const { status, message } = httpErrorOf(failure('57014'), context());
   expect(status).toBe('UNAVAILABLE');
   expect(message).toMatch(/^the database took too long for this request; ask for less.*incident/);
 });
@@ -66,6 +67,17 @@ test('a statement that takes too long is not an outage', () => {
 test.each(['0A000', '22P02', '23505', '25P02', '42703', 'P0001', 'XX000'])(
   'database error %s becomes INTERNAL',
   (code) => {
-    expect(httpErrorOf(failure(code), log).status).toBe('INTERNAL');
+    expect(httpErrorOf(failure(code), context()).status).toBe('INTERNAL');
   },
 );
+
+test('a full disk of the database is named, and counts for a while', () => {
+  const full = failure('53100');
+  for (const error of [full, new CommitUnknownError('the connection broke', { cause: full })]) {
+    const used = context();
+    const { status, message } = httpErrorOf(error, used);
+    expect(status).toBe('UNAVAILABLE');
+    expect(message).toMatch(/^the disk of the database is full.*incident/);
+    expect(used.databaseDisk.problem()).toMatch(/^the disk of the database is full/);
+  }
+});

@@ -11,6 +11,7 @@ import {
 } from '@muster/sdk/contract';
 import type { FastifyReply } from 'fastify';
 import { isRefusal, type Refusal } from '../control/refusal.ts';
+import type { DatabaseDisk } from '../lib/disk-space.ts';
 import { isTimeout, isUnavailable } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 
@@ -40,7 +41,9 @@ export const invalidField = (field: string, description: string): HttpError =>
     : new HttpError('INVALID_ARGUMENT', description);
 
 export const throwRefusal = (refusal: Refusal): never => {
-  throw new HttpError(refusal.status, refusal.message, refusal.details);
+  const { status, message, details, retryAfterSeconds } = refusal;
+  const headers = retryAfterSeconds ? { 'retry-after': String(retryAfterSeconds) } : {};
+  throw new HttpError(status, message, details, headers);
 };
 
 export const unlessRefused = <T>(result: T | Refusal): T =>
@@ -71,11 +74,20 @@ export function sendError(reply: FastifyReply, error: HttpError): FastifyReply {
     .send(envelope(error.status, error.message, error.details));
 }
 
+export interface ErrorContext {
+  readonly log: Log;
+  readonly databaseDisk: DatabaseDisk;
+}
+
 /**
  * The reply to anything that was thrown. Fastify's errors about a request are the caller's to fix. Every other error is
  * the service's own: it gets an incident number, and its cause is only logged.
  */
-export function httpErrorOf(error: unknown, log: Log, bodyBytes: number = limits.bodyBytes): HttpError {
+export function httpErrorOf(
+  error: unknown,
+  { log, databaseDisk }: ErrorContext,
+  bodyBytes: number = limits.bodyBytes,
+): HttpError {
   if (error instanceof HttpError) return error;
   const {
     code = '',
@@ -102,12 +114,9 @@ export function httpErrorOf(error: unknown, log: Log, bodyBytes: number = limits
       { 'retry-after': '1' },
     );
   if (!isUnavailable(error)) return new HttpError('INTERNAL', `internal error (incident ${incident})`);
-  return new HttpError(
-    'UNAVAILABLE',
-    `the database is unavailable; try again in a moment (incident ${incident})`,
-    [],
-    { 'retry-after': '1' },
-  );
+  databaseDisk.note(error);
+  const problem = databaseDisk.problem() ?? 'the database is unavailable; try again in a moment';
+  return new HttpError('UNAVAILABLE', `${problem} (incident ${incident})`, [], { 'retry-after': '1' });
 }
 
 const sizeText = (bytes: number): string =>

@@ -1,6 +1,6 @@
 import { limits } from '@muster/sdk/contract';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { Principal } from '../control/principal.ts';
+import type { Principal } from '../control/access/principal.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { OpenReplies, RateLimit } from './key-limits.ts';
 import type { Metrics } from './metrics.ts';

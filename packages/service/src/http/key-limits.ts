@@ -1,5 +1,5 @@
 import { limits } from '@muster/sdk/contract';
-import type { Principal } from '../control/principal.ts';
+import type { Principal } from '../control/access/principal.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { HttpError } from './errors.ts';
 import type { Metrics } from './metrics.ts';

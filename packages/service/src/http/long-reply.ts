@@ -4,17 +4,17 @@ import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
 import { type AgentStatus, routes } from '@muster/sdk/contract';
 import type { FastifyReply } from 'fastify';
-import type { Principal } from '../control/principal.ts';
+import type { Principal } from '../control/access/principal.ts';
 import { isRefusal, type Refusal } from '../control/refusal.ts';
-import type { Waited } from '../control/waits.ts';
-import type { ReplySignal } from '../control/wakes.ts';
+import type { Waited } from '../control/watching/waits.ts';
+import type { ReplySignal } from '../control/watching/wakes.ts';
 import type { RouteContext } from './context.ts';
 import { HttpError } from './errors.ts';
 import { alreadySent, type HttpCall } from './route.ts';
 
 /**
  * A signal that aborts when a long reply must end early: the client disconnects, the service shuts down, or the key
- * stops working. The reply counts as one of its kind, which watches so many agents, until its release.
+ * stops working. The reply counts as one of its kind, which watches this number of agents, until its release.
  */
 export function abortSignal(
   { openReplies, control: { wakes } }: RouteContext,
@@ -150,8 +150,8 @@ function abortError({ reason }: ReplySignal): HttpError {
 
 export interface StreamedEvent {
   readonly id?: string;
-  readonly type?: string;
-  readonly data: unknown;
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
 }
 
 export interface EventStream {
@@ -163,9 +163,13 @@ export interface EventStream {
 /** A comment, which clients skip. */
 const aliveEvent = ': alive\n\n';
 
-/** A stream of Server-Sent Events, open until the client disconnects or `work` returns. */
+/**
+ * A stream of Server-Sent Events, open until the client disconnects or `work` returns. Like a reply, an event has exactly
+ * the fields that the contract says.
+ */
 export async function eventStream(
   context: RouteContext,
+  name: 'listStream' | 'timelineStream',
   caller: Principal,
   reply: FastifyReply,
   work: (stream: EventStream) => Promise<void>,
@@ -174,6 +178,11 @@ export async function eventStream(
   writeHead(reply, { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
   reply.raw.write(': open\n\n');
   const stopKeepAlive = keepAlive(context, reply, () => reply.raw.write(aliveEvent));
+  const { reply: entry, otherEvent } = routes[name];
+  const eventText = ({ id, type, data }: StreamedEvent): string => {
+    const text = reply.serializeInput(data, type === otherEvent.name ? otherEvent.data : entry);
+    return `${id === undefined ? '' : `id: ${id}\n`}event: ${type}\ndata: ${text}\n\n`;
+  };
   const send: EventStream['send'] = async (...events) => {
     if (events.length === 0) return;
     const hasRoom = reply.raw.write(events.map(eventText).join(''));
@@ -207,9 +216,4 @@ export async function relayEvents(
   } finally {
     stopKeepAlive();
   }
-}
-
-function eventText({ id, type, data }: StreamedEvent): string {
-  const lines = [id && `id: ${id}`, type && `event: ${type}`, `data: ${JSON.stringify(data)}`];
-  return `${lines.filter(Boolean).join('\n')}\n\n`;
 }

@@ -45,6 +45,30 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  readonly #quotaRatio = new Gauge({
+    name: 'muster_quota_largest_use_ratio',
+    help: 'What the tenant that uses most of a quota uses of it; 1 is all. On the node that does maintenance.',
+    labelNames: ['quota'],
+    aggregator: 'max',
+    registers: [this.registry],
+  });
+  readonly #quotaTenants = new Gauge({
+    name: 'muster_quota_nearly_full_tenants',
+    help: 'Tenants that use more than 80 % of a quota. On the node that does maintenance.',
+    labelNames: ['quota'],
+    aggregator: 'max',
+    registers: [this.registry],
+  });
+
+  quotaUse(uses: readonly { quota: string; largestRatio: number; nearlyFull: number }[]): void {
+    this.#quotaRatio.reset();
+    this.#quotaTenants.reset();
+    for (const { quota, largestRatio, nearlyFull } of uses) {
+      this.#quotaRatio.set({ quota }, largestRatio);
+      this.#quotaTenants.set({ quota }, nearlyFull);
+    }
+  }
+
   maintained(task: string, seconds: number): void {
     this.#maintenance.observe({ task }, seconds);
     this.#maintenanceDone.setToCurrentTime({ task });

@@ -8,9 +8,9 @@ import {
 } from '@muster/sdk/contract';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { CodeHosts } from '../codehost/code-hosts.ts';
+import { refuseAccess } from '../control/access/permit.ts';
+import type { Principal } from '../control/access/principal.ts';
 import type { Control } from '../control/control.ts';
-import { refuseAccess } from '../control/permit.ts';
-import type { Principal } from '../control/principal.ts';
 import type { Refusal } from '../control/refusal.ts';
 import { authenticate } from './authenticate.ts';
 import type { RouteContext } from './context.ts';

@@ -1,6 +1,7 @@
 import { limits } from '@muster/sdk/contract';
 import fastJson from 'fast-json-stringify';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { refuseSmallParts } from '../lib/small-parts.ts';
 import { AcknowledgedBytes } from './acknowledged-bytes.ts';
 import { authenticate } from './authenticate.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
@@ -32,9 +33,10 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     frameworkErrors: (error, request, reply) =>
       void authenticateBelowV1(request)
         .catch((refused: unknown) => refused)
-        .then((refused) => sendError(reply, httpErrorOf(refused ?? error, log))),
+        .then((refused) => sendError(reply, httpErrorOf(refused ?? error, options))),
     clientErrorHandler: refuseUnreadable,
   });
+  app.server.on('request', refuseSmallParts);
   // Node's own refusal of an expectation has no error body.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.decorateRequest('caller');
@@ -87,7 +89,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     done();
   });
   app.setErrorHandler((error, request, reply) =>
-    sendError(reply, httpErrorOf(error, log, request.routeOptions.bodyLimit)),
+    sendError(reply, httpErrorOf(error, options, request.routeOptions.bodyLimit)),
   );
   const routes: { readonly methods: readonly string[]; readonly path: RegExp }[] = [];
   app.addHook('onRoute', ({ method, url }) => {

@@ -3,7 +3,7 @@ export interface CutText {
   readonly truncated: boolean;
 }
 
-/** The beginning of a text, at most so many bytes as UTF-8. Characters are not split. */
+/** The beginning of a text, up to a number of bytes as UTF-8. Characters are not split. */
 export function cutText(text: string, mostBytes: number): CutText {
   if (text.length * 3 <= mostBytes || Buffer.byteLength(text) <= mostBytes) return { text, truncated: false };
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(mostBytes));

@@ -44,7 +44,7 @@ function unsafeWithin(value: unknown, levels: number, maxDepth: number): UnsafeP
 const unsafeAt = (path: string, problem: string | null): UnsafePlace | null =>
   problem === null ? null : { path, problem };
 
-/** Whether arrays and objects are nested in more than so many levels. The recursion ends there. */
+/** Whether arrays and objects are nested in more than this number of levels. The recursion ends there. */
 export function isDeeperThan(value: unknown, mostLevels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (mostLevels === 0) return true;

@@ -92,7 +92,7 @@ describe('mcpServers of a workspace', () => {
     ],
     [
       { a: { url, headers: { 'X-A': { fromSecret: 'a', fromRunner: 'b' } } } },
-      'mcpServers.a.headers.X-A must have fromSecret or fromRunner; got both',
+      'mcpServers.a.headers.X-A must be a string, {"fromSecret": "NAME"} to take it from a secret, or {"fromRunner": "NAME"} to take it from the runner',
     ],
     [
       { a: { command: 'x', env: { '1A': 'x' } } },

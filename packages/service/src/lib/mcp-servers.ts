@@ -1,14 +1,14 @@
-import { documents, limits, type McpServerDocument, type WorkspaceDocument } from '@muster/sdk/contract';
+import { kindTable, limits, type McpServerDocument, type WorkspaceDocument } from '@muster/sdk/contract';
 import { type Violation, validator } from './validator.ts';
 
 /** `mcpServers` of a workspace: what is checked when it is written, and again by the runner that uses it. */
 export type McpServerDocuments = NonNullable<WorkspaceDocument['mcpServers']>;
 
-const shapeOf = validator(documents.workspace.properties.mcpServers);
+const shapeOf = validator(kindTable.workspace.schema.properties.mcpServers ?? {});
 
 const namePattern = /^[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*$/;
 const mostNameLength = 32;
-/** The tools of Muster itself, and names that Claude Code keeps for servers of its own. */
+/** The tools of Muster itself, and names that Claude Code keeps for its own servers. */
 const reservedNames: ReadonlyMap<string, string> = new Map([
   ['muster', 'Muster'],
   ...['ide', 'workspace', 'computer_use', 'claude_in_chrome', 'claude_ai', 'remote_devices'].map(
@@ -100,7 +100,7 @@ function headersProblem(field: string, headers: NonNullable<McpServerDocument['h
     if (names.has(name.toLowerCase()))
       return violation(`${field}.${name}`, 'must be written once, in one case');
     names.add(name.toLowerCase());
-    const problem = typeof value === 'string' ? headerValueProblem(value) : sourceProblem(value);
+    const problem = typeof value === 'string' ? headerValueProblem(value) : null;
     if (problem) return violation(`${field}.${name}`, problem);
   }
   return null;
@@ -124,19 +124,14 @@ function envProblem(field: string, env: NonNullable<McpServerDocument['env']>): 
         field,
         `must have names of letters, digits and _ that do not start with a digit; got ${shown(name)}`,
       );
-    const problem =
-      typeof value === 'string' && value.length > limits.mcpTextLength
-        ? `must have at most ${limits.mcpTextLength} characters; got ${value.length}`
-        : sourceProblem(value);
-    if (problem) return violation(`${field}.${name}`, problem);
+    if (typeof value === 'string' && value.length > limits.mcpTextLength)
+      return violation(
+        `${field}.${name}`,
+        `must have at most ${limits.mcpTextLength} characters; got ${value.length}`,
+      );
   }
   return null;
 }
-
-const sourceProblem = (value: unknown): string | null =>
-  typeof value === 'object' && value !== null && 'fromSecret' in value && 'fromRunner' in value
-    ? 'must have fromSecret or fromRunner; got both'
-    : null;
 
 const violation = (field: string, description: string): Violation => ({ field, description });
 

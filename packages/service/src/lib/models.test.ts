@@ -49,12 +49,12 @@ describe('the table of models', () => {
     [
       'a provider of the other backend',
       { a: { ...bedrock, provider: 'azure' } },
-      /^"a"\.provider must be one of anthropic, bedrock, vertex for BACKEND_A; got "azure"$/,
+      /^"a"\.provider must be one of anthropic, bedrock, vertex for Claude Code; got "azure"$/,
     ],
     [
       'a usual name of the other backend',
       { 'gpt-9': bedrock },
-      /^"gpt-9"\.backend must be BACKEND_B, which has models of this name; got "BACKEND_A"$/,
+      /^"gpt-9"\.backend must be BACKEND_B \(Codex\), which has models of this name; got "BACKEND_A"$/,
     ],
     [
       'an unknown field',

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import {
+  backendFacts,
   backendOfModel,
   backends,
   type Infer,
@@ -22,7 +23,7 @@ const ownModel = {
     backend: { type: 'string', enum: backends },
     /** What the provider calls it. */
     name: { type: 'string', minLength: 1, maxLength: 256, pattern: '^[\\w.:@/-]+(\\[1m\\])?$' },
-    provider: { type: 'string', enum: [...modelProviders.BACKEND_A, ...modelProviders.BACKEND_B] },
+    provider: { type: 'string', enum: modelProviders },
     /** The model behind it, by the name that has a price. */
     model: { type: 'string', minLength: 1, maxLength: 256 },
   },
@@ -35,7 +36,8 @@ export type ModelTable = Readonly<Record<string, OwnModel>>;
 
 const mostModels = 1_000;
 const aliasPattern = /^[A-Za-z0-9][\w.:@/-]{0,127}$/;
-const example = '{"opus-eu": {"backend": "BACKEND_A", "name": "eu.anthropic.…", "provider": "bedrock"}}';
+export const modelsExample =
+  '{"opus-eu": {"backend": "BACKEND_A", "name": "eu.anthropic.…", "provider": "bedrock"}}';
 const violationIn = validator(ownModel);
 
 /** Throws an error that names the field and what is accepted. */
@@ -44,9 +46,9 @@ export function readModels(file: string): ModelTable {
   try {
     value = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    throw new Error(`must be a JSON file such as ${example}: ${(error as Error).message}`);
+    throw new Error(`must be a JSON file such as ${modelsExample}: ${(error as Error).message}`);
   }
-  if (!isObject(value)) throw new Error(`must be a JSON object such as ${example}`);
+  if (!isObject(value)) throw new Error(`must be a JSON object such as ${modelsExample}`);
   const entries = Object.entries(value);
   if (entries.length > mostModels)
     throw new Error(`must have at most ${mostModels} models; got ${entries.length}`);
@@ -68,12 +70,14 @@ function checked(alias: string, given: unknown): OwnModel {
   if (violation)
     throw new Error(`${[at, violation.field].filter(Boolean).join('.')} ${violation.description}`);
   const { backend, provider } = given as OwnModel;
-  const allowed: readonly string[] = modelProviders[backend];
+  const { providers: allowed, title } = backendFacts[backend];
   if (!allowed.includes(provider))
-    throw new Error(`${at}.provider must be one of ${allowed.join(', ')} for ${backend}; got "${provider}"`);
+    throw new Error(`${at}.provider must be one of ${allowed.join(', ')} for ${title}; got "${provider}"`);
   const usual = backendOfModel(alias);
   if (usual && usual !== backend)
-    throw new Error(`${at}.backend must be ${usual}, which has models of this name; got "${backend}"`);
+    throw new Error(
+      `${at}.backend must be ${usual} (${backendFacts[usual].title}), which has models of this name; got "${backend}"`,
+    );
   return given as OwnModel;
 }
 

@@ -6,26 +6,38 @@ interface BodyLimits {
   readonly arrivalMs: number;
 }
 
-/** Reads a body into memory. `onChunk` gets its parts as they arrive. */
-export async function readBody(
+/**
+ * Reads a body into memory. `onChunk` gets its parts as they arrive. What is too large or late is not read further; the
+ * connection stays open for the reply.
+ */
+export function readBody(
   body: Readable,
   limits: BodyLimits,
   onChunk?: (chunk: Buffer) => void,
 ): Promise<Buffer | 'too-large' | 'cut'> {
   const chunks: Buffer[] = [];
   let length = 0;
-  const late = setTimeout(() => body.destroy(new Error('the body took too long')), limits.arrivalMs);
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
+  return new Promise((resolve) => {
+    const stop = (result: Buffer | 'too-large' | 'cut') => {
+      clearTimeout(late);
+      body.off('data', take).off('end', finish).off('close', cut).pause();
+      resolve(result);
+    };
+    const take = (chunk: Buffer) => {
       length += chunk.length;
-      if (length > limits.bytes) return 'too-large';
+      if (length > limits.bytes) return stop('too-large');
       chunks.push(chunk);
       onChunk?.(chunk);
-    }
-    return Buffer.concat(chunks, length);
-  } catch {
-    return 'cut';
-  } finally {
-    clearTimeout(late);
-  }
+    };
+    const finish = () => stop(Buffer.concat(chunks, length));
+    const cut = () => stop('cut');
+    const late = setTimeout(cut, limits.arrivalMs);
+    // An error of a body that is no longer read has no reader either.
+    body
+      .on('error', () => {})
+      .on('data', take)
+      .on('end', finish)
+      .on('close', cut);
+    if (body.destroyed) cut();
+  });
 }

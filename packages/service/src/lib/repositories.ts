@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isObject } from './json.ts';
 
 /** A repository in the document of a workspace. */
@@ -78,6 +79,22 @@ export function splitUrl(url: string): SplitUrl {
   return { shownUrl: `${scheme}${kept}${rest}`, username: decoded(username), password: decoded(password) };
 }
 
+/** `user@host:path` is how git writes a path over ssh. */
+export const scpAsUrl = (url: string): string =>
+  url.replace(/^([\w.-]+@)([\w.-]+):(?!\/\/)\/?/, 'ssh://$1$2/');
+
+/**
+ * By which workspaces are found that list a repository; null for one without a host. It ignores scheme, port, credentials
+ * and case, so that several repositories may have the same: what is found is compared.
+ */
+export function repositoryDigest(url: string): string | null {
+  const text = scpAsUrl(url.trim());
+  if (!URL.canParse(text)) return null;
+  const { hostname, pathname } = new URL(text);
+  const path = pathname.replace(/^\/+|\/+$/g, '').replace(/\.git$/i, '');
+  return hostname === '' ? null : hash('sha256', `${hostname}/${path}`.toLowerCase(), 'hex').slice(0, 32);
+}
+
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -86,11 +103,14 @@ function decoded(text: string): string {
   }
 }
 
-const nameOf = (url: string): string =>
-  url
-    .replace(/[/\\]+$/, '')
+function nameOf(url: string): string {
+  let end = url.length;
+  while (end > 0 && /[/\\]/.test(url.charAt(end - 1))) end -= 1;
+  return url
+    .slice(0, end)
     .replace(/\.git$/i, '')
     .replace(/^.*[/\\:]/s, '');
+}
 
 function insidePath(path: string, field: string): string {
   const names = path.split('/').filter((name) => name !== '' && name !== '.');

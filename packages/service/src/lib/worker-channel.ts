@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import type { StartFailure } from './service-process.ts';
 
 /** What the workers of a service tell each other. */
 export interface WorkerMessages {
@@ -40,7 +41,7 @@ export const replyMs = 2_000;
 
 export type FromWorker =
   | { readonly type: 'ready'; readonly address: string }
-  | { readonly type: 'failed'; readonly name: string; readonly message: string; readonly stack: string }
+  | StartFailure
   | { readonly type: 'drained' }
   /** Without an id: no reply is expected. */
   | { readonly type: 'ask'; readonly id?: number; readonly name: MessageName; readonly body: unknown }
@@ -68,9 +69,6 @@ export const workerEnvironment = (number: number): NodeJS.ProcessEnv => ({
 /** From 1; null in a process that is not a worker of ours. */
 export const workerNumber = (env: NodeJS.ProcessEnv): number | null =>
   cluster.isWorker && env[numberVariable] ? Number(env[numberVariable]) : null;
-
-/** The process that was started as `muster serve`: this one, or the supervisor of this worker. */
-export const servicePid = (): number => (workerNumber(process.env) === null ? process.pid : process.ppid);
 
 /** The worker's end of the connection to its supervisor, which passes messages on to the other workers. */
 export class WorkerChannel implements OtherWorkers {

@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MusterClient } from '@muster/sdk';
 import type { Claim } from '@muster/sdk/contract';
+import type { DiskSpace } from '../lib/disk-space.ts';
 import type { RunnerLog } from '../lib/log.ts';
 import { isDiskFull, removeFolder } from './disk.ts';
 import type { PreparedCopies } from './workspace/prepared-copies.ts';
@@ -46,7 +47,7 @@ interface Note extends Partial<LeftByRun>, KeptFacts {
 const keyPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const asideSuffix = '.left-';
 
-const agentsFolder = (dataFolder: string): string => join(dataFolder, 'agents');
+export const agentsFolder = (dataFolder: string): string => join(dataFolder, 'agents');
 
 export async function agentFolders(
   dataFolder: string,
@@ -103,19 +104,21 @@ export interface SweepOptions {
   /** A run of the agent that starts meanwhile has to wait for the removal. */
   readonly onRemoval: (agentKey: string, removal: Promise<void>) => void;
   readonly log: RunnerLog;
-  /** The used share of the disk, from 0 to 1. */
-  readonly diskUse?: (folder: string) => Promise<number>;
+  readonly spaceOf?: (folder: string) => Promise<DiskSpace>;
+  /** The free space is below the reserve. */
+  readonly isBelowReserve: () => boolean;
   /** Removed before the folders of agents. */
   readonly preparedCopies: Pick<PreparedCopies, 'sweep'>;
 }
 
 /**
  * Removes folders that were set aside, and those of agents that ended long enough ago. Their branches are in their
- * repositories and unpushed work is in their checkpoints; what was neither pushed nor saved is lost.
+ * repositories and unpushed work is in their checkpoints; what was neither pushed nor saved is lost. While little of the
+ * disk is free, folders of killed agents and of agents whose work is saved are removed earlier.
  */
 export async function sweepAgentFolders(options: SweepOptions): Promise<void> {
   const { dataFolder, runnerId, client, signal, keepDays, isBusy, onRemoval, log } = options;
-  const isFull = () => isDiskFull(dataFolder, options.diskUse);
+  const isFull = () => isDiskFull(dataFolder, options.spaceOf);
   await options.preparedCopies.sweep(keepDays, isFull);
   const folder = agentsFolder(dataFolder);
   // A folder that can't be removed must not prevent the removal of others.
@@ -126,15 +129,18 @@ export async function sweepAgentFolders(options: SweepOptions): Promise<void> {
 
   const keys = names.filter((name) => keyPattern.test(name) && !isBusy(name));
   const sweep = async (
-    which: { forDays: number; saved?: boolean },
+    which: { forDays: number; saved?: boolean; killed?: boolean },
     isDue: (key: string) => Promise<boolean>,
   ) => {
     for (let at = 0; at < keys.length; at += keysPerCall) {
       const agentKeys = keys.slice(at, at + keysPerCall);
       const body = { runnerId, agentKeys, ...which };
       const { ended } = await client.call('runnerEndedAgents', body, { signal, timeoutMs: callTimeoutMs });
-      for (const key of ended.filter((k) => agentKeys.includes(k) && !isBusy(k))) {
+      for (const key of ended.filter((k) => agentKeys.includes(k))) {
+        if (isBusy(key)) continue;
         if (!(await isDue(key))) return;
+        // To remove the folders before it takes time: the agent may have been reopened, and its processes run in these.
+        if (isBusy(key)) continue;
         const removal = remove(key);
         onRemoval(key, removal);
         await removal;
@@ -142,9 +148,11 @@ export async function sweepAgentFolders(options: SweepOptions): Promise<void> {
     }
   };
   await sweep({ forDays: keepDays }, async () => true);
-  if (!(await isFull())) return;
-  await sweep({ forDays: 0, saved: true }, async (agentKey) => {
-    const isDue = await isFull();
+  if (!(await isFull()) && !options.isBelowReserve()) return;
+  // Those that were killed are removed with what they did not save: the kill said so.
+  const killed = options.isBelowReserve();
+  await sweep({ forDays: 0, saved: true, ...(killed && { killed }) }, async (agentKey) => {
+    const isDue = (await isFull()) || options.isBelowReserve();
     if (isDue) log.warn({ agentKey }, 'disk almost full: removing folders of an ended agent');
     return isDue;
   });

@@ -1,10 +1,19 @@
-import { type Backend, backendOfModel, type Claim, isRehearsalModel } from '@muster/sdk/contract';
-import { claudeCodeHarness, findClaudeCode } from '../harness/claude-code/claude-code.ts';
+import {
+  type Backend,
+  backendFacts,
+  backendOfModel,
+  backends,
+  type Claim,
+  isRehearsalModel,
+  type ModelProvider,
+  rehearsalModels,
+} from '@muster/sdk/contract';
+import { claudeCodeHarness, defaultHelperModel, findClaudeCode } from '../harness/claude-code/claude-code.ts';
 import { codexHarness, findCodex } from '../harness/codex/codex.ts';
 import type { FindModel, Harness } from '../harness/harness.ts';
 import type { RunnerLog } from '../lib/log.ts';
 import { type ModelTable, providerModel } from '../lib/models.ts';
-import { providerTitles } from './accounts/account.ts';
+import { providerFacts } from './accounts/account.ts';
 import { type Accounts, accountsOf, accountText, usualProvider } from './accounts/accounts.ts';
 import type { Environment } from './workspace/environment.ts';
 
@@ -38,40 +47,47 @@ export interface Abilities {
   readonly summary: readonly string[];
 }
 
-/** Claude Code uses a small model for side tasks. */
-export const defaultHelperModel = 'haiku';
+interface Program {
+  /** The installed program; undefined if there is none for this platform. */
+  find(): string | undefined;
+  harness(program: string, find: FindModel, environment: Environment): Harness;
+}
+
+/** How the program of each backend is found and driven. */
+export const programs: Readonly<Record<Backend, Program>> = {
+  BACKEND_A: {
+    find: findClaudeCode,
+    harness: (program, find, { MUSTER_HELPER_MODEL_A: helper }) =>
+      claudeCodeHarness(program, helper || defaultHelperModel, find),
+  },
+  BACKEND_B: { find: findCodex, harness: codexHarness },
+};
 
 /** Without any account everything is rehearsed; with one, the rehearsal agent never plays a real model. */
 export function abilitiesOf(environment: Environment, models: ModelTable = {}, log?: RunnerLog): Abilities {
-  const helperModel = environment.MUSTER_HELPER_MODEL_A || defaultHelperModel;
   const providers = accountsOf(environment, log);
-  const claudeCode = findClaudeCode();
-  const codex = findCodex();
-  const find = (backend: Backend): FindModel => modelFinder(backend, providers, models);
-  const hasA = usualProvider('BACKEND_A', providers) !== undefined;
-  const hasB = usualProvider('BACKEND_B', providers) !== undefined;
-  return {
-    providers,
-    harnesses: {
-      ...(hasA && claudeCode && { BACKEND_A: claudeCodeHarness(claudeCode, helperModel, find('BACKEND_A')) }),
-      ...(hasB && codex && { BACKEND_B: codexHarness(codex, find('BACKEND_B')) }),
-    },
-    rehearses: !hasA && !hasB,
-    summary: [
-      `Claude Code: ${stateText(accountText('BACKEND_A', providers), claudeCode !== undefined)}`,
-      `Codex: ${stateText(accountText('BACKEND_B', providers), codex !== undefined)}`,
-    ],
-  };
+  const harnesses: Partial<Record<Backend, Harness>> = {};
+  const summary: string[] = [];
+  for (const backend of backends) {
+    const program = programs[backend].find();
+    const usual = usualProvider(backend, providers);
+    const state = stateText(accountText(backend, providers), program !== undefined);
+    summary.push(`${backendFacts[backend].title}: ${state}`);
+    if (program === undefined || usual === undefined) continue;
+    const find = modelFinder(usual, providers, models);
+    harnesses[backend] = programs[backend].harness(program, find, environment);
+  }
+  const rehearses = backends.every((backend) => usualProvider(backend, providers) === undefined);
+  return { providers, harnesses, rehearses, summary };
 }
 
-function modelFinder(backend: Backend, accounts: Accounts, models: ModelTable): FindModel {
-  const usual = usualProvider(backend, accounts) ?? 'anthropic';
+function modelFinder(usual: ModelProvider, accounts: Accounts, models: ModelTable): FindModel {
   return (model) => {
     const found = providerModel(model, models, usual);
     if (!Object.hasOwn(models, model) && !backendOfModel(model))
       return `The model "${model}" is not in the file that MUSTER_MODELS of this runner names; give it the same file as the service`;
     if (accounts[found.provider]) return found;
-    return `The model "${model}" needs an account of ${providerTitles[found.provider]}, which this runner does not have`;
+    return `The model "${model}" needs an account of ${providerFacts[found.provider].title}, which this runner does not have`;
   };
 }
 
@@ -81,3 +97,6 @@ function stateText(account: string | undefined, isInstalled: boolean): string {
     ? `ready with ${account}`
     : `${account} found, but not installed (npm install --include=optional)`;
 }
+
+export const noHarness = ({ model, backend }: Claim): string =>
+  `This runner has no harness for the model ${model || '(none)'} of ${backendFacts[backend].title}. Give it the provider's key and install the harness, or use ${rehearsalModels.join(' or ')}.`;

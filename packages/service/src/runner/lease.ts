@@ -1,9 +1,11 @@
 /**
- * How long the runner may act. The service counts from the last poll it received; the runner counts from when it sent
- * that poll, which is earlier, and stops a margin before the end, because stopping takes time. Its clock is monotonic.
+ * How long the runner may act. The service counts from the last poll, or report, that it received; the runner counts from
+ * when it sent that, which is earlier, and stops a margin before the end, because stopping takes time. Its clock is
+ * monotonic.
  */
 export class Lease {
   readonly #onLost: () => void;
+  #sentAt = 0;
   #endsAt = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -18,9 +20,16 @@ export class Lease {
   renew(sentAt: number, leaseMs: number): void {
     // If the process was suspended past the end, the lease was lost although its timer has not fired yet.
     if (this.#endsAt > 0 && !this.holds()) this.#lose();
+    // The reply to an earlier request may arrive later.
+    if (sentAt < this.#sentAt) return;
+    this.#sentAt = sentAt;
     this.#endsAt = sentAt + leaseMs - Math.min(leaseMs / 2, Math.max(leaseMs / 5, 200));
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#lose(), Math.max(0, this.#endsAt - Lease.now()));
+    this.#timer = setTimeout(() => this.#lose(), this.leftMs);
+  }
+
+  get leftMs(): number {
+    return Math.max(0, this.#endsAt - Lease.now());
   }
 
   /** Also right in a process that was suspended and whose timers have not fired yet. */

@@ -1,7 +1,8 @@
 import { limits, type PollReply, type SentPartial } from '@muster/sdk/contract';
-import type { Partial } from '../harness/harness.ts';
+import type { PartialOutput } from '../harness/harness.ts';
 import { type MaskedStream, ValueMask } from '../lib/value-mask.ts';
-import { type ProducedTexts, storable } from './run/report-queue.ts';
+import { storable } from './report-text.ts';
+import type { ProducedTexts } from './run/report-queue.ts';
 
 const intervalMs = 1000 / limits.partialsPerSecond;
 
@@ -100,8 +101,8 @@ export class RunOutput implements ProducedTexts {
     return this.#live.isWatched(this.ref.agentKey);
   }
 
-  /** Pieces are kept while nobody watches, too: someone may begin to. */
-  add({ key, type, text }: Partial): void {
+  /** Pieces are also kept while nobody watches, for a reader who opens a stream later. */
+  add({ key, type, text }: PartialOutput): void {
     if (key === '' || key.length > limits.partialKeyLength) return;
     const known = this.#texts.get(key);
     const live =
@@ -120,7 +121,7 @@ export class RunOutput implements ProducedTexts {
     if (this.isWatched()) this.#live.sendSoon();
   }
 
-  /** No item follows: readers are told to remove the text. */
+  /** No item follows: readers get an empty piece and remove the text. */
   discard(key: string): void {
     if (!this.isWatched()) return this.settle(key);
     this.#texts.get(key)?.discard();
@@ -159,7 +160,7 @@ export class RunOutput implements ProducedTexts {
 
 /** The end of a text that grows, without the values of secrets. */
 class LiveText {
-  readonly type: Partial['type'];
+  readonly type: PartialOutput['type'];
   readonly #streams: readonly MaskedStream[];
   /** The first half of a character, whose second half has not come. */
   #half = '';
@@ -168,7 +169,7 @@ class LiveText {
   #sent = 0;
   #isDiscarded = false;
 
-  constructor(type: Partial['type'], streams: readonly MaskedStream[]) {
+  constructor(type: PartialOutput['type'], streams: readonly MaskedStream[]) {
     this.type = type;
     this.#streams = streams;
   }

@@ -1,4 +1,5 @@
 import { MusterError } from '@muster/sdk';
+import { backOffMs } from '../lib/back-off.ts';
 
 /**
  * What a failed call means. `fenced`: another runner has the run. `refused`: the same call would be refused again.
@@ -22,10 +23,7 @@ export function serviceFailure(error: unknown): { incident: string; text: string
   return incident ? { incident, text: error.message.replace(incident, '') } : undefined;
 }
 
-/** Doubles up to two seconds, with jitter so that many runs do not retry at the same moment. */
-export function backoffMs(failures: number): number {
-  return Math.min(100 * 2 ** (failures - 1), 2000) * (0.75 + Math.random() / 2);
-}
+export const backoffMs = (failures: number): number => backOffMs(failures, 100, 2_000);
 
 /** Resolves early when the signal aborts. */
 export function pauseUnless(signal: AbortSignal, ms: number): Promise<void> {
@@ -55,9 +53,11 @@ export async function retryTransient<T>(signal: AbortSignal, work: () => Promise
   }
 }
 
-/** A refused key stays refused, and a tenant without space for checkpoints stays so. */
+const fullQuotas = ['CHECKPOINTS_FULL', 'ATTACHMENTS_FULL'];
+
+/** A refused key stays refused, and a tenant without space for checkpoints or images stays so. */
 function isTransient(error: unknown): boolean {
   if (!(error instanceof MusterError)) return true;
   const isDenied = error.httpStatus === 401 || error.httpStatus === 403;
-  return faultOf(error) === 'retry' && !isDenied && error.reason !== 'CHECKPOINTS_FULL';
+  return faultOf(error) === 'retry' && !isDenied && !fullQuotas.includes(error.reason ?? '');
 }

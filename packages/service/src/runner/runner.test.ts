@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PollRequest } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
@@ -61,6 +61,83 @@ describe('polling', () => {
     await eventually(() => expect(fixture.service.polls.length).toBeGreaterThan(before));
     expect(fixture.service.polls.at(-1)?.runs).toEqual([]);
     expect(fixture.service.endOf(claim)).toBeUndefined();
+  });
+});
+
+describe('a lease', () => {
+  it('is extended by reports while polls fail', async () => {
+    fixture.service.leaseMs = 4000;
+    fixture.service.reportsExtend = true;
+    fixture.start();
+    const steps = '!say next\n!sleep 0.1\n'.repeat(50);
+    const claim = fixture.service.offer(`!run touch ready\n${steps}!say done`);
+    await fixture.started(claim);
+    fixture.service.fault = (path) => (path === '/v1/runner/poll' ? 503 : undefined);
+    await fixture.ended(claim);
+    expect(fixture.service.textsOf(claim, 'MESSAGE').at(-1)).toBe('done');
+  });
+
+  it('does not end because one poll is slow: the next one is sent immediately and asks for no wait', async () => {
+    fixture.start();
+    await eventually(() => expect(fixture.service.polls.length).toBeGreaterThan(1));
+    const polls: (number | undefined)[] = [];
+    fixture.service.fault = (path, body) => {
+      if (path !== '/v1/runner/poll') return undefined;
+      polls.push((body as PollRequest).waitMs);
+      return polls.length === 1 ? 503 : undefined;
+    };
+    fixture.service.offer('!say x');
+    await eventually(() => expect(polls.length).toBeGreaterThan(2));
+    expect(polls[1]).toBe(0);
+    expect(polls[2]).toBeGreaterThan(0);
+  });
+});
+
+describe('what a lost run used', () => {
+  const usage = { inputTokens: 10, cachedInputTokens: 2, outputTokens: 3, costUsd: 0.5 };
+
+  it('is reported by the next process of the runner, with the number of lost items', async () => {
+    const first = fixture.start();
+    const claim = fixture.service.offer(
+      '!run touch ready\n!sleep 1\n!usage 10 2 3 0.5\n!say lost\n!sleep 600',
+    );
+    await fixture.started(claim);
+    fixture.service.fault = (path) => (path === '/v1/runner/report' ? 503 : undefined);
+    const note = join(fixture.dataFolder, 'usage', `${claim.agentKey}-1.json`);
+    await eventually(() => expect(JSON.parse(readFileSync(note, 'utf8'))).toMatchObject({ usage }));
+    await eventually(() => expect(JSON.parse(readFileSync(note, 'utf8')).unreported).toBeGreaterThan(0));
+    await first.abandon();
+    fixture.service.fault = () => undefined;
+    fixture.start();
+    const late = () => fixture.service.reports.flatMap((report) => (report.late ? [report.late] : []));
+    await eventually(() => expect(late()).toEqual([{ usage }, { missing: expect.any(Number) }]));
+    await eventually(() => expect(existsSync(note)).toBe(false));
+  });
+
+  it('is reported when the lease was lost, with the items that were not acknowledged', async () => {
+    fixture.service.leaseMs = 1500;
+    fixture.start();
+    const claim = fixture.service.offer(
+      '!run touch ready\n!sleep 0.5\n!usage 10 2 3 0.5\n!say unsent\n!sleep 600',
+    );
+    await fixture.started(claim);
+    let isDown = true;
+    let listed: unknown[] = [claim];
+    fixture.service.fault = (path, body) => {
+      if (path === '/v1/runner/poll') listed = (body as PollRequest).runs;
+      return isDown ? 503 : undefined;
+    };
+    const note = join(fixture.dataFolder, 'usage', `${claim.agentKey}-1.json`);
+    await eventually(() => expect(readFileSync(note, 'utf8')).toContain('"costUsd":0.5'));
+    await eventually(() => expect(listed).toEqual([]));
+    isDown = false;
+    const late = () => fixture.service.reports.filter((report) => report.late);
+    await eventually(() => expect(late()[0]?.late).toEqual({ usage }));
+    await eventually(() =>
+      expect(late().flatMap((report) => report.items ?? [])).toContainEqual(
+        expect.objectContaining({ type: 'MESSAGE', text: 'unsent' }),
+      ),
+    );
   });
 });
 

@@ -14,13 +14,17 @@ import {
 import { type RehearsalOptions, rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
 import type { HostRule } from '../lib/host-rules.ts';
 import { nodeFetch } from '../lib/node-fetch.ts';
+import { accountNames } from './accounts/accounts.ts';
 import { sweepAgentFolders } from './agent-folders.ts';
+import { DiskReserve, type DiskReserveOptions } from './disk-reserve.ts';
 import { Gateway, type GatewayLimits, type GatewayOptions } from './gateway/gateway.ts';
 import type { Abilities } from './harnesses.ts';
+import { LateReports } from './late-reports.ts';
 import { Lease } from './lease.ts';
 import { LiveOutput } from './live-output.ts';
+import { Outages } from './outages.ts';
 import { backoffMs, faultOf, pauseUnless } from './retry.ts';
-import { reportFailedEnd } from './run/report-stream.ts';
+import type { RunEnd } from './run/report-stream.ts';
 import { Run, type RunContext, type RunLimits } from './run/run.ts';
 import { killLeftovers } from './sandbox/processes.ts';
 import { removeStaleGroups } from './sandbox/resource-limits.ts';
@@ -35,6 +39,7 @@ export interface RunnerOptions
     Pick<Abilities, 'harnesses' | 'providers' | 'rehearses'>,
     Pick<GatewayOptions, 'prices'>,
     Pick<GatewayLimits, 'stallMs' | 'limitWaitMs'>,
+    Pick<DiskReserveOptions, 'diskReserveGb' | 'spaceOf'>,
     RehearsalOptions {
   readonly apiKey: string;
   /** Stable across restarts: agents return to the runner with this name. */
@@ -84,7 +89,11 @@ export class Runner {
   readonly #unreported = new Map<string, FailedRun>();
   /** Per agent its newest run until nothing of it is left, also while it is being killed; or the removal of its folders. */
   readonly #busyAgents = new Map<string, Promise<void>>();
+  /** Per agent its newest run that has ended, while it may still use the agent's folders. */
+  readonly #leavingRuns = new Map<string, Run>();
   readonly #live: LiveOutput;
+  readonly #disk: DiskReserve;
+  readonly #late: LateReports;
   readonly #lease = new Lease(() => this.#loseLease());
   readonly #ended: Promise<void>;
   #isRegistered = false;
@@ -108,10 +117,20 @@ export class Runner {
     this.#live = new LiveOutput((partials) =>
       client.call('runnerPartials', { runnerId: this.runnerId, partials }, { timeoutMs: replyTimeoutMs }),
     );
+    this.#late = new LateReports(dataFolder, client, options.log);
+    this.#disk = new DiskReserve({
+      ...options,
+      dataFolder,
+      runs: () => [...this.#runs.values()],
+      onChange: () => this.#diskChanged(),
+    });
     this.#context = {
       ...options,
       client,
       live: this.#live,
+      outages: new Outages(),
+      accountNames: accountNames(options.providers),
+      late: this.#late,
       harnesses: { rehearsal: rehearsalHarness(options), real: harnesses, rehearses },
       dataFolder,
       gateway: new Gateway({
@@ -126,6 +145,8 @@ export class Runner {
       preparedCopies: new PreparedCopies(dataFolder, options.log),
       limits: this.#limits,
       mayAct: () => this.#lease.holds(),
+      // Only a poll begins a lease.
+      renewLease: (sentAt, leaseMs) => this.#lease.holds() && this.#lease.renew(sentAt, leaseMs),
     };
     this.registered = new Promise((resolve, reject) => {
       this.#onRegistered = resolve;
@@ -133,7 +154,10 @@ export class Runner {
     });
     // The other routes accept only a registered runner.
     this.registered.then(() => this.#sweep()).catch(() => {});
-    this.#ended = this.#clearLeftovers().then(() => this.#serve());
+    this.#ended = this.#clearLeftovers().then(() => {
+      void this.#disk.watch(this.#stopping.signal);
+      return this.#serve();
+    });
   }
 
   get runnerId(): string {
@@ -160,6 +184,7 @@ export class Runner {
     this.#polling.abort();
     this.#lease.end();
     for (const run of this.#runs.values()) run.abandon();
+    for (const run of this.#leavingRuns.values()) run.stopSaving();
     await Promise.all(this.#busyAgents.values());
     await this.#ended;
   }
@@ -171,18 +196,20 @@ export class Runner {
       const signal = this.#polling.signal;
       const sentAt = Lease.now();
       try {
-        const reply = await this.#poll(isLast, signal, sentAt);
+        const reply = await this.#poll(isLast, failures, signal, sentAt);
         failures = 0;
         this.#isRegistered = true;
         this.#onRegistered();
         const isNew = this.#handle(reply);
+        if (this.#state === 'serving') this.#late.send(this.runnerId).catch(() => {});
         if (!isNew && !isLast) await pauseUnless(signal, sentAt + minPollMs - Lease.now());
       } catch (error) {
         if (!signal.aborted) {
           failures += 1;
           this.#pollFailed(failures, error);
           if (isDenied(error) && this.#isRegistered && !this.#lease.holds()) await this.#registerAgain();
-          if (!isLast) await pauseUnless(signal, backoffMs(failures));
+          // The first time it polls again immediately: the service may only have been slow.
+          if (!isLast && failures > 1) await pauseUnless(signal, backoffMs(failures - 1));
         }
       }
       if (isLast && this.#runs.size === 0) break;
@@ -195,6 +222,8 @@ export class Runner {
     const { dataFolder } = this.#context;
     await killLeftovers(dataFolder);
     await rm(join(dataFolder, 'runs'), { recursive: true, force: true }).catch(() => {});
+    const { log } = this.#options;
+    await this.#late.open().catch((error: unknown) => log.error({ err: error }, 'usage could not be read'));
     await this.#context.preparedCopies.removeIncomplete();
     await removeStaleGroups();
   }
@@ -209,6 +238,7 @@ export class Runner {
         runnerId: this.runnerId,
         signal,
         keepDays: this.#options.keepFoldersDays,
+        isBelowReserve: () => this.#disk.isBelow,
         isBusy: (agentKey) => this.#busyAgents.has(agentKey),
         onRemoval: (agentKey, removal) => this.#trackAgent(agentKey, removal),
       }).catch(() => {});
@@ -218,8 +248,8 @@ export class Runner {
     }
   }
 
-  async #reportFailedRun({ incident, ...run }: FailedRun): Promise<void> {
-    const report = { report: lastReportNumber, end: reportFailedEnd(incident) };
+  async #reportFailedRun({ end, ...run }: FailedRun): Promise<void> {
+    const report = { report: lastReportNumber, end };
     const isFinal = await this.#report(run, report, { signal: this.#stopping.signal }).then(
       () => true,
       (error: unknown) => faultOf(error) !== 'retry',
@@ -227,9 +257,11 @@ export class Runner {
     if (isFinal) this.#unreported.delete(keyOf(run));
   }
 
-  async #poll(isLast: boolean, signal: AbortSignal, sentAt: number): Promise<PollReply> {
-    const waitMs = isLast ? 0 : this.#waitMs;
-    const timeoutMs = isLast ? lastPollTimeoutMs : waitMs + replyTimeoutMs;
+  /** After a failed poll, the next one is answered without a wait, and may take as long as the lease lasts. */
+  async #poll(isLast: boolean, failures: number, signal: AbortSignal, sentAt: number): Promise<PollReply> {
+    const waitMs = isLast || failures > 0 ? 0 : this.#waitMs;
+    const replyMs = failures > 0 ? Math.max(replyTimeoutMs, this.#lease.leftMs) : replyTimeoutMs;
+    const timeoutMs = isLast ? lastPollTimeoutMs : waitMs + replyMs;
     const reply = await this.#context.client.call('runnerPoll', this.#request(waitMs), { signal, timeoutMs });
     if (!Array.isArray(reply.claims) || !Array.isArray(reply.stops))
       throw new Error('the reply is incomplete');
@@ -248,10 +280,16 @@ export class Runner {
       name,
       poll: this.#polls,
       build,
-      capabilities: ['deferral', 'steer', ...(sandbox ? ['sandbox'] : [])],
+      capabilities: [
+        'deferral',
+        'steer',
+        ...(sandbox ? ['sandbox'] : []),
+        ...(this.#disk.isBelow ? ['disk-full'] : []),
+      ],
       backends: rehearses ? [...backends] : (Object.keys(harnesses) as Backend[]),
       ...(pool !== undefined && { pool }),
       rehearses,
+      accounts: Object.values(this.#context.accountNames),
       free: this.#offeredSlots,
       runs: this.#known(),
       waitMs,
@@ -270,7 +308,7 @@ export class Runner {
   }
 
   #free(): PollRequest['free'] {
-    if (this.#state !== 'serving') return { real: 0, rehearsed: 0 };
+    if (this.#state !== 'serving' || this.#disk.isBelow) return { real: 0, rehearsed: 0 };
     const live = { real: 0, rehearsed: 0 };
     for (const run of this.#runs.values()) live[run.slot] += 1;
     return {
@@ -301,16 +339,22 @@ export class Runner {
     if (this.#state === 'abandoned' || this.#runs.has(key) || this.#unreported.has(key)) return false;
     const { agentKey } = claim;
     const context = { ...this.#context, runnerId: this.runnerId };
+    this.#leavingRuns.get(agentKey)?.stopSaving();
     const run = new Run(claim, context, this.#busyAgents.get(agentKey));
     this.#runs.set(key, run);
-    this.#trackAgent(agentKey, run.done);
+    this.#trackAgent(agentKey, run.left);
     // Claimed by a poll that was sent before the runner began to leave.
     if (this.#state === 'leaving') run.handBack();
     void run.done.then(() => {
+      this.#leavingRuns.set(agentKey, run);
       if (this.#runs.get(key) === run) this.#runs.delete(key);
-      if (run.unreportedIncident) this.#unreported.set(key, { ...run.ref, incident: run.unreportedIncident });
+      if (run.unreported) this.#unreported.set(key, { ...run.ref, end: run.unreported });
       this.#pollAgain();
-      if (run.unreportedIncident || this.#options.keepFoldersDays === 0) this.#sweepSoon.abort();
+    });
+    void run.left.then(() => {
+      if (this.#leavingRuns.get(agentKey) === run) this.#leavingRuns.delete(agentKey);
+      const { keepFoldersDays } = this.#options;
+      if (run.unreported || keepFoldersDays === 0 || this.#disk.isBelow) this.#sweepSoon.abort();
     });
     return true;
   }
@@ -329,6 +373,12 @@ export class Runner {
     const gained = (slot: keyof typeof free) => this.#offeredSlots[slot] === 0 && free[slot] > 0;
     const isOver = this.#state === 'leaving' && this.#runs.size === 0;
     if (isOver || gained('real') || gained('rehearsed')) this.#polling.abort();
+  }
+
+  /** The service learns immediately whether this runner takes runs. */
+  #diskChanged(): void {
+    this.#polling.abort();
+    this.#sweepSoon.abort();
   }
 
   #report(
@@ -369,6 +419,6 @@ const isDenied = (error: unknown): error is MusterError =>
   error instanceof MusterError && error.httpStatus === 403;
 
 type RunRef = Run['ref'];
-type FailedRun = RunRef & { readonly incident: string };
+type FailedRun = RunRef & { readonly end: RunEnd };
 
 const keyOf = ({ agentKey, runId }: RunRef): string => `${agentKey}/${runId}`;

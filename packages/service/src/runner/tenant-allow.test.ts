@@ -30,7 +30,7 @@ describe('MUSTER_TENANT_ALLOW', () => {
     const [same, listed, other] = ['git', 'listed', 'other'].map((name) => `https://${name}.example/a/b`);
     const local = '/srv/git/c.git';
     const near = (isFirst: boolean, url: string) => {
-      const rights = new TenantRights(allow, tenant, isFirst).ofSubmodules(url);
+      const rights = new TenantRights(allow, tenant, isFirst).ofNamedBy(url);
       return [same, listed, other, local].filter((target) => rights.mayReach(target));
     };
     expect(near(true, 'https://git.example/team/app.git')).toEqual([same, listed]);
@@ -38,6 +38,10 @@ describe('MUSTER_TENANT_ALLOW', () => {
     expect(near(true, '/srv/git/app.git')).toEqual([listed, local]);
     expect(near(true, '/srv/other/app.git')).toEqual([listed]);
     expect(near(false, 'https://git.example/team/app.git')).toEqual([listed]);
+    // Another scheme or port is another server.
+    for (const origin of ['http://git.example', 'https://git.example:8443', 'ssh://git@git.example:2222'])
+      expect(near(true, `${origin}/team/app.git`)).toEqual([listed]);
+    expect(near(true, 'https://git.example:443/team/app.git')).toEqual([same, listed]);
   });
 
   it.each([

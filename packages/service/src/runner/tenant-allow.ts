@@ -60,7 +60,7 @@ export class TenantRights {
   readonly #tenant: Tenant;
   readonly #name: string;
   readonly #allowed: Allowed;
-  /** Whose neighbours may be reached too, if it may be itself. */
+  /** A repository whose origin or folder may be reached. */
   readonly #near: string | undefined;
 
   constructor(allow: TenantAllow, tenant: Tenant, isFirst: boolean, near?: string) {
@@ -73,11 +73,16 @@ export class TenantRights {
   }
 
   /**
-   * What the submodules of a repository may use. Their URLs are written by those who may change the repository, so even
-   * the first tenant gets only what is on the same host or in the same folder, and what the operator lists for it.
+   * For URLs that a repository or its host names: of submodules, and of objects in LFS. The tenant has not chosen them, so
+   * even the first tenant gets only what has the same origin or is in the same folder, and what the operator lists for it.
    */
-  ofSubmodules(repositoryUrl: string): TenantRights {
-    return new TenantRights(this.#allow, this.#tenant, false, this.isFirst ? repositoryUrl : undefined);
+  ofNamedBy(repositoryUrl: string): TenantRights {
+    return new TenantRights(this.#allow, this.#tenant, false, this.isFirst ? repositoryUrl : this.#near);
+  }
+
+  /** Only what the operator lists. */
+  ofListed(): TenantRights {
+    return new TenantRights(this.#allow, this.#tenant, false);
   }
 
   mayReadVariable(name: string): boolean {
@@ -102,10 +107,17 @@ export class TenantRights {
   }
 }
 
-/** The host of a URL, or the folder of a path. */
+/**
+ * The origin of a URL, or the folder of a path. Another scheme or port is another server, which must not get the
+ * credentials of the first. Only ssh and https on their own ports count as the same.
+ */
 function placeOf(url: string): string {
   const path = url.replace(/^file:\/\//i, '');
   if (path.startsWith('/')) return dirname(path);
-  const [, host = url] = /^(?:[a-z]+:\/\/)?(?:[^/@]*@)?([^/:]+)/i.exec(url) ?? [];
-  return host.toLowerCase();
+  const parsed = /^[a-z+]+:\/\//i.test(url) && URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed && /^https?:$/.test(parsed.protocol)) return parsed.origin;
+  const [, host = url] = /^(?:[^/@]*@)?([^/:]+)/.exec(url) ?? [];
+  if (!parsed) return `https://${host.toLowerCase()}`;
+  const isDefault = parsed.protocol === 'ssh:' && (parsed.port === '' || parsed.port === '22');
+  return `${isDefault ? 'https:' : parsed.protocol}//${isDefault ? parsed.hostname : parsed.host}`.toLowerCase();
 }

@@ -1,6 +1,6 @@
 import type { Task } from '@muster/sdk/contract';
-import type { AgentState, ChildView, FollowUp, Identity, Instant } from '../domain/agent.ts';
-import type { Change, PoolKey } from '../domain/loaded-agents.ts';
+import type { AgentState, ChildView, FollowUp, Identity, Instant, Run } from '../domain/agent.ts';
+import type { AgentChange, PoolKey } from '../domain/loaded-agents.ts';
 import type { Thread } from '../domain/thread.ts';
 
 /** Names a row: the tenant leads every key. */
@@ -77,6 +77,7 @@ export interface AgentTransaction {
   lockTree(key: AgentKey, root: string): Promise<{ key: AgentKey; locked: boolean }[]>;
   agents(wanted: readonly WantedState[]): Promise<ReadState[]>;
   followUps(keys: readonly (AgentKey & { readonly followUpId: string })[]): Promise<Map<string, FollowUp[]>>;
+  runs(keys: readonly (AgentKey & { readonly number: number })[]): Promise<Map<string, Run[]>>;
   /** All threads of these agents; the comments of resolved ones have no text, unless they are wanted. */
   threads(
     keys: readonly AgentKey[],
@@ -91,7 +92,7 @@ export interface AgentTransaction {
   lockReplies(keys: readonly ReplyKey[]): Promise<boolean[]>;
   replies(keys: readonly ReplyKey[]): Promise<StoredReply[]>;
   /** Sends the writes together with COMMIT; nothing may follow in this transaction. */
-  save(changes: readonly Change[], replies: readonly StoredReply[], now: Instant): void;
+  save(changes: readonly AgentChange[], replies: readonly StoredReply[], now: Instant): void;
 }
 
 /** The connection broke during COMMIT: the transaction may or may not be committed. */

@@ -160,6 +160,9 @@ export class MigrationSession {
   /** Can be repeated after a kill or an error at any point. */
   async #applyConcurrently(migration: Migration): Promise<Outcome> {
     const client = this.#client;
+    const index = newIndexOf(migration);
+    if (this.#connection.isPooled && index && (await this.#isEmpty(index.table)))
+      return this.#applyInTransaction({ ...migration, sql: migration.sql.replace('CONCURRENTLY ', '') });
     if (this.#connection.isPooled)
       throw new SchemaError(
         `Migration ${migration.name} needs a session, which a pooler in transaction mode does not give: set MUSTER_DIRECT_URL to the server itself, and run muster migrate.`,
@@ -169,7 +172,6 @@ export class MigrationSession {
     if (!(await this.#tryLock('pg_try_advisory_lock'))) return 'another node is migrating';
     try {
       if (await this.#isApplied(migration)) return 'applied by another node';
-      const index = newIndexOf(migration);
       if (index) await this.#buildEverywhere(index);
       else await client.query(migration.sql);
       await this.#record(migration);
@@ -221,6 +223,12 @@ export class MigrationSession {
     );
     this.#pid = rows[0]?.pid ?? 0;
     return rows[0]?.locked ?? false;
+  }
+
+  /** The index of an empty table needs no session: building it blocks nobody. */
+  async #isEmpty(table: string): Promise<boolean> {
+    const { rowCount } = await this.#client.query(`SELECT FROM ${table} LIMIT 1`);
+    return rowCount === 0;
   }
 
   async #isApplied({ number }: Migration): Promise<boolean> {

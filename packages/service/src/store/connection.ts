@@ -144,7 +144,7 @@ export async function begin(client: pg.PoolClient): Promise<void> {
   if (results.at(-1)?.rows[0]?.standby) throw new StandbyError();
 }
 
-/** One statement as a transaction of its own, in one round trip: PostgreSQL ends it after the timeout, as elsewhere. */
+/** One statement as a separate transaction, in one round trip: PostgreSQL ends it after the timeout, as elsewhere. */
 async function queryInTransaction<Row>(
   database: pg.Pool,
   sendable: pg.QueryConfig,
@@ -185,7 +185,7 @@ export async function rollBack(client: pg.PoolClient, error: unknown): Promise<b
   return isUndone;
 }
 
-/** A connection of its own, for work in a session or in a long transaction. */
+/** A separate connection, for work in a session or in a long transaction. */
 export async function openClient(
   { isPooled, ...config }: DatabaseConfig,
   application_name: string,

@@ -9,7 +9,7 @@ import {
   keyColumns,
 } from './agent-store.ts';
 import { begin, rollBack, statement } from './connection.ts';
-import { followUpOf, readStateOf, threadOf } from './rows.ts';
+import { followUpOf, readStateOf, runOf, threadOf } from './rows.ts';
 import { insertReplies, saveChanges } from './save-changes.ts';
 import { lockPools, readPoolLimits } from './statements/claims.ts';
 import { loadFollowUps } from './statements/follow-ups.ts';
@@ -22,6 +22,7 @@ import {
   wantedParameters,
 } from './statements/load-agents.ts';
 import { loadReplies, lockReplies } from './statements/replies.ts';
+import { loadRuns } from './statements/runs.ts';
 import { loadThreads } from './statements/threads.ts';
 
 const commit = statement<[], never>('commit', 'COMMIT');
@@ -108,6 +109,15 @@ function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) =>
         keys.map((k) => k.followUpId),
       );
       return groupBy(rows, (r) => r.agent, followUpOf);
+    },
+
+    async runs(keys) {
+      const rows = await loadRuns(
+        client,
+        ...keyColumns(keys),
+        keys.map((k) => k.number),
+      );
+      return groupBy(rows, (r) => r.agent, runOf);
     },
 
     async threads(keys, wanted) {

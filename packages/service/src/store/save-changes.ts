@@ -1,28 +1,31 @@
-import type { Brief, Entry, NewDiff, NewFollowUp, Run, RunResult } from '../domain/agent.ts';
-import type { PushedBranch } from '../domain/draft.ts';
-import type { Change } from '../domain/loaded-agents.ts';
+import type { Agent, Brief, Entry, NewDiff, NewFollowUp, Run, RunResult } from '../domain/agent.ts';
+import type { AgentChange } from '../domain/loaded-agents.ts';
+import {
+  agentColumns,
+  agentLists,
+  changingAgentColumns,
+  hasColdChange,
+  hotAgentColumns,
+} from './agent-columns.ts';
 import { type Connection, statement } from './connection.ts';
-import { agentRow, changedStateFields, hotFields, runRow } from './rows.ts';
+import { changedStateFields, runRow } from './rows.ts';
 import { saveThreads } from './save-threads.ts';
+import { saveEvents } from './subscribers.ts';
 import {
   agentBriefColumns,
-  agentColumns,
   agentStateColumns,
   assigned,
   type Columns,
-  changingAgentColumns,
   changingFollowUpColumns,
   changingRunColumns,
   checklistColumns,
   diffColumns,
   followUpColumns,
   followUpKeyColumns,
-  hotAgentColumns,
   insertInto,
   labelColumns,
   listParameters,
   listsOf,
-  pushedBranchColumns,
   replyColumns,
   rowsOf,
   runColumns,
@@ -32,7 +35,7 @@ import {
 } from './tables.ts';
 
 /** Writes the rows of a whole batch to one table. */
-type Write = (connection: Connection, rows: readonly object[]) => Promise<unknown>;
+type Write<R = object> = (connection: Connection, rows: readonly R[]) => Promise<unknown>;
 
 /** The rows are sent as one JSON text. */
 function write(name: string, text: string): Write {
@@ -43,16 +46,24 @@ function write(name: string, text: string): Write {
 /** The rows are sent as a list per column. */
 function writeLists(name: string, columns: Columns, textOf: (rows: string) => string): Write {
   const send = statement<string[], never>(name, textOf(listsOf(columns)));
-  return (connection, rows) => send(connection, ...listParameters(columns, rows));
+  return (connection, rows) => send(connection, ...listParameters(columns, rows, columnOf));
 }
 
-const insertAgents = writeLists('insert-agents', agentColumns, (rows) =>
+const columnOf = (name: string) => (row: object) => (row as Record<string, unknown>)[name];
+
+/** The same of agents, without rows in between. */
+function writeAgents(name: string, columns: Columns, textOf: (rows: string) => string): Write<Agent> {
+  const send = statement<string[], never>(name, textOf(listsOf(columns)));
+  return (connection, agents) => send(connection, ...agentLists(columns, agents));
+}
+
+const insertAgents = writeAgents('insert-agents', agentColumns, (rows) =>
   insertInto('agents', agentColumns, rows),
 );
 const insertAgentStates = write('insert-agent-states', insertInto('agent_states', agentStateColumns));
 const insertAgentBriefs = write('insert-agent-briefs', insertInto('agent_briefs', agentBriefColumns));
 
-const updateAgents = writeLists('update-agents', hotAgentColumns, (rows) =>
+const updateAgents = writeAgents('update-agents', hotAgentColumns, (rows) =>
   updateOf('agents', hotAgentColumns, ['tenant', 'id'], rows),
 );
 
@@ -60,12 +71,13 @@ const updateAgents = writeLists('update-agents', hotAgentColumns, (rows) =>
  * The same, and what a run changes. The history of an agent that lives again is kept again. Stored settings that are
  * broken have no model; that must not refuse a kill.
  */
-const updateWholeAgents = write(
+const updateWholeAgents = writeAgents(
   'update-whole-agents',
-  `UPDATE agents t
+  changingAgentColumns,
+  (rows) => `UPDATE agents t
    SET ${assigned(changingAgentColumns, 'n', ['tenant', 'id', 'model'])}, model = coalesce(n.model, t.model),
      history_deleted = t.history_deleted AND n.ended_at IS NOT NULL
-   FROM ${rowsOf(changingAgentColumns)} WHERE t.tenant = n.tenant AND t.id = n.id`,
+   FROM ${rows} WHERE t.tenant = n.tenant AND t.id = n.id`,
 );
 
 /** A column that is left out stays as it is; PostgreSQL does not write a large one again then. */
@@ -133,20 +145,6 @@ const insertTimeline = writeLists('insert-timeline', timelineColumns, (rows) =>
   insertInto('timeline', timelineColumns, rows),
 );
 
-const upsertBranches = write(
-  'upsert-pushed-branches',
-  `${insertInto('pushed_branches', pushedBranchColumns)}
-   ON CONFLICT (tenant, repo, branch) DO UPDATE SET agent = excluded.agent, is_new = true`,
-);
-
-/** A run has ended: a change request may be opened for what it pushed. */
-const considerBranches = write(
-  'consider-pushed-branches',
-  `UPDATE pushed_branches t SET is_new = false, next_at = now()
-   FROM ${rowsOf({ tenant: 'int', agent: 'uuid' })}
-   WHERE t.tenant = n.tenant AND t.agent = n.agent AND t.is_new`,
-);
-
 const upsertDiffs = write(
   'upsert-diffs',
   `${insertInto('diffs', diffColumns)}
@@ -162,8 +160,8 @@ export const insertReplies = write(
 
 /** The changes of one agent in one batch, combined. */
 interface CombinedChange {
-  readonly before: Change['before'];
-  after: Change['after'];
+  readonly before: AgentChange['before'];
+  after: AgentChange['after'];
   readonly brief: Brief | null;
   readonly entries: Entry[];
   /** Every run that changed: a batch may end one and start the next. */
@@ -172,11 +170,9 @@ interface CombinedChange {
   readonly runResults: Map<number, RunResult>;
   /** By repository; the newest counts. */
   readonly diffs: Map<string, NewDiff>;
-  readonly pushed: Map<string, PushedBranch>;
-  hasEnded: boolean;
 }
 
-function combine(changes: readonly Change[]): CombinedChange[] {
+function combine(changes: readonly AgentChange[]): CombinedChange[] {
   const combined = new Map<string, CombinedChange>();
   for (const change of changes) {
     const { id } = change.after.agent;
@@ -191,8 +187,6 @@ function combine(changes: readonly Change[]): CombinedChange[] {
         runResults: new Map(),
         admitted: new Map(),
         diffs: new Map(),
-        pushed: new Map(),
-        hasEnded: false,
       };
       combined.set(id, one);
     }
@@ -200,41 +194,31 @@ function combine(changes: readonly Change[]): CombinedChange[] {
     one.entries.push(...change.entries);
     const { run } = change.after;
     if (run && run !== change.before?.run) one.runs.set(run.number, run);
+    if (change.olderRun) one.runs.set(change.olderRun.number, change.olderRun);
     for (const followUp of change.admitted) one.admitted.set(followUp.id, followUp);
     const { runResult } = change;
     if (runResult) {
       one.runResults.set(runResult.runId, { ...one.runResults.get(runResult.runId), ...runResult });
     }
-    for (const branch of change.pushed) one.pushed.set(`${branch.repo} ${branch.branch}`, branch);
-    one.hasEnded ||= change.hasEnded;
     for (const diff of change.diffs) one.diffs.set(`${diff.workingTree} ${diff.repo}`, diff);
   }
   return [...combined.values()];
 }
 
 /** Writes what a batch changed, one statement per table in one round trip. Unchanged parts of an agent are not written. */
-export async function saveChanges(connection: Connection, changes: readonly Change[]): Promise<void> {
+export async function saveChanges(connection: Connection, changes: readonly AgentChange[]): Promise<void> {
   const combined = combine(changes);
   const sent: Promise<unknown>[] = [];
-  const send = (write: Write, rows: readonly object[]): void => {
+  const send = <R>(write: Write<R>, rows: readonly R[]): void => {
     if (rows.length > 0) sent.push(write(connection, rows));
   };
   const existing = combined.filter((f) => f.before !== null);
   const created = combined.filter((f) => f.before === null);
 
-  send(
-    updateAgents,
-    existing.filter((f) => !isWhole(f)).map((f) => hotFields(f.after.agent)),
-  );
-  send(
-    updateWholeAgents,
-    existing.filter(isWhole).map((f) => agentRow(f.after.agent)),
-  );
+  send(updateAgents, existing.filter((f) => !isWhole(f)).map(agentAfter));
+  send(updateWholeAgents, existing.filter(isWhole).map(agentAfter));
   send(updateAgentStates, existing.filter(hasNewState).map(stateFields));
-  send(
-    insertAgents,
-    created.map((f) => agentRow(f.after.agent)),
-  );
+  send(insertAgents, created.map(agentAfter));
   send(insertAgentStates, created.map(stateFields));
   send(insertAgentBriefs, created.flatMap(briefRow));
   send(updateRuns, combined.flatMap(changedRun));
@@ -254,32 +238,16 @@ export async function saveChanges(connection: Connection, changes: readonly Chan
   send(insertLabels, relabelled.flatMap(labelRows));
   send(insertTimeline, combined.flatMap(timelineRows));
   send(upsertDiffs, combined.flatMap(diffRows));
-  send(upsertBranches, combined.flatMap(branchRows));
-  send(considerBranches, combined.filter((f) => f.hasEnded && f.after.agent.result.branch !== '').map(keyOf));
   const reviewed = changes.filter((change) => change.threadChanges.length > 0);
   if (reviewed.length > 0) sent.push(...saveThreads(connection, reviewed));
+  sent.push(...saveEvents(connection, changes));
   await Promise.all(sent);
 }
 
-/** Whether more than the frequently changed part of the row differs. */
-function isWhole({ before, after }: CombinedChange): boolean {
-  const a = before?.agent;
-  const b = after.agent;
-  return (
-    !a ||
-    a.settings.model !== b.settings.model ||
-    a.usage !== b.usage ||
-    a.current !== b.current ||
-    (a.endedAt === null) !== (b.endedAt === null) ||
-    a.home !== b.home ||
-    a.deferral !== b.deferral ||
-    a.rehearsed !== b.rehearsed ||
-    a.sandboxed !== b.sandboxed ||
-    a.session !== b.session ||
-    a.unpushed !== b.unpushed ||
-    a.checkpointAt !== b.checkpointAt
-  );
-}
+const agentAfter = ({ after }: CombinedChange): Agent => after.agent;
+
+const isWhole = ({ before, after }: CombinedChange): boolean =>
+  !before || hasColdChange(before.agent, after.agent);
 
 function hasNewState({ before, after }: CombinedChange): boolean {
   const a = before?.agent;
@@ -390,9 +358,6 @@ const checklistRow = (f: CombinedChange) =>
   f.after.checklist !== f.before?.checklist && (f.before || f.after.checklist.length > 0)
     ? [{ ...keyOf(f), tasks: f.after.checklist }]
     : [];
-
-const branchRows = (f: CombinedChange) =>
-  [...f.pushed.values()].map(({ repo, branch }) => ({ ...keyOf(f), repo, branch, is_new: true }));
 
 const diffRows = (f: CombinedChange) =>
   [...f.diffs.values()].map(({ repo, text, workingTree }) => ({

@@ -1,4 +1,4 @@
-import type { Change } from '../domain/loaded-agents.ts';
+import type { AgentChange } from '../domain/loaded-agents.ts';
 import type { Comment, Thread, ThreadChange } from '../domain/thread.ts';
 import { type Connection, statement } from './connection.ts';
 import {
@@ -35,50 +35,16 @@ const insertComments = statement<Save, never>(
    JOIN threads t ON t.tenant = n.tenant AND t.agent = n.agent AND t.id = n.thread`,
 );
 
-const postColumns = {
-  tenant: 'int',
-  agent: 'uuid',
-  thread: 'uuid',
-  kind: 'text',
-  body: 'text',
-  round: 'text',
-  at: 'timestamptz',
-  place: 'int',
-} as const;
-
-/**
- * What the agent or a person says here about a thread of a code host is posted there. A thread that is done is resolved
- * there, and one that a person opens again is opened there, by the node that sends the outbox.
- */
-const insertPosts = statement<Save, never>(
-  'insert-thread-posts',
-  `INSERT INTO outbox (tenant, topic, target, lane, kind, agent, data, key, state, attempts, error, posted_id,
-     created_at, next_at)
-   SELECT n.tenant, 'codehost', c.integration, c.name, n.kind, n.agent,
-     json_build_object('repo', c.repo, 'number', c.number, 'threadId', t.host_id, 'body', n.body),
-     n.kind || '/' || t.id || '/' || n.round, 'QUEUED', 0, '', '', n.at, n.at
-   FROM ${rowsOf(postColumns)}
-   JOIN threads t ON t.tenant = n.tenant AND t.agent = n.agent AND t.id = n.thread AND t.host_id <> ''
-   JOIN change_requests c ON c.tenant = t.tenant AND c.name = t.change_request
-   ORDER BY n.place ON CONFLICT (tenant, key) DO NOTHING`,
-);
-
 type Settled = Extract<ThreadChange, { type: 'set' }>;
 
 /** Writes what a batch changed about review threads, in the order in which rows refer to each other. */
-export function saveThreads(connection: Connection, changes: readonly Change[]): Promise<unknown>[] {
+export function saveThreads(connection: Connection, changes: readonly AgentChange[]): Promise<unknown>[] {
   const opened: object[] = [];
   const comments: object[] = [];
-  const posts: object[] = [];
   const settled = new Map<string, Settled & { tenant: number; agent: string }>();
   for (const { after, threadChanges } of changes) {
     const { tenant, id: agent } = after.agent;
     for (const change of threadChanges) {
-      const post = postOf(change, after.agent.progressAt);
-      if (post) {
-        const place = posts.length;
-        posts.push({ tenant, agent, ...post, round: `${after.agent.sequence}-${place}`, place });
-      }
       if (change.type === 'open') opened.push({ tenant, agent, ...threadRow(change.thread) });
       else if (change.type === 'comment')
         comments.push({
@@ -104,21 +70,8 @@ export function saveThreads(connection: Connection, changes: readonly Change[]):
     ...(opened.length > 0 ? [insertThreads(connection, JSON.stringify(opened))] : []),
     ...(updated.length > 0 ? [updateThreads(connection, JSON.stringify(updated))] : []),
     ...(comments.length > 0 ? [insertComments(connection, JSON.stringify(comments))] : []),
-    ...(posts.length > 0 ? [insertPosts(connection, JSON.stringify(posts))] : []),
   ];
 }
-
-/** What a change leads to at the host, if its thread is there: what comes from there is not posted. */
-function postOf(change: ThreadChange, at: string) {
-  if (change.type === 'comment' && change.comment.hostId === '')
-    return { thread: change.id, kind: 'reply', body: postedText(change.comment), at: change.comment.at };
-  if (change.type !== 'set' || change.byHost || !(change.isDone || change.state)) return null;
-  return { thread: change.id, kind: change.state === 'OPEN' ? 'reopen' : 'resolve', body: '', at };
-}
-
-/** At the host, every comment has the integration as its author. */
-const postedText = ({ kind, author, body }: Comment): string =>
-  kind === 'AGENT' ? body : `${author} wrote in Muster:\n\n${body}`;
 
 /** Two changes of one thread in one batch: what the later one leaves out stays. */
 const merged = (earlier: Settled | undefined, later: Settled): Settled => ({

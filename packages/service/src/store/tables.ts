@@ -1,6 +1,20 @@
 import { type Item, listText } from './list-text.ts';
 
 /**
+ * Rows as the tables have them, and their translation to and from the types of the domain. A column has the name of its
+ * field in snake case; paths are joined by `/`, and the fields of `usage` are columns of the row.
+ */
+type SnakeCase<S extends string> = S extends `${infer First}${infer Rest}`
+  ? `${First extends Uppercase<First> ? `_${Lowercase<First>}` : First}${SnakeCase<Rest>}`
+  : S;
+
+type Mutable<T> = T extends readonly (infer Item)[] ? Item[] : T;
+
+export type RowOf<T, Other extends keyof T> = {
+  -readonly [Field in Exclude<keyof T, Other> & string as SnakeCase<Field>]: Mutable<T[Field]>;
+};
+
+/**
  * The columns that statements write, with their types. Every statement names its columns, so that a build keeps working
  * when a later one has added some.
  */
@@ -31,15 +45,21 @@ export function listsOf(columns: Columns): string {
 
 const isList = (type: string): boolean => type.endsWith('[]');
 
-export const listParameters = (columns: Columns, rows: readonly object[]): string[] =>
-  Object.entries(columns).map(([name, type]) =>
-    listText(rows, (row) => {
-      const value = (row as Record<string, unknown>)[name];
+/** The parameters for `listsOf`. `readerOf` returns what reads the value of a column. */
+export const listParameters = <R>(
+  columns: Columns,
+  rows: readonly R[],
+  readerOf: (name: string) => (row: R) => unknown,
+): string[] =>
+  Object.entries(columns).map(([name, type]) => {
+    const read = readerOf(name);
+    return listText(rows, (row) => {
+      const value = read(row);
       if (value === null || value === undefined) return null;
       if (isList(type)) return listText(value as Item[], (item) => item);
       return type.startsWith('json') ? JSON.stringify(value) : (value as Item);
-    }),
-  );
+    });
+  });
 
 export const insertInto = (table: string, columns: Columns, rows = rowsOf(columns)): string =>
   `INSERT INTO ${table} (${namesOf(columns)}) SELECT ${namesOf(columns, 'n')} FROM ${rows}`;
@@ -61,56 +81,7 @@ export const updateOf = (
   `UPDATE ${table} t SET ${assigned(columns, 'n', key)} FROM ${rows}
    WHERE ${key.map((name) => `t.${name} = n.${name}`).join(' AND ')}`;
 
-const agentKey = { tenant: 'int', agent: 'uuid' };
-
-/** What nearly every command changes. */
-export const hotAgentColumns = {
-  tenant: 'int',
-  id: 'uuid',
-  phase: 'text',
-  reason: 'text',
-  since: 'timestamptz',
-  claimable_at: 'timestamptz',
-  run_count: 'int',
-  sequence: 'bigint',
-  queued: 'int',
-  deferred: 'int',
-  next_deliver_at: 'timestamptz',
-  progress_at: 'timestamptz',
-  ended_at: 'timestamptz',
-} as const;
-
-/** What any command changes. */
-export const changingAgentColumns = {
-  ...hotAgentColumns,
-  current: 'boolean',
-  model: 'text',
-  cost: 'float8',
-  input_tokens: 'bigint',
-  cached_tokens: 'bigint',
-  output_tokens: 'bigint',
-  home: 'text',
-  deferral: 'boolean',
-  rehearsed: 'boolean',
-  sandboxed: 'boolean',
-  session: 'text',
-  unpushed: 'jsonb',
-  checkpoint_at: 'timestamptz',
-} as const;
-
-export const agentColumns = {
-  ...changingAgentColumns,
-  root: 'uuid',
-  parent: 'uuid',
-  ancestors: 'uuid[]',
-  owner_provider: 'text',
-  account: 'text',
-  workspace: 'text',
-  path: 'text',
-  pool: 'text',
-  backend: 'text',
-  created_at: 'timestamptz',
-} as const;
+export const agentKey = { tenant: 'int', agent: 'uuid' };
 
 export const agentStateColumns = {
   ...agentKey,
@@ -243,8 +214,6 @@ export const threadCommentColumns = {
 } as const;
 
 export const diffColumns = { ...agentKey, repo: 'text', working_tree: 'boolean', text: 'text' } as const;
-
-export const pushedBranchColumns = { ...agentKey, repo: 'text', branch: 'text', is_new: 'boolean' } as const;
 
 export const replyColumns = {
   tenant: 'int',

@@ -50,7 +50,7 @@ const briefly = "SET LOCAL lock_timeout = '500ms'";
  * every page again instead of using the prepared plan. Planning takes longer than reading the page.
  *
  * Attached rather than created in place, because that does not block readers and writers of the other partitions. Several
- * nodes may try at once: the number of the lock is arbitrary, but the same on each.
+ * nodes may try at the same time: the number of the lock is arbitrary, but the same on each.
  */
 export async function createPartition(client: pg.Pool | pg.Client, month: Month): Promise<void> {
   const name = partitionOf(month);

@@ -14,13 +14,5 @@ export function mayCommand(caller: Caller, agentId: AgentId): boolean {
   }
 }
 
-/** A blocked agent can retry, and so can one that waits for its next attempt. */
-export const canRetry = ({ phaseReason, wakesAt }: AgentStatus): boolean =>
-  phaseReason === 'BLOCKED' || (phaseReason === 'RETRYING' && wakesAt !== null);
-
-/** A killed agent stays ended. */
-export const canReopen = ({ phase }: AgentStatus): boolean =>
-  phase === 'PHASE_COMPLETED' || phase === 'PHASE_FAILED';
-
 export const canHaveChild = ({ phase, agentId }: AgentStatus): boolean =>
   !isTerminal(phase) && agentId.agent.length < limits.pathDepth;

@@ -1,5 +1,6 @@
+import { type AgentStatus, phaseReasons, reasonRow } from '@muster/sdk/contract';
 import { expect, it } from 'vitest';
-import { attemptText, ordinal, outcomeText, runText } from './status-text.ts';
+import { attemptText, explanationOf, ordinal, outcomeText, runText } from './status-text.ts';
 
 it('a retry names the run that it repeats, and the number of the attempt if it is known', () => {
   expect(attemptText({ runId: '4', batch: '4' }, 1)).toBe('');
@@ -21,4 +22,25 @@ it('a live run shows its state, an ended one its outcome', () => {
 it('shows an outcome that it does not know', () => {
   expect(outcomeText('LOST')).toBe('lost: runner disconnected');
   expect(outcomeText('TURNED_INTO_STEAM')).toBe('turned into steam');
+});
+
+it('every reason is explained, with the facts of the agent', () => {
+  const agent = {
+    phase: 'PHASE_PENDING',
+    model: 'opus',
+    backend: 'BACKEND_A',
+    pool: 'default',
+    needsInput: 'The key is wrong.',
+    wakesAt: null,
+    tasks: [],
+  } as unknown as AgentStatus;
+  const error = { code: 'DISK_FULL', message: 'The disk is full.' };
+  for (const phaseReason of phaseReasons)
+    for (const phase of reasonRow({ phaseReason }).phases)
+      for (const fault of [null, error])
+        expect(explanationOf({ ...agent, phase, phaseReason, error: fault })).toMatch(/^[^{}]+\.$/);
+  expect(explanationOf({ ...agent, phaseReason: 'BLOCKED', error })).toBe('Blocked: the key is wrong.');
+  expect(explanationOf({ ...agent, phaseReason: 'RETRYING', error })).toBe(
+    'The disk is full. The agent retries the same messages.',
+  );
 });

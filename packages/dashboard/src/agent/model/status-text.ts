@@ -1,78 +1,38 @@
-import type { AgentStatus, PhaseReason, Run, RunOutcome, RunState } from '@muster/sdk';
-import { clock } from '@muster/sdk/contract';
+import type { AgentStatus, Run, RunOutcome, RunState } from '@muster/sdk';
+import { clock, noRunnerText, reasonRow } from '@muster/sdk/contract';
 import { plural } from '../../parts/model/text.ts';
 
 type StatusFields = Pick<
   AgentStatus,
-  'phase' | 'phaseReason' | 'needsInput' | 'tasks' | 'error' | 'model' | 'wakesAt'
+  'phase' | 'phaseReason' | 'needsInput' | 'tasks' | 'error' | 'model' | 'backend' | 'pool' | 'wakesAt'
 >;
 
-const you = 'waiting for you';
-const automatic = 'continues automatically';
-
-const needsTexts: Readonly<Partial<Record<PhaseReason, string>>> = {
-  NO_RUNNER: 'needs a runner',
-  POOL_FULL: automatic,
-  RESTING: you,
-  QUESTION: you,
-  TASKS_UNFINISHED: you,
-  BLOCKED: you,
-  INTERRUPTED: you,
-  DEFERRED: automatic,
-  CHILDREN: automatic,
-  PROVIDER_LIMIT: automatic,
-  RETRYING: automatic,
-};
+const needsTexts = {
+  'a person': 'waiting for you',
+  'a runner': 'needs a runner',
+  nothing: 'continues automatically',
+} as const;
 
 /** What the agent needs to continue; empty while it works and after it ended. */
-export const needsText = ({ phaseReason }: StatusFields): string => needsTexts[phaseReason] ?? '';
+export function needsText(status: StatusFields): string {
+  const { needs } = reasonRow(status);
+  return needs ? needsTexts[needs] : '';
+}
 
 /** Why the agent has its status, and what to do about it. */
 export function explanationOf(status: StatusFields): string {
-  const { wakesAt, model, error } = status;
-  const atWakeTime = wakesAt ? ` at ${clock(wakesAt)}` : '';
-  switch (status.phaseReason) {
-    case 'NO_RUNNER':
-      return `No connected runner can run ${model}. Start one for the agent's pool with "muster runner"; the agent then starts automatically.`;
-    case 'POOL_FULL':
-      return 'The pool is at capacity. The agent starts when another run ends. To add capacity, start another runner, or raise the limits of the pool: maxRuns for each runner, maxRunsTotal for all.';
-    case 'STARTING':
-      return status.phase === 'PHASE_RUNNING'
-        ? 'The runner is preparing the workspace.'
-        : 'The agent is about to start.';
-    case 'WORKING':
-      return 'Working.';
-    case 'STOPPING':
-      return 'The turn is stopping. If this takes too long, kill the turn.';
-    case 'RESTING':
-      return 'The turn is complete. Send a message to start the next one.';
-    case 'QUESTION':
-      return 'The agent needs an answer to continue.';
-    case 'TASKS_UNFINISHED':
-      return `The agent stopped with ${plural(openTasks(status), 'open task')}. Send a message to continue.`;
-    case 'BLOCKED':
-      return `Blocked: ${status.needsInput.replace(/^The /, 'the ')}`;
-    case 'INTERRUPTED':
-      return 'The turn was stopped. Send a message to continue.';
-    case 'DEFERRED':
-      return `The next message is due${atWakeTime}. Send a message to start earlier.`;
-    case 'CHILDREN':
-      return 'The agent is waiting for its children. It continues when one needs input or fails, or when none is working. Send a message to continue now.';
-    case 'PROVIDER_LIMIT':
-      return `The provider of ${model} limits requests. The agent retries automatically${atWakeTime}.`;
-    case 'RETRYING':
-      return error
-        ? `${error.message} The agent retries the same messages${atWakeTime}.`
-        : 'The last run was lost because its runner disconnected or shut down. The agent retries the same messages.';
-    case 'FINISHED':
-      return 'The agent declared itself finished.';
-    case 'ERROR':
-      return error?.message || 'The agent failed and gave no reason.';
-    case 'KILLED':
-      return 'The agent was killed.';
-    case 'PARENT_KILLED':
-      return 'The agent was killed together with its parent.';
-  }
+  const { advice, ifError = advice } = reasonRow(status);
+  const { wakesAt, model, needsInput } = status;
+  const error = status.error?.message;
+  const facts = {
+    at: wakesAt ? ` at ${clock(wakesAt)}` : '',
+    model,
+    error: error ?? '',
+    tasks: plural(openTasks(status), 'open task'),
+    fix: needsInput.replace(/^The /, 'the '),
+    noRunner: noRunnerText(status),
+  };
+  return (error ? ifError : advice).replace(/\{(\w+)\}/g, (_, name: keyof typeof facts) => facts[name]);
 }
 
 const openTasks = ({ tasks }: Pick<StatusFields, 'tasks'>): number =>

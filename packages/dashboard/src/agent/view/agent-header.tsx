@@ -1,4 +1,4 @@
-import { agentPage, backendNames, dollars, thousands } from '@muster/sdk/contract';
+import { agentPage, backendFacts, dollars, thousands } from '@muster/sdk/contract';
 import { Fragment, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { listUrl, noFilter } from '../../home/model/filter.ts';
@@ -62,7 +62,7 @@ function Facts({ status }: StatusProps) {
     <dl className="agent-facts wrap secondary">
       <Fact name="Model" isNameHidden>
         <strong>{status.model}</strong>
-        {!status.rehearsed && <span>{backendNames[status.backend]}</span>}
+        {!status.rehearsed && <span>{backendFacts[status.backend].title}</span>}
         {settings.map((text) => (
           <span key={text}>{text}</span>
         ))}

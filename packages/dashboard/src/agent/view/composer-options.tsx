@@ -1,5 +1,5 @@
 import type { AgentStatus } from '@muster/sdk';
-import { backendNames, backendOfModel, reasoningEfforts, serviceTiers } from '@muster/sdk/contract';
+import { backendFacts, backendOfModel } from '@muster/sdk/contract';
 import { useModels, useOwnModels, useResources } from '../../live/resources.ts';
 import { Button } from '../../parts/button.tsx';
 import { ChoiceField, SchemaField, SuggestionField, TextField } from '../../parts/field.tsx';
@@ -42,7 +42,7 @@ function SettingOptions({ status, draft, update, problems }: OptionProps & { rea
   const personas = useResources('persona').map(({ name }) => name);
   const own = useOwnModels();
   const models = useModels().filter((model) => backendOfModel(model, own) === backend);
-  const tiers = serviceTiers[backend];
+  const { title, reasoningEfforts, serviceTiers: tiers } = backendFacts[backend];
   const choice = (
     field: 'persona' | 'reasoningEffort' | 'serviceTier' | 'fastMode',
     label: string,
@@ -69,9 +69,9 @@ function SettingOptions({ status, draft, update, problems }: OptionProps & { rea
         onChange={(model) => update({ model })}
         placeholder={unchanged(status.model)}
         error={problems.get('model')}
-        hint={`Models of ${backendNames[backend]} only.`}
+        hint={`Models of ${title} only.`}
       />
-      {choice('reasoningEffort', 'Effort', reasoningEfforts[backend], status.reasoningEffort)}
+      {choice('reasoningEffort', 'Effort', reasoningEfforts, status.reasoningEffort)}
       {tiers.length > 0 && choice('serviceTier', 'Tier', tiers, status.serviceTier)}
       {choice('fastMode', 'Fast mode', ['on', 'off'], status.fastMode ? 'on' : 'off')}
     </div>

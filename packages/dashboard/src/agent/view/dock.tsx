@@ -1,5 +1,5 @@
 import type { AgentStatus, StopMode } from '@muster/sdk';
-import { isTerminal } from '@muster/sdk/contract';
+import { canReopen, canRetry, isTerminal } from '@muster/sdk/contract';
 import { useCallback, useRef, useState } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { useDismiss } from '../../parts/dialog.tsx';
@@ -9,7 +9,7 @@ import { fieldProblem, Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { maySpawn, openSpawn } from '../../spawn/open-spawn.ts';
-import { canReopen, canRetry, mayCommand } from '../model/allowed-actions.ts';
+import { mayCommand } from '../model/allowed-actions.ts';
 import { isLiveRun } from '../model/status-text.ts';
 import { Activity, type StatusProps } from './agent-layout.tsx';
 import { Composer } from './composer.tsx';
@@ -67,11 +67,11 @@ const Question = ({ status: { needsInput, phaseSince } }: StatusProps) => (
 );
 
 function ResumeButton({ status }: StatusProps) {
-  const { agentId, phaseReason } = status;
+  const { agentId, phase } = status;
   const isRetry = canRetry(status);
   const resume = useCommand(agentId, (client) => (isRetry ? client.retry(agentId) : client.reopen(agentId)));
   if (!isRetry && !canReopen(status)) return <Problem error={resume.error} />;
-  const retryText = phaseReason === 'BLOCKED' ? 'Retry' : 'Retry now';
+  const retryText = phase === 'PHASE_PENDING' ? 'Retry now' : 'Retry';
   return (
     <>
       <Problem error={resume.error} />

@@ -6,7 +6,7 @@ import { type Attended, attentionOf, reasonText } from '../../live/model/attenti
 import { StatusIcon } from '../../live/status-icon.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
-import { plural } from '../../parts/model/text.ts';
+import { plural, unpushedNote } from '../../parts/model/text.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { useNow } from '../../parts/times.tsx';
 import { useClient } from '../../session/session.ts';
@@ -77,6 +77,10 @@ function KillDialog({ status, onClose }: { readonly status: AgentStatus; readonl
           ? 'The agent itself has already ended. Every live agent below it ends immediately.'
           : 'The agent and every agent below it end immediately.'}{' '}
         This can't be undone. Pushed branches and transcripts stay.
+        {killed.some(isRunning) &&
+          ' A turn in progress may have changed more than its last checkpoint shows.'}
+        {killed.some((agent) => isRunning(agent) || unpushedNote(agent.unpushed) !== '') &&
+          ' Of unpushed work only a last checkpoint is kept, for 30 days.'}
       </p>
       <Problem error={below.error ?? kill.error} />
       {below.data && <KilledAgentList killed={killed} />}
@@ -95,7 +99,9 @@ function KillDialog({ status, onClose }: { readonly status: AgentStatus; readonl
   );
 }
 
-type KilledAgent = Attended & Pick<AgentEntry, 'agentId' | 'queued'>;
+const isRunning = ({ phase }: Pick<AgentEntry, 'phase'>): boolean => phase === 'PHASE_RUNNING';
+
+type KilledAgent = Attended & Pick<AgentEntry, 'agentId' | 'queued' | 'unpushed'>;
 
 const killedAgentOf = (status: AgentStatus): KilledAgent => ({
   ...status,
@@ -115,6 +121,7 @@ function KilledAgentList({ killed }: { readonly killed: readonly KilledAgent[] }
           <strong>{pathOf(agent.agentId)}</strong>
           <span>{reasonText(agent, now)}</span>
           {agent.queued > 0 && <span>{plural(agent.queued, 'message')}</span>}
+          {unpushedNote(agent.unpushed) !== '' && <span>{unpushedNote(agent.unpushed)}</span>}
         </li>
       ))}
     </ul>

@@ -1,5 +1,5 @@
 import { Validator } from '@cfworker/json-schema';
-import { documents, type Kind, type Schema } from '@muster/sdk/contract';
+import { type Kind, kindTable, type Schema } from '@muster/sdk/contract';
 
 /** A field of the contract's schema. */
 export interface KnownField {
@@ -9,9 +9,17 @@ export interface KnownField {
   readonly example: unknown;
 }
 
-export const schemaOf = (kind: Kind): Schema => documents[kind];
+export const schemaOf = (kind: Kind): Schema => kindTable[kind].schema;
 
 export const knownFields = (kind: Kind): readonly KnownField[] => fieldsOf(schemaOf(kind));
+
+/** The document that a new resource starts with. */
+export const templateOf = (kind: Kind): Record<string, unknown> =>
+  Object.fromEntries(
+    knownFields(kind)
+      .filter(({ name }) => kindTable[kind].template?.includes(name))
+      .map(({ name, example }) => [name, example]),
+  );
 
 export const fieldsOf = ({ properties = {} }: Schema): readonly KnownField[] =>
   Object.entries(properties).map(([name, schema]) => ({
@@ -73,7 +81,7 @@ interface FieldProblem {
 const validators = new Map<Kind, Validator>();
 
 function validatorOf(kind: Kind): Validator {
-  const made = validators.get(kind) ?? new Validator(documents[kind] as object, '2020-12', false);
+  const made = validators.get(kind) ?? new Validator(schemaOf(kind) as object, '2020-12', false);
   validators.set(kind, made);
   return made;
 }
@@ -126,7 +134,7 @@ function problemText(
   kind: Kind,
   error: { readonly keyword: string; readonly keywordLocation: string; readonly error: string },
 ): string {
-  const schema = schemaAt(documents[kind], partsOf(error.keywordLocation).slice(0, -1));
+  const schema = schemaAt(schemaOf(kind), partsOf(error.keywordLocation).slice(0, -1));
   if (schema.expected) return `must be ${schema.expected}`;
   switch (error.keyword) {
     case 'type':

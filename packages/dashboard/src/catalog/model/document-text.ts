@@ -1,4 +1,11 @@
-import { type Kind, kindOf, resourceText, splitFrontMatter } from '@muster/sdk/contract';
+import {
+  type Kind,
+  kindOf,
+  proseOf,
+  resourceText,
+  splitFrontMatter,
+  unknownFields,
+} from '@muster/sdk/contract';
 import {
   type Document,
   isMap,
@@ -32,6 +39,8 @@ interface ReadText {
   /** Without kind and name; null if the text is invalid or belongs to another resource. */
   readonly fields: Fields | null;
   readonly problems: readonly LineProblem[];
+  /** Fields that the kind does not know. They are stored as written. */
+  readonly warnings: readonly LineProblem[];
   /** The line of a value, or of the value that contains it. */
   readonly lineOf: (path: FieldPath) => number;
 }
@@ -41,15 +50,16 @@ export const textOf = (kind: Kind, name: string, document: Fields): string =>
 
 /** Parses a text and reports its problems. Never throws. */
 export function readText(kind: Kind, name: string, text: string): ReadText {
-  if (kind !== 'persona') return readYaml(kind, name, text, 0, {});
+  const prose = proseOf(kind);
+  if (prose === undefined) return readYaml(kind, name, text, 0, {});
   const { settings, body, linesAbove } = splitFrontMatter(text);
   if (linesAbove === 0 && /^---[ \t]*\r?$/m.exec(text)?.index === 0) {
     const message = 'The settings are not closed. Add a line with --- after them.';
-    return { fields: null, problems: [{ line: 1, message }], lineOf: () => 1 };
+    return { fields: null, problems: [{ line: 1, message }], warnings: [], lineOf: () => 1 };
   }
   const bodyLine = text.slice(0, text.length - body.length).split('\n').length;
-  const read = readYaml(kind, name, settings, linesAbove, { instructions: body.trim() });
-  return { ...read, lineOf: (path) => (path[0] === 'instructions' ? bodyLine : read.lineOf(path)) };
+  const read = readYaml(kind, name, settings, linesAbove, { [prose]: body.trim() });
+  return { ...read, lineOf: (path) => (path[0] === prose ? bodyLine : read.lineOf(path)) };
 }
 
 function readYaml(kind: Kind, name: string, text: string, linesAbove: number, more: Fields): ReadText {
@@ -61,15 +71,15 @@ function readYaml(kind: Kind, name: string, text: string, linesAbove: number, mo
     line: lineAt(error.pos[0]),
     message: yamlErrorText(error),
   }));
-  if (broken.length > 0) return { fields: null, problems: broken, lineOf };
+  if (broken.length > 0) return { fields: null, problems: broken, warnings: [], lineOf };
   if (document.contents !== null && !isMap(document.contents)) {
     const message = 'Expected fields, each on its own line: name: value';
-    return { fields: null, problems: [{ line: lineOf([]), message }], lineOf };
+    return { fields: null, problems: [{ line: lineOf([]), message }], warnings: [], lineOf };
   }
   const all = resolveAliases(document);
   if (all === null) {
     const message = 'The aliases (* and &) expand to more than can be stored.';
-    return { fields: null, problems: [{ line: 1, message }], lineOf };
+    return { fields: null, problems: [{ line: 1, message }], warnings: [], lineOf };
   }
   const { kind: writtenKind = kind, name: writtenName = name, ...fields } = { ...all, ...more };
   const mismatches = [
@@ -92,8 +102,23 @@ function readYaml(kind: Kind, name: string, text: string, linesAbove: number, mo
   ];
   const wrong = schemaProblems(kind, fields).map(({ path, message }) => ({ line: lineOf(path), message }));
   const problems = [...mismatches, ...wrong].sort((a, b) => a.line - b.line);
-  return { fields: mismatches.length > 0 ? null : fields, problems, lineOf };
+  const warnings = linesOf(
+    unknownFields(kind, fields).map((warning) => ({ ...warning, field: `payload.${warning.field}` })),
+    lineOf,
+  );
+  return { fields: mismatches.length > 0 ? null : fields, problems, warnings, lineOf };
 }
+
+/** What the service says about fields of the payload, by line. */
+export const linesOf = (
+  violations: readonly { readonly field: string; readonly description: string }[],
+  lineOf: ReadText['lineOf'],
+): readonly LineProblem[] =>
+  violations.flatMap(({ field, description }) => {
+    const path = payloadPath(field);
+    const subject = field.replace(/^payload\.?/, '') || 'The document';
+    return path ? [{ line: lineOf(path), message: `${subject} ${description}` }] : [];
+  });
 
 /** The fields of a document that is a map or empty; null if its aliases expand too far. */
 function resolveAliases(document: Document): Fields | null {

@@ -1,4 +1,4 @@
-import { type Kind, type Schema, splitFrontMatter } from '@muster/sdk/contract';
+import { type Kind, proseOf, type Schema, splitFrontMatter } from '@muster/sdk/contract';
 import { stringify } from 'yaml';
 import { fieldsOf, isNested, type KnownField, schemaBelow, schemaOf, valuesOf } from './document-schema.ts';
 
@@ -123,9 +123,9 @@ function completion(caret: number, typed: string, all: readonly Choice[]): Compl
   return choices.length === 0 || isComplete ? null : { from: caret - typed.length, choices };
 }
 
-/** False in the prose of a persona. */
+/** False in the prose of a Markdown text. */
 function isInYaml(kind: Kind, text: string, caret: number): boolean {
-  if (kind !== 'persona') return true;
+  if (proseOf(kind) === undefined) return true;
   const { settings, linesAbove } = splitFrontMatter(text);
   const start = text.indexOf('\n') + 1;
   return linesAbove === 1 && caret >= start && caret <= start + settings.length;
@@ -135,8 +135,7 @@ function nameChoices(kind: Kind, text: string, above: readonly string[], depth: 
   const schema = schemaAt(kind, above, depth);
   if (!schema) return [];
   const isTaken = (name: string) =>
-    depth === 0 &&
-    (new RegExp(`^${name}:`, 'm').test(text) || (kind === 'persona' && name === 'instructions'));
+    depth === 0 && (new RegExp(`^${name}:`, 'm').test(text) || name === proseOf(kind));
   return fieldsOf(schema)
     .filter(({ name }) => !isTaken(name))
     .map(({ name, meaning }) => ({
@@ -172,9 +171,10 @@ export interface Insertion {
 
 /** Inserts a field with its example after the existing fields. */
 export function insertField(kind: Kind, text: string, field: KnownField): Insertion {
-  if (kind !== 'persona') return insertion(text, text.length, lineOf(field));
+  const prose = proseOf(kind);
+  if (prose === undefined) return insertion(text, text.length, lineOf(field));
   const { settings, linesAbove } = splitFrontMatter(text);
-  if (field.name === 'instructions') return insertion(text, text.length, String(field.example));
+  if (field.name === prose) return insertion(text, text.length, String(field.example));
   if (linesAbove === 0) {
     const { line, from, to } = lineOf(field);
     return { at: 0, text: `---\n${line}---\n`, selectFrom: 4 + from, selectTo: 4 + to };

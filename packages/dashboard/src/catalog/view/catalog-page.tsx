@@ -1,5 +1,5 @@
 import type { CatalogEntry } from '@muster/sdk';
-import { type Kind, kindOf, kinds } from '@muster/sdk/contract';
+import { type Kind, type KindGroup, kindGroups, kindOf, kinds, kindTable } from '@muster/sdk/contract';
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link, useParams } from 'wouter';
@@ -9,7 +9,6 @@ import { OneTimeSecret } from '../../parts/dialog.tsx';
 import { Empty, useTitle } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { useClient, useSignedIn } from '../../session/session.ts';
-import { kindGroups, kindTexts, secretTexts } from '../model/kinds.ts';
 import { matches, writeRefusal } from '../model/resource.ts';
 import { NewResourceDialog } from './new-resource-dialog.tsx';
 import type { CreatedSecret, Document } from './queries.ts';
@@ -21,7 +20,7 @@ import '../catalog.css';
 export function CatalogPage() {
   const { kind: kindName, name } = useParams<{ kind?: string; name?: string }>();
   const kind = kindName === undefined ? undefined : kindOf(kindName);
-  const title = name ?? (kind ? kindTexts[kind].title : 'Catalog');
+  const title = name ?? (kind ? kindTable[kind].title : 'Catalog');
   useTitle(`${title} · Muster`);
 
   if (kindName !== undefined && !kind)
@@ -46,22 +45,25 @@ export function CatalogPage() {
   );
 }
 
+const kindsIn = (group: KindGroup): readonly Kind[] =>
+  kinds.filter((kind) => kindTable[kind].group === group);
+
 function KindNav({ current }: { readonly current: Kind }) {
   const counts = useCounts();
   return (
     <nav className="kind-nav stack" aria-label="Catalog kinds">
-      {kindGroups.map(([title, kinds]) => (
-        <div key={title}>
-          <p>{title}</p>
+      {kindGroups.map((group) => (
+        <div key={group}>
+          <p>{group}</p>
           <ul>
-            {kinds.map((kind) => (
+            {kindsIn(group).map((kind) => (
               <li key={kind}>
                 <Link
                   className="nav-link"
                   href={`/catalog/${kind}`}
                   {...(kind === current && { 'aria-current': 'page' as const })}
                 >
-                  {kindTexts[kind].title}
+                  {kindTable[kind].title}
                   <span className="kind-count">{counts.get(kind)}</span>
                 </Link>
               </li>
@@ -101,15 +103,15 @@ function Kinds() {
   const counts = useCounts();
   return (
     <div className="catalog-overview stack">
-      {kindGroups.map(([title, inGroup]) => (
-        <section key={title}>
-          <h2>{title}</h2>
+      {kindGroups.map((group) => (
+        <section key={group}>
+          <h2>{group}</h2>
           <ul>
-            {inGroup.map((kind) => (
+            {kindsIn(group).map((kind) => (
               <li key={kind}>
                 <Link href={`/catalog/${kind}`}>
-                  <strong>{kindTexts[kind].title}</strong>
-                  <span>{kindTexts[kind].purpose}</span>
+                  <strong>{kindTable[kind].title}</strong>
+                  <span>{kindTable[kind].purpose}</span>
                   <span className="catalog-overview-count">{counts.get(kind)}</span>
                 </Link>
               </li>
@@ -176,7 +178,7 @@ function KindPage({ kind }: { readonly kind: Kind }) {
   const [isCreating, setCreating] = useState(false);
   const [created, setCreated] = useState<CreatedSecret | null>(null);
   const refusal = writeRefusal(caller, kind);
-  const { title, one, purpose } = kindTexts[kind];
+  const { title, one, purpose, secret } = kindTable[kind];
   const shown = data?.filter((entry) => searched === '' || matches(entry, searched));
   return (
     <>
@@ -211,16 +213,16 @@ function KindPage({ kind }: { readonly kind: Kind }) {
           kind={kind}
           names={data?.map(({ name }) => name) ?? []}
           onClose={() => setCreating(false)}
-          onCreated={(secret) => {
+          onCreated={(made) => {
             setCreating(false);
-            setCreated(secret);
+            setCreated(made);
           }}
         />
       )}
       {created && (
         <OneTimeSecret
-          title={`${secretTexts(kind).label} of ${created.name}`}
-          label={secretTexts(kind).label}
+          title={`${secret?.label} of ${created.name}`}
+          label={secret?.label ?? ''}
           secret={created.secret}
           onClose={() => setCreated(null)}
         />
@@ -230,11 +232,11 @@ function KindPage({ kind }: { readonly kind: Kind }) {
 }
 
 function NoResources({ kind, mayWrite }: { readonly kind: Kind; readonly mayWrite: boolean }) {
-  const { one } = kindTexts[kind];
-  if (kind === 'change-request')
+  const { one, writers } = kindTable[kind];
+  if (writers === 'nobody')
     return (
-      <Empty title="No change requests yet">
-        <p>Branches that agents propose for review are listed here.</p>
+      <Empty title={`No ${one}s yet`}>
+        <p>They are listed here as soon as there are some.</p>
       </Empty>
     );
   return (

@@ -1,4 +1,4 @@
-import { type Kind, serverFieldsOf, splitFrontMatter } from '@muster/sdk/contract';
+import { type Kind, proseOf, serverFieldsOf, splitFrontMatter } from '@muster/sdk/contract';
 import { useDeferredValue, useId, useMemo, useRef } from 'react';
 import { plural } from '../../parts/model/text.ts';
 import { type KnownField, knownFields } from '../model/document-schema.ts';
@@ -14,6 +14,7 @@ export function DocumentEditor({
   text,
   onChange,
   serviceProblems,
+  serviceWarnings,
   isReadOnly,
 }: {
   readonly kind: Kind;
@@ -22,6 +23,7 @@ export function DocumentEditor({
   readonly onChange: (text: string) => void;
   /** The service's errors about this text. */
   readonly serviceProblems: readonly LineProblem[];
+  readonly serviceWarnings: readonly LineProblem[];
   readonly isReadOnly: boolean;
 }) {
   const editor = useRef<TextEditorHandle>(null);
@@ -33,7 +35,12 @@ export function DocumentEditor({
     () => withoutDuplicates([...read.problems, ...serviceProblems]),
     [read, serviceProblems],
   );
-  const proseFrom = kind === 'persona' ? proseLine(deferred) : Number.POSITIVE_INFINITY;
+  const warnings = useMemo(
+    () => withoutDuplicates([...read.warnings, ...serviceWarnings]),
+    [read, serviceWarnings],
+  );
+  const hasProse = proseOf(kind) !== undefined;
+  const proseFrom = hasProse ? proseLine(deferred) : Number.POSITIVE_INFINITY;
 
   const pick = (field: KnownField, isSet: boolean) => {
     if (isSet) editor.current?.goTo(read.lineOf([field.name]));
@@ -44,7 +51,7 @@ export function DocumentEditor({
       <div className="document-editor-text">
         <TextEditor
           ref={editor}
-          label={kind === 'persona' ? `${name} as Markdown with front matter` : `${name} as YAML`}
+          label={hasProse ? `${name} as Markdown with front matter` : `${name} as YAML`}
           text={text}
           onChange={onChange}
           problems={isReadOnly ? [] : problems}
@@ -55,7 +62,8 @@ export function DocumentEditor({
         />
         {!isReadOnly && (
           <>
-            <Problems problems={problems} onPick={(line) => editor.current?.goTo(line)} />
+            <Problems what="error" problems={problems} onPick={(line) => editor.current?.goTo(line)} />
+            <Problems what="warning" problems={warnings} onPick={(line) => editor.current?.goTo(line)} />
             <p id={helpId} className="secondary">
               <kbd>Tab</kbd> indents. <kbd>Escape</kbd>, then <kbd>Tab</kbd> leaves the editor.
             </p>
@@ -68,19 +76,21 @@ export function DocumentEditor({
 }
 
 function Problems({
+  what,
   problems,
   onPick,
 }: {
+  readonly what: 'error' | 'warning';
   readonly problems: readonly LineProblem[];
   readonly onPick: (line: number) => void;
 }) {
   const { length } = problems;
   return (
-    <div className="document-problems" role="status" aria-live="polite">
+    <div className="document-problems" data-what={what} role="status" aria-live="polite">
       {length > 0 && (
         <>
-          <p>{plural(length, 'error')}</p>
-          <ul aria-label="Errors">
+          <p>{plural(length, what)}</p>
+          <ul aria-label={what === 'error' ? 'Errors' : 'Warnings'}>
             {problems.map(({ line, message }) => (
               <li key={`${line} ${message}`}>
                 <button type="button" onClick={() => onPick(line)}>
@@ -158,17 +168,12 @@ function FieldHints({ kind, text, fields, onPick }: FieldHintsProps) {
 /** Notes about fields and comments that are valid but may surprise. */
 function Notes({ kind, text, fields }: Pick<Parameters<typeof FieldHints>[0], 'kind' | 'text' | 'fields'>) {
   const known = knownFields(kind).map(({ name }) => name);
-  const others = Object.keys(fields ?? {}).filter((field) => !known.includes(field));
   const serverFields = serverFieldsOf(kind);
-  const unknown = others.filter((field) => !serverFields.includes(field));
-  const setByService = others.filter((field) => serverFields.includes(field));
+  const setByService = Object.keys(fields ?? {}).filter(
+    (field) => !known.includes(field) && serverFields.includes(field),
+  );
   return (
     <>
-      {unknown.length > 0 && (
-        <p className="field-hints-note">
-          Unknown to Muster, stored as written: <code>{unknown.join(', ')}</code>
-        </p>
-      )}
       {setByService.length > 0 && (
         <p className="field-hints-note">
           Set by the service, values here are ignored: <code>{setByService.join(', ')}</code>
@@ -182,9 +187,9 @@ function Notes({ kind, text, fields }: Pick<Parameters<typeof FieldHints>[0], 'k
 }
 
 const settingsOf = (kind: Kind, text: string): string =>
-  kind === 'persona' ? splitFrontMatter(text).settings : text;
+  proseOf(kind) === undefined ? text : splitFrontMatter(text).settings;
 
 function isIn(kind: Kind, text: string, field: string): boolean {
-  if (kind === 'persona' && field === 'instructions') return splitFrontMatter(text).body.trim() !== '';
+  if (field === proseOf(kind)) return splitFrontMatter(text).body.trim() !== '';
   return new RegExp(`^${field}:`, 'm').test(settingsOf(kind, text));
 }

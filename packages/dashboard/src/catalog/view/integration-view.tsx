@@ -85,7 +85,7 @@ function Checks({ reply }: { readonly reply: ReplyOf<'testIntegration'> | undefi
             <Mark tone={check.ok ? 'good' : 'bad'}>{check.ok ? 'ok' : 'missing'}</Mark>
             <span>
               {check.name}
-              {!check.ok && <span className="secondary">{check.advice}</span>}
+              {check.advice !== '' && <span className="secondary">{check.advice}</span>}
             </span>
           </li>
         ))}

@@ -1,25 +1,25 @@
-import type { AgentId, Caller } from '@muster/sdk';
-import { type Kind, nameExpected, namePattern, sealedFields, secretFields } from '@muster/sdk/contract';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import type { AgentId } from '@muster/sdk';
+import { type Kind, kindTable, nameExpected, namePattern } from '@muster/sdk/contract';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useContext, useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 import { FleetContext } from '../../live/fleet.ts';
-import { useResources } from '../../live/resources.ts';
+import { resourcesQuery } from '../../live/resources.ts';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
 import { ExpiryField, SelectField, SuggestionField, TextField } from '../../parts/field.tsx';
 import { fieldProblem, Problem } from '../../parts/problem.tsx';
-import { useSignedIn } from '../../session/session.ts';
+import { useClient, useSignedIn } from '../../session/session.ts';
 import { textOf } from '../model/document-text.ts';
-import { kindTexts } from '../model/kinds.ts';
-import { isGenerationConflict } from '../model/resource.ts';
 import {
   agentText,
-  emptyDraft,
-  givableRoles,
-  type SecretDraft,
-  secretDocument,
-} from '../model/secret-draft.ts';
+  documentOf,
+  emptyResource,
+  inputOf,
+  type NewResource,
+  shownFields,
+} from '../model/new-resource.ts';
+import { isGenerationConflict } from '../model/resource.ts';
 import { type CreatedSecret, invalidateResource, takeSecret } from './queries.ts';
 import { ReasonField, ValueField } from './resource-dialogs.tsx';
 
@@ -34,22 +34,23 @@ interface NewResourceDialogProps {
   readonly onCreated: (secret: CreatedSecret) => void;
 }
 
-/** A form for resources that come with a secret or contain one; for other kinds it asks for the name and opens the editor. */
+/** The form of the kind, or for kinds without one only the name, and then the editor. */
 export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResourceDialogProps) {
   const { client, caller } = useSignedIn();
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const fleet = useContext(FleetContext);
   const [name, setName] = useState('');
-  const [draft, setDraft] = useState(() => emptyDraft(kind, caller));
+  const [filled, setFilled] = useState(() => emptyResource(kind, caller));
   const [reason, setReason] = useState('');
   const agents = useMemo(() => {
     const ids = Array.from(fleet?.view().agents.values() ?? [], ({ agentId }) => agentId);
     return new Map(ids.slice(0, maxSuggestions).map((id) => [agentText(id), id]));
   }, [fleet]);
-  const isSealed = sealedFields[kind] !== undefined;
-  const hasForm = isSealed || secretFields[kind] !== undefined;
-  const document = () => secretDocument(kind, draft, caller, agents);
+  const { one, form, secret: ofKind } = kindTable[kind];
+  const isSealed = ofKind?.isSealed ?? false;
+  const hasForm = form !== undefined;
+  const document = () => documentOf(kind, filled, caller, agents);
 
   const { mutate, reset, error, isPending } = useMutation({
     mutationFn: async () => {
@@ -72,7 +73,6 @@ export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResour
     else openEditor();
   };
 
-  const { one } = kindTexts[kind];
   const isTaken = names.includes(name) || isGenerationConflict(error);
   const nameProblem = isTaken
     ? `A ${one} with this name exists.`
@@ -100,14 +100,17 @@ export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResour
         />
         {hasForm && (
           <>
-            <SecretFields
-              kind={kind}
-              agents={agents}
-              draft={draft}
-              error={error}
-              caller={caller}
-              onChange={(change) => setDraft({ ...draft, ...change })}
-            />
+            {shownFields(kind, filled).map(({ field }) => (
+              <NewField
+                key={field}
+                kind={kind}
+                field={field}
+                agents={agents}
+                filled={filled}
+                onChange={setFilled}
+                error={error}
+              />
+            ))}
             <ReasonField value={reason} onChange={setReason} error={error} />
             {!isSealed && (
               <details>
@@ -131,87 +134,51 @@ export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResour
   );
 }
 
-interface FieldsProps {
+interface NewFieldProps {
   readonly kind: Kind;
+  readonly field: string;
   readonly agents: ReadonlyMap<string, AgentId>;
-  readonly draft: SecretDraft;
-  readonly onChange: (change: Partial<SecretDraft>) => void;
+  readonly filled: NewResource;
+  readonly onChange: (filled: NewResource) => void;
   readonly error: unknown;
-  readonly caller: Caller;
 }
 
-/** The fields of one kind. */
-function SecretFields({ kind, agents, draft, onChange, error, caller }: FieldsProps) {
-  const field = (name: 'account' | 'agent' | 'pool' | 'role' | 'type' | 'value') => ({
-    value: draft[name],
-    onChange: (value: string) => onChange({ [name]: value }),
-    error: fieldProblem(error, `payload.${name}`),
-  });
-  const expiry = (
-    <ExpiryField
-      value={draft.expiry}
-      error={fieldProblem(error, 'payload.expiresAt')}
-      onChange={(value) => onChange({ expiry: value })}
-    />
-  );
-  const pools = useResources('pool');
-  const isMember = caller.role === 'member';
-  switch (kind) {
-    case 'token':
+function NewField({ kind, field, agents, filled, onChange, error }: NewFieldProps) {
+  const { caller } = useSignedIn();
+  const { type, label, hint, options, kind: named, isReadOnly } = inputOf(kind, field, caller);
+  const resources = useQuery({ ...resourcesQuery(useClient(), named), enabled: type === 'resource' });
+  const problem = fieldProblem(error, `payload.${field}`);
+  if (type === 'expiry')
+    return (
+      <ExpiryField
+        value={filled.expiry}
+        error={problem}
+        onChange={(expiry) => onChange({ ...filled, expiry })}
+      />
+    );
+  const input = {
+    label,
+    hint,
+    error: problem,
+    value: filled.texts[field] ?? '',
+    onChange: (text: string) => onChange({ ...filled, texts: { ...filled.texts, [field]: text } }),
+  };
+  switch (type) {
+    case 'value':
+      return <ValueField {...input} />;
+    case 'choice':
+      return <SelectField {...input} options={options.map((option) => [option, option])} />;
+    case 'resource':
+      return <SuggestionField {...input} suggestions={resources.data?.map(({ name }) => name) ?? []} />;
+    case 'agent':
       return (
-        <>
-          <div className="field-row">
-            <SelectField
-              label="Role"
-              hint="Not higher than your own role."
-              options={givableRoles(caller).map((role) => [role, role])}
-              {...field('role')}
-            />
-            <TextField
-              label="Account"
-              hint={isMember ? 'Members create tokens for their own account.' : 'The owner of the key.'}
-              {...field('account')}
-              readOnly={isMember}
-              isCode
-              required
-            />
-          </div>
-          {draft.role === 'runner' && (
-            <SuggestionField
-              label="Pool"
-              hint="The runner takes runs of this pool."
-              suggestions={pools.map(({ name }) => name)}
-              {...field('pool')}
-            />
-          )}
-          {expiry}
-        </>
-      );
-    case 'share-link':
-      return (
-        <>
-          <SuggestionField
-            label="Agent"
-            hint="The agent that the link shows. Choose one or enter its path."
-            suggestions={[...agents.keys()]}
-            {...field('agent')}
-            error={fieldProblem(error, 'payload.agentId') ?? fieldProblem(error, 'payload.agentId.agent')}
-          />
-          {expiry}
-        </>
-      );
-    case 'integration':
-      return (
-        <TextField
-          label="Type"
-          hint="github, gitlab or forgejo, which covers Gitea."
-          isCode
-          {...field('type')}
+        <SuggestionField
+          {...input}
+          error={problem ?? fieldProblem(error, `payload.${field}.agent`)}
+          suggestions={[...agents.keys()]}
         />
       );
-    case 'secret':
-      return <ValueField {...field('value')} />;
-    default:
-      return null;
+    case 'text':
+      return <TextField {...input} readOnly={isReadOnly} isCode required />;
   }
 }

@@ -1,5 +1,5 @@
 import { type CatalogResource, type DocumentOf, type MusterClient, NotFoundError } from '@muster/sdk';
-import { type Kind, secretFields } from '@muster/sdk/contract';
+import { type Kind, shownOnceFieldOf } from '@muster/sdk/contract';
 import { infiniteQueryOptions, type QueryClient, queryOptions } from '@tanstack/react-query';
 
 export type Document = DocumentOf<string>;
@@ -65,7 +65,7 @@ export interface CreatedSecret {
 
 /** Separates the secret, which only the reply of a write contains, from the document. */
 export function takeSecret(kind: Kind, document: Document): { document: Document; secret: string | null } {
-  const field = secretFields[kind];
+  const field = shownOnceFieldOf(kind);
   if (field === undefined) return { document, secret: null };
   const { [field]: secret, ...rest } = document;
   return { document: rest, secret: typeof secret === 'string' ? secret : null };

@@ -1,4 +1,4 @@
-import { type Kind, limits } from '@muster/sdk/contract';
+import { type Kind, kindTable, limits, sealedFieldOf } from '@muster/sdk/contract';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
@@ -7,8 +7,7 @@ import { Dialog, DialogActions } from '../../parts/dialog.tsx';
 import { TextField } from '../../parts/field.tsx';
 import { fieldProblem, Problem } from '../../parts/problem.tsx';
 import { useClient, useSignedIn } from '../../session/session.ts';
-import { secretTexts } from '../model/kinds.ts';
-import { isGenerationConflict, needsReason } from '../model/resource.ts';
+import { deletingOf, isGenerationConflict, needsReason } from '../model/resource.ts';
 import { invalidateResource, takeSecret } from './queries.ts';
 
 /** The open dialog of a resource's page. */
@@ -39,8 +38,10 @@ export function ResourceDialogs({
 }) {
   const client = useClient();
   const queries = useQueryClient();
-  const texts = secretTexts(kind);
-  const secretLabel = texts.label.toLowerCase();
+  const { secret } = kindTable[kind];
+  const deleting = deletingOf(kind);
+  const secretLabel = secret?.label.toLowerCase() ?? '';
+  const effect = secret?.replacing ?? '';
   const reload = () => invalidateResource(queries, kind, name);
   const closeAnd = (act: () => void) => () => {
     onClose();
@@ -53,17 +54,17 @@ export function ResourceDialogs({
       return (
         <ChangeDialog
           title={`New ${secretLabel} for ${name}?`}
-          effect={texts.rotateEffect}
+          effect={effect}
           action={`Create new ${secretLabel}`}
           onClose={onClose}
           onError={reload}
           change={async (justification) => {
             const settings = { updateMask: 'rotate', ifGenerationMatch: generation, justification };
             const { document } = await client.catalog.write(kind, name, { rotate: true }, settings);
-            const { secret } = takeSecret(kind, document);
+            const taken = takeSecret(kind, document);
             await reload();
             // The secret must not get into the cache of queries and mutations.
-            closeAnd(() => onSecret(secret ?? ''))();
+            closeAnd(() => onSecret(taken.secret ?? ''))();
           }}
         />
       );
@@ -71,14 +72,15 @@ export function ResourceDialogs({
       return (
         <ChangeDialog
           title={`New ${secretLabel} for ${name}?`}
-          effect={texts.rotateEffect}
+          effect={effect}
           action={`Save ${secretLabel}`}
           hasValue
           onClose={onClose}
           onError={reload}
           change={async (justification, value) => {
-            const settings = { updateMask: 'value', ifGenerationMatch: generation, justification };
-            await client.catalog.write(kind, name, { value }, settings);
+            const field = sealedFieldOf(kind) ?? '';
+            const settings = { updateMask: field, ifGenerationMatch: generation, justification };
+            await client.catalog.write(kind, name, { [field]: value }, settings);
             await reload();
             onClose();
           }}
@@ -87,9 +89,9 @@ export function ResourceDialogs({
     case 'delete':
       return (
         <ChangeDialog
-          title={`${texts.delete} ${name}?`}
-          effect={texts.deleteEffect}
-          action={texts.delete}
+          title={`${deleting.verb} ${name}?`}
+          effect={deleting.effect}
+          action={deleting.verb}
           onClose={onClose}
           onError={reload}
           change={async (justification) => {
@@ -161,7 +163,13 @@ function ChangeDialog({
       <p>{effect}</p>
       <Problem error={problem} />
       {hasValue && (
-        <ValueField value={value} onChange={setValue} error={fieldProblem(error, 'payload.value')} />
+        <ValueField
+          label="Value"
+          hint="Stored encrypted and never shown again."
+          value={value}
+          onChange={setValue}
+          error={fieldProblem(error, 'payload.value')}
+        />
       )}
       <ReasonField value={reason} onChange={setReason} error={error} />
       <DialogActions>
@@ -259,22 +267,15 @@ export function useLeaveGuard(isUnsaved: boolean): {
 }
 
 interface ValueFieldProps {
+  readonly label: string;
+  readonly hint: string;
   readonly value: string;
   readonly onChange: (value: string) => void;
   readonly error: string | undefined;
 }
 
 /** The value of a secret. It may have several lines. */
-export const ValueField = (props: ValueFieldProps) => (
-  <TextField
-    label="Value"
-    hint="Stored encrypted and never shown again."
-    rows={3}
-    isCode
-    required
-    {...props}
-  />
-);
+export const ValueField = (props: ValueFieldProps) => <TextField rows={3} isCode required {...props} />;
 
 interface ReasonFieldProps {
   readonly value: string;

@@ -1,12 +1,11 @@
 import type { CatalogEntry } from '@muster/sdk';
-import type { Kind } from '@muster/sdk/contract';
+import { type Kind, kindTable } from '@muster/sdk/contract';
 import { useRef } from 'react';
 import { Link, useSearchParams } from 'wouter';
 import { SearchField } from '../../parts/field.tsx';
 import { useShortcuts } from '../../parts/page.tsx';
 import { Age, useNow } from '../../parts/times.tsx';
-import { kindTexts } from '../model/kinds.ts';
-import { expiryOf, isExpired, summaryOf } from '../model/resource.ts';
+import { expiryOf, isExpired } from '../model/resource.ts';
 
 type Entry = CatalogEntry<Readonly<Record<string, unknown>>>;
 
@@ -35,17 +34,17 @@ function ResourceRow({ entry, isMixed }: { readonly entry: Entry; readonly isMix
     <Link href={`/catalog/${kind}/${encodeURIComponent(name)}`}>
       <span className="resource-name">
         {name}
-        {isMixed && <small>{kindTexts[kind].one}</small>}
+        {isMixed && <small>{kindTable[kind].one}</small>}
       </span>
       <span className="resource-summary">
         <ExpiryMark document={document} />
-        {summaryOf(kind, document)}
+        {kindTable[kind].summary(document)}
       </span>
-      <span className="resource-origin">{builtin ? 'builtin' : `generation ${generation}`}</span>
+      <span className="resource-origin">{originOf(kind, builtin, generation)}</span>
       <span className="resource-change">
         {typeof updatedAt === 'string' && (
           <>
-            <span title={String(updatedBy)}>{String(updatedBy).replace(/^.*\//, '')}</span>
+            {typeof updatedBy === 'string' && <span title={updatedBy}>{updatedBy.replace(/^.*\//, '')}</span>}
             <span>
               <Age since={updatedAt} /> ago
             </span>
@@ -55,6 +54,10 @@ function ResourceRow({ entry, isMixed }: { readonly entry: Entry; readonly isMix
     </Link>
   );
 }
+
+/** Records of the service have no generations. */
+const originOf = (kind: Kind, builtin: boolean, generation: string): string =>
+  kindTable[kind].writers === 'nobody' ? '' : builtin ? 'builtin' : `generation ${generation}`;
 
 /** When a key or a link expires or has expired. */
 export function ExpiryMark({ document }: { readonly document: Readonly<Record<string, unknown>> }) {

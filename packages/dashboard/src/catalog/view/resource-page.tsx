@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from '@muster/sdk';
-import { type AgentId, agentPage, type Kind, sealedFields, secretFields } from '@muster/sdk/contract';
+import { type AgentId, agentPage, type Kind, kindTable } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
@@ -10,8 +10,7 @@ import { Empty } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
 import { useSignedIn } from '../../session/session.ts';
-import { kindTexts, secretTexts } from '../model/kinds.ts';
-import { summaryOf, writeRefusal } from '../model/resource.ts';
+import { deletingOf, writeRefusal } from '../model/resource.ts';
 import { ConflictView } from './conflict-view.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import { HistoryView } from './history-view.tsx';
@@ -53,9 +52,9 @@ export function ResourcePage({ kind, name }: Named) {
   const refusal = writeRefusal(caller, kind, data?.document);
   if (data === null && refusal !== null)
     return (
-      <Empty title={`No ${kindTexts[kind].one} “${name}”`}>
+      <Empty title={`No ${kindTable[kind].one} “${name}”`}>
         <p>
-          <Link href={`/catalog/${kind}`}>Show all {kindTexts[kind].one}s</Link>
+          <Link href={`/catalog/${kind}`}>Show all {kindTable[kind].one}s</Link>
         </p>
       </Empty>
     );
@@ -87,6 +86,7 @@ function Resource({
     },
     onSecret: setSecret,
   });
+  const secretLabel = kindTable[kind].secret?.label ?? '';
   const { leaveDialog, release } = useLeaveGuard(draft.isDirty);
   const save = (text = draft.text, generation = draft.base.generation) => {
     setMessage('');
@@ -152,12 +152,13 @@ function Resource({
           text={draft.text}
           onChange={draft.setText}
           serviceProblems={saving.serviceProblems(draft.text)}
+          serviceWarnings={saving.serviceWarnings(draft.text)}
           isReadOnly={refusal !== null}
         />
         {!isShownInFields(saving.error) && <Problem error={saving.error} />}
         {refusal === null && (
           <SaveBar
-            label={stored === null ? `Create ${kindTexts[kind].one}` : 'Save'}
+            label={stored === null ? `Create ${kindTable[kind].one}` : 'Save'}
             reason={reason}
             onReason={setReason}
             error={saving.error}
@@ -183,8 +184,8 @@ function Resource({
       />
       {secret !== null && (
         <OneTimeSecret
-          title={`${secretTexts(kind).label} of ${name}`}
-          label={secretTexts(kind).label}
+          title={`${secretLabel} of ${name}`}
+          label={secretLabel}
           secret={secret}
           onClose={() => setSecret(null)}
         />
@@ -211,8 +212,7 @@ interface ResourceHeadProps {
 
 /** Name, status and actions of the resource. */
 function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps) {
-  const { title } = kindTexts[kind];
-  const { label, delete: deleteLabel } = secretTexts(kind);
+  const { title, secret } = kindTable[kind];
   const isStored = stored !== null && stored.generation !== '0';
   return (
     <header className="catalog-head wrap resource-head">
@@ -224,19 +224,18 @@ function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps
         </nav>
         <h1>{name}</h1>
         <ResourceStatus kind={kind} stored={stored} />
-        {isStored && (secretFields[kind] || sealedFields[kind]) && (
-          <SecretFacts kind={kind} document={stored.document} />
-        )}
+        {isStored && secret && <SecretFacts kind={kind} document={stored.document} />}
         {refusal !== null && <p className="resource-refusal">{refusal}</p>}
       </div>
       {isStored && refusal === null && (
         <div className="wrap">
-          {secretFields[kind] && (
-            <Button onClick={() => onOpen('rotate')}>New {label.toLowerCase()} …</Button>
+          {secret && (
+            <Button onClick={() => onOpen(secret.isSealed ? 'value' : 'rotate')}>
+              New {secret.label.toLowerCase()} …
+            </Button>
           )}
-          {sealedFields[kind] && <Button onClick={() => onOpen('value')}>New {label.toLowerCase()} …</Button>}
           <Button look="danger" onClick={() => onOpen('delete')}>
-            {deleteLabel} …
+            {deletingOf(kind).verb} …
           </Button>
         </div>
       )}
@@ -245,8 +244,9 @@ function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps
 }
 
 function ResourceStatus({ kind, stored }: { readonly kind: Kind; readonly stored: StoredResource | null }) {
-  const { one } = kindTexts[kind];
+  const { one, writers } = kindTable[kind];
   if (stored === null) return <p>This {one} does not exist yet. Save to create it.</p>;
+  if (writers === 'nobody') return <RecordStatus kind={kind} document={stored.document} />;
   if (stored.generation === '0')
     return (
       <p>
@@ -267,13 +267,38 @@ function ResourceStatus({ kind, stored }: { readonly kind: Kind; readonly stored
   );
 }
 
+/** A change request as its host last described it. */
+function RecordStatus({ kind, document }: { readonly kind: Kind; readonly document: Document }) {
+  const { updatedAt, url } = document;
+  return (
+    <p>
+      {kindTable[kind].summary({ ...document, url: '' })}
+      {typeof url === 'string' && (
+        <>
+          {' · '}
+          <a href={url} target="_blank" rel="noreferrer">
+            {url}
+          </a>
+        </>
+      )}
+      {typeof updatedAt === 'string' && (
+        <>
+          {' · compared with its host '}
+          <Age since={updatedAt} /> ago
+        </>
+      )}
+    </p>
+  );
+}
+
 function SecretFacts({ kind, document }: { readonly kind: Kind; readonly document: Document }) {
   const { keyId, agentId } = document;
-  const page = kind === 'share-link' ? pageOf(agentId) : undefined;
+  const page = pageOf(agentId);
+  const summary = kindTable[kind].summary(document);
   return (
     <p>
       <ExpiryMark document={document} />
-      {page ? <Link href={page}>{summaryOf(kind, document)}</Link> : summaryOf(kind, document)}
+      {page ? <Link href={page}>{summary}</Link> : summary}
       {typeof keyId === 'string' && (
         <>
           {' '}

@@ -1,10 +1,10 @@
 import { type HistoryEntry, InvalidArgumentError } from '@muster/sdk';
-import { inputFormatOf, type Kind, sealedFields } from '@muster/sdk/contract';
+import { type DocumentWarning, inputFormatOf, type Kind, sealedFieldOf } from '@muster/sdk/contract';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { currentSession, useClient, usePerson } from '../../session/session.ts';
-import { type LineProblem, payloadPath, readText, textOf } from '../model/document-text.ts';
-import { templateOf } from '../model/kinds.ts';
+import { templateOf } from '../model/document-schema.ts';
+import { type LineProblem, linesOf, readText, textOf } from '../model/document-text.ts';
 import { isGenerationConflict } from '../model/resource.ts';
 import {
   type Document,
@@ -70,6 +70,12 @@ export interface Conflict {
   readonly saves: readonly HistoryEntry<Document>[];
 }
 
+/** The text as it was stored, and what the service takes for mistakes in it. */
+interface Warned {
+  readonly text: string;
+  readonly warnings: readonly DocumentWarning[];
+}
+
 interface SaveRequest {
   readonly text: string;
   /** The generation that the text is based on. */
@@ -89,6 +95,7 @@ export function useSave(
   const client = useClient();
   const queries = useQueryClient();
   const [conflict, setConflict] = useState<Conflict | null>(null);
+  const [warned, setWarned] = useState<Warned>({ text: '', warnings: [] });
 
   const { mutate, error, variables, isPending, reset } = useMutation({
     mutationFn: async ({ text, generation, reason }: SaveRequest) => {
@@ -101,6 +108,7 @@ export function useSave(
         const stored = { kind, document, generation: written.generation, inputFormat: inputFormatOf(kind) };
         queries.setQueryData(resourceQuery(client, kind, name).queryKey, stored);
         setConflict(null);
+        setWarned({ text: baseOf(kind, name, stored).text, warnings: written.warnings });
         onSaved(stored);
         // The secret must not get into the cache of queries and mutations.
         if (secret !== null) onSecret(secret);
@@ -117,7 +125,7 @@ export function useSave(
     },
     // A text with the value of a secret must not stay in the cache of mutations.
     onSuccess: (): void => {
-      if (sealedFields[kind]) reset();
+      if (sealedFieldOf(kind)) reset();
     },
   });
 
@@ -133,15 +141,13 @@ export function useSave(
     /** The service's errors about this text, by line. */
     serviceProblems: (text: string): readonly LineProblem[] =>
       variables?.text === text ? serviceProblems(kind, name, text, error) : [],
+    /** The service's warnings about this text, by line, if it is the text that was saved. */
+    serviceWarnings: (text: string): readonly LineProblem[] =>
+      warned.text === text ? linesOf(warned.warnings, readText(kind, name, text).lineOf) : [],
   };
 }
 
 function serviceProblems(kind: Kind, name: string, text: string, error: unknown): readonly LineProblem[] {
   if (!(error instanceof InvalidArgumentError)) return [];
-  const { lineOf } = readText(kind, name, text);
-  return error.fieldViolations.flatMap(({ field, description }) => {
-    const path = payloadPath(field);
-    const subject = field.replace(/^payload\.?/, '') || 'The document';
-    return path ? [{ line: lineOf(path), message: `${subject} ${description}` }] : [];
-  });
+  return linesOf(error.fieldViolations, readText(kind, name, text).lineOf);
 }

@@ -1,20 +1,17 @@
 import type { AgentEntry } from '@muster/sdk';
-import { firstLine, type PhaseReason, statusAge, statusText } from '@muster/sdk/contract';
+import {
+  type AgentSection,
+  agentSections,
+  firstLine,
+  reasonRow,
+  statusAge,
+  statusText,
+} from '@muster/sdk/contract';
 
 /** The sections of the agent list, most urgent first. */
-export const attentions = [
-  'question',
-  'blocked',
-  'failed',
-  'unfinished',
-  'finished',
-  'waiting',
-  'working',
-  'idle',
-] as const;
-export type Attention = (typeof attentions)[number];
+export { type AgentSection as Attention, agentSections as attentions };
 
-export const attentionTitles: Readonly<Record<Attention, string>> = {
+export const attentionTitles: Readonly<Record<AgentSection, string>> = {
   question: 'Needs input',
   blocked: 'Blocked',
   failed: 'Failed',
@@ -30,48 +27,23 @@ export type Attended = Pick<
   'phase' | 'phaseReason' | 'phaseSince' | 'needsInput' | 'wakesAt' | 'error' | 'sequence'
 >;
 
-const attentionByReason: Readonly<Record<PhaseReason, Attention>> = {
-  QUESTION: 'question',
-  BLOCKED: 'blocked',
-  ERROR: 'failed',
-  TASKS_UNFINISHED: 'unfinished',
-  FINISHED: 'finished',
-  RESTING: 'finished',
-  INTERRUPTED: 'finished',
-  PROVIDER_LIMIT: 'waiting',
-  NO_RUNNER: 'waiting',
-  POOL_FULL: 'waiting',
-  RETRYING: 'waiting',
-  STARTING: 'working',
-  WORKING: 'working',
-  STOPPING: 'working',
-  CHILDREN: 'working',
-  DEFERRED: 'idle',
-  KILLED: 'idle',
-  PARENT_KILLED: 'idle',
-};
-
 /** A finished or failed agent becomes idle when it is seen; questions and unfinished tasks stay until resolved. */
-export function attentionOf({ phaseReason }: Pick<Attended, 'phaseReason'>, isSeen: boolean): Attention {
-  const attention = attentionByReason[phaseReason];
-  return isSeen && (attention === 'failed' || attention === 'finished') ? 'idle' : attention;
+export function attentionOf(
+  agent: Pick<Attended, 'phaseReason'> & Partial<Pick<Attended, 'phase'>>,
+  isSeen: boolean,
+): AgentSection {
+  const { section } = reasonRow(agent);
+  return isSeen && (section === 'failed' || section === 'finished') ? 'idle' : section;
 }
 
 /** "needs input for 4m: which database?" */
 export function reasonText(agent: Attended, now: number): string {
   const status = [statusText(agent, now), statusAge(agent, now)].filter(Boolean).join(' ');
-  switch (agent.phaseReason) {
-    case 'QUESTION':
-      return `${status}: ${plainLine(agent.needsInput) || 'no question text'}`;
-    case 'BLOCKED':
-      return `${status}: ${plainLine(agent.needsInput)}`;
-    case 'ERROR':
-      return `${status}: ${firstLine(agent.error) || 'no reason was given'}`;
-    case 'RESTING':
-      return `${status}, ready for a message`;
-    default:
-      return status;
-  }
+  const { needsInput } = reasonRow(agent);
+  if (needsInput === 'question') return `${status}: ${plainLine(agent.needsInput) || 'no question text'}`;
+  if (needsInput === 'fix') return `${status}: ${plainLine(agent.needsInput)}`;
+  if (agent.phaseReason === 'ERROR') return `${status}: ${firstLine(agent.error) || 'no reason was given'}`;
+  return agent.phaseReason === 'RESTING' ? `${status}, ready for a message` : status;
 }
 
 /** The first line without Markdown's bold and code markers. */

@@ -2,13 +2,13 @@ import { expect, test } from 'vitest';
 import { browserName, jsonText, unpushedNote, visibleControls } from './text.ts';
 
 test('the unpushed note counts commits and files, and leaves out zeros', () => {
-  expect(unpushedNote({ commits: 2, files: 1 })).toBe('unpushed: 2 commits, 1 file');
-  expect(unpushedNote({ commits: 1, files: 0 })).toBe('unpushed: 1 commit');
-  expect(unpushedNote({ commits: 0, files: 3 })).toBe('unpushed: 3 files');
+  expect(unpushedNote({ commits: 2, files: 1, isSaved: true })).toBe('unpushed: 2 commits, 1 file');
+  expect(unpushedNote({ commits: 1, files: 0, isSaved: true })).toBe('unpushed: 1 commit');
+  expect(unpushedNote({ commits: 0, files: 3, isSaved: true })).toBe('unpushed: 3 files');
 });
 
 test('the unpushed note is empty when everything is pushed, and before the first check', () => {
-  expect(unpushedNote({ commits: 0, files: 0 })).toBe('');
+  expect(unpushedNote({ commits: 0, files: 0, isSaved: true })).toBe('');
   expect(unpushedNote(null)).toBe('');
 });
 

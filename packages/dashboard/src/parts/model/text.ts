@@ -21,13 +21,15 @@ const twoDigits = (value: number): string => String(value).padStart(2, '0');
 export const untilText = (ms: number): string =>
   ms <= 0 ? 'now' : `in ${durationText(Math.ceil(ms / 1000) * 1000)}`;
 
-/** `unpushed: 2 commits, 3 files`; empty if everything is pushed. */
+/** `unpushed: 2 commits, 3 files`, and `(not all saved)` if a checkpoint lacks some; empty if everything is pushed. */
 export function unpushedNote(unpushed: AgentStatus['unpushed']): string {
   const { commits, files } = unpushed ?? { commits: 0, files: 0 };
   const counts = [commits > 0 && plural(commits, 'commit'), files > 0 && plural(files, 'file')].filter(
     Boolean,
   );
-  return counts.length > 0 ? `unpushed: ${counts.join(', ')}` : '';
+  const isPartial = unpushed?.isSaved === false;
+  if (counts.length === 0) return isPartial ? 'work not saved' : '';
+  return `unpushed: ${counts.join(', ')}${isPartial ? ' (not all saved)' : ''}`;
 }
 
 type Labels = Readonly<Record<string, string>>;

@@ -1,13 +1,12 @@
 import type { AgentId, CatalogEntry, DocumentOf } from '@muster/sdk';
 import {
-  type Backend,
+  backendFacts,
   backendOfModel,
+  backends,
   firstLine,
   isRehearsalModel,
   pathOf,
   providerName,
-  reasoningEfforts,
-  serviceTiers,
 } from '@muster/sdk/contract';
 import { type KeyboardEvent, useContext, useEffect, useMemo, useState } from 'react';
 import { FleetContext } from '../../live/fleet.ts';
@@ -196,7 +195,6 @@ function modelHint(
   return "Leave empty for the service's default.";
 }
 
-const backends = Object.keys(reasoningEfforts) as Backend[];
 const personaDefault = 'Persona default';
 
 /** Opens when one of its fields has a problem. */
@@ -229,16 +227,16 @@ function MoreOptions({ hasOwner, ...part }: FormPart & { readonly hasOwner: bool
 /** The efforts and tiers depend on the backend, and the backend on the model. */
 function ModelSettings({ draft, field }: FormPart) {
   const backend = backendOfModel(draft.model.trim(), useOwnModels());
-  const available = (values: Readonly<Record<Backend, readonly string[]>>) => [
-    ...new Set((backend ? [backend] : backends).flatMap((one) => values[one])),
+  const available = (setting: 'reasoningEfforts' | 'serviceTiers') => [
+    ...new Set((backend ? [backend] : backends).flatMap((one) => backendFacts[one][setting])),
   ];
-  const tiers = available(serviceTiers);
+  const tiers = available('serviceTiers');
   return (
     <div className="field-row spawn-more-row">
       <ChoiceField
         label="Effort"
         none={personaDefault}
-        values={available(reasoningEfforts)}
+        values={available('reasoningEfforts')}
         {...field('reasoningEffort')}
       />
       <ChoiceField

@@ -1,5 +1,6 @@
+import type { JsonReader } from '../../work/json-reader.ts';
+import { hunkOf, pullRequestOf } from '../github-events.ts';
 import type { HostChangeRequest, HostComment, HostReview, HostThread, Person } from '../host.ts';
-import type { JsonReader } from '../json-reader.ts';
 
 /** The account `ghost` owns what deleted accounts wrote. */
 const ghost: Person = { id: '-1', login: 'ghost' };
@@ -11,24 +12,13 @@ export const personOf = (user: JsonReader | null): Person =>
 const conflictCheckMs = 60_000;
 
 export function changeRequestOf(pull: JsonReader): HostChangeRequest {
-  const head = pull.object('head');
-  const base = pull.object('base');
-  const isFork = head.number('repo_id') !== base.number('repo_id');
   const state = stateOf(pull);
-  return {
-    repo: base.object('repo').text('full_name'),
-    number: pull.number('number'),
-    url: pull.text('html_url'),
-    title: pull.text('title'),
+  return pullRequestOf(pull, {
     state,
     author: personOf(pull.find('user')),
-    branch: isFork ? '' : head.text('ref'),
-    base: base.text('ref'),
-    headSha: head.text('sha'),
-    isFork,
+    isFork: pull.object('head').number('repo_id') !== pull.object('base').number('repo_id'),
     hasConflict: state === 'OPEN' ? conflictOf(pull) : null,
-    updatedAt: pull.text('updated_at'),
-  };
+  });
 }
 
 function stateOf(pull: JsonReader): HostChangeRequest['state'] {
@@ -65,7 +55,7 @@ export function reviewOf(found: JsonReader): FoundReview | null {
   const submittedAt = found.text('submitted_at');
   const body = found.textOrEmpty('body');
   const comment: HostComment = {
-    ...{ id: `review-${id}`, author, body, url: found.text('html_url') },
+    ...{ id: `review-${id}`, author, body, url: found.url('html_url') },
     ...{ createdAt: submittedAt, updatedAt: found.textOrEmpty('updated_at') || submittedAt, reviewId: id },
   };
   return {
@@ -79,7 +69,7 @@ export const commentOf = (comment: JsonReader): HostComment => ({
   id: String(comment.number('id')),
   author: personOf(comment.find('user')),
   body: comment.textOrEmpty('body'),
-  url: comment.text('html_url'),
+  url: comment.url('html_url'),
   createdAt: comment.text('created_at'),
   updatedAt: comment.text('updated_at'),
   reviewId: String(comment.numberOrNull('pull_request_review_id') ?? ''),
@@ -103,7 +93,7 @@ export function lineCommentOf(found: JsonReader): LineComment {
   const oldLine = found.numberOrNull('original_position') ?? 0;
   const newLine = found.numberOrNull('position') ?? 0;
   return {
-    comment: commentOf(found),
+    comment: { ...commentOf(found), ...hunkOf(found) },
     path: found.text('path'),
     line: newLine || oldLine,
     side: newLine === 0 && oldLine > 0 ? 'OLD' : 'NEW',
@@ -119,7 +109,9 @@ export function threadsOf(comments: readonly LineComment[], canResolve: boolean)
   const groups = new Map<string, LineComment[]>();
   for (const item of [...comments].sort((a, b) => Number(a.comment.id) - Number(b.comment.id))) {
     const key = JSON.stringify([item.comment.reviewId, item.path, item.side, item.line]);
-    groups.set(key, [...(groups.get(key) ?? []), item]);
+    const known = groups.get(key);
+    if (known) known.push(item);
+    else groups.set(key, [item]);
   }
   return [...groups.values()].flatMap((group) => {
     const [first] = group;

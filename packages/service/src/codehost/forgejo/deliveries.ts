@@ -1,6 +1,16 @@
-import { changeRequest, checks, ignored, mentionIn, subjectIn, triggerOn } from '../github-events.ts';
-import type { DeliveryReader, Headers, HostEvent, Trigger } from '../host.ts';
-import { JsonReader } from '../json-reader.ts';
+import type { Headers } from '../../work/host-error.ts';
+import { JsonReader } from '../../work/json-reader.ts';
+import {
+  changeRequest,
+  checks,
+  commentOn,
+  ignored,
+  orUnwanted,
+  pushIn,
+  subjectIn,
+  triggersOn,
+} from '../github-events.ts';
+import type { Cause, DeliveryReader, HostEvent, Trigger } from '../host.ts';
 import { hmacCheck } from '../signatures.ts';
 import { personOf } from './bodies.ts';
 
@@ -13,8 +23,7 @@ export const forgejoDeliveries: DeliveryReader = {
   signature(headers, secrets) {
     const digits = header(headers, 'signature');
     if (!/^[0-9a-f]{64}$/i.test(digits)) return null;
-    const usable = secrets.filter((secret) => secret !== '');
-    return hmacCheck(usable, [Buffer.from(digits, 'hex')]);
+    return hmacCheck(secrets, [Buffer.from(digits, 'hex')]);
   },
 
   identify(headers, digest) {
@@ -28,7 +37,7 @@ export const forgejoDeliveries: DeliveryReader = {
     const action = reader.textOrEmpty('action');
     const sender = reader.find('sender');
     const read = Object.hasOwn(readers, name) ? readers[name] : undefined;
-    const events = read ? read(reader, action) : [ignored(unused[name] ?? notUsed)];
+    const events = read ? read(reader, action) : [ignored(notUsed)];
     return {
       event: action ? `${name}.${action}` : name,
       subject: read ? subjectIn(reader, events) : '',
@@ -47,6 +56,12 @@ type Read = (body: JsonReader, action: string) => readonly HostEvent[];
 
 const ofPull: Read = (body) => [changeRequest(body, body.object('pull_request').number('number'))];
 
+const ofActionRun: Read = (body) => {
+  const run = body.object('run');
+  const repository = run.find('repository') ?? body.object('repository');
+  return [{ type: 'checks', repo: repository.text('full_name'), sha: run.text('commit_sha') }];
+};
+
 /** A comment on a pull request as a whole is an issue_comment. */
 const reviews = ['pull_request_approved', 'pull_request_rejected', 'pull_request_comment'];
 
@@ -59,33 +74,20 @@ const readers: Readonly<Record<string, Read>> = {
   issue_comment: (body, action) => {
     const issue = body.object('issue');
     const isPull = body.flag('is_pull') || issue.find('pull_request') !== null;
-    const type = isPull ? 'change-request' : 'issue';
-    const mention =
-      action === 'created'
-        ? mentionIn(body, issue, type, { mention: mentionPattern, idOf: String, personOf })
-        : null;
-    const events = [
-      ...(isPull ? [changeRequest(body, issue.number('number'))] : []),
-      ...(mention ? [mention] : []),
-    ];
-    return events.length > 0 ? events : [ignored('the comment on the issue mentions nobody')];
+    return commentOn(body, isPull, action, { mention: mentionPattern, idOf: String, personOf });
   },
-  issues: (body, action) => {
-    const found = triggers(body, action, body.object('issue'), 'issue');
-    return found.length > 0
-      ? found
-      : [ignored(`the issue was ${action}; only a label, a mention or an assignment starts an agent`)];
-  },
+  issues: (body, action) => orUnwanted(triggers(body, action, body.object('issue'), 'issue'), action),
   status: (body) => [checks(body, body.text('sha'))],
+  push: (body) => [pushIn(body)],
   workflow_run: (body) => [checks(body, body.object('workflow_run').text('head_sha'))],
+  // Of Forgejo, for the last job of a run.
+  ...Object.fromEntries(
+    ['failure', 'recover', 'success'].map((result) => [`action_run_${result}`, ofActionRun]),
+  ),
   workflow_job: (body) => [checks(body, body.object('workflow_job').text('head_sha'))],
 };
 
 const notUsed = 'it is not about a pull request, its checks, or an issue';
-const unused: Readonly<Record<string, string>> = {
-  push: 'a push to a pull request is also reported as pull_request.synchronized',
-};
-
 /** Labels and assignments, which a new issue may have from the start, and a mention in its text. */
 function triggers(
   body: JsonReader,
@@ -93,15 +95,15 @@ function triggers(
   subject: JsonReader,
   type: Trigger['subject']['type'],
 ): HostEvent[] {
-  const trigger = triggerOn(body, subject, type, personOf(subject.find('user')));
   const isNew = action === 'opened';
   const labels = action === 'label_updated' || isNew ? addedLabels(body, subject) : [];
   const assigned = action === 'assigned' || isNew ? subject.list('assignees').map(personOf) : [];
-  return [
-    ...labels.map((value): HostEvent => ({ ...trigger, by: 'label', value })),
-    ...assigned.map(({ login }): HostEvent => ({ ...trigger, by: 'assigned', value: login })),
-    ...(isNew && mentionPattern.test(trigger.body) ? [trigger] : []),
+  const causes = [
+    ...labels.map((value): Cause => ({ by: 'label', value })),
+    ...assigned.map(({ login }): Cause => ({ by: 'assigned', value: login })),
   ];
+  const mentioned = isNew ? mentionPattern : undefined;
+  return triggersOn(body, subject, type, personOf(subject.find('user')), causes, mentioned);
 }
 
 /** Few versions say which label was added; for others it may be any that the issue has. */

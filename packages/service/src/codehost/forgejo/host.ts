@@ -1,15 +1,17 @@
-import type { HostRule } from '../../lib/host-rules.ts';
+import { type ClientOptions, HttpClient, type HttpRequest } from '../../work/http-client.ts';
+import type { JsonReader } from '../../work/json-reader.ts';
+import { webUrl } from '../../work/json-reader.ts';
 import { happenedSince, type SubjectEvent } from '../found-triggers.ts';
-import { listedSubject } from '../github-events.ts';
+import { listedSubject, permissionIn } from '../github-events.ts';
 import {
   type Capabilities,
+  type Cause,
   type FoundTrigger,
   type GitCredential,
   type Host,
   type HostChangeRequest,
   type HostCheck,
   type HostComment,
-  HostError,
   type HostRequirement,
   type HostReview,
   type HostThread,
@@ -18,16 +20,12 @@ import {
   type Permission,
   type Person,
   type Posted,
-  permissions,
   type RepoPath,
   type Subject,
-  type Trigger,
   type WantedTriggers,
 } from '../host.ts';
-import { HttpClient, type HttpRequest } from '../http-client.ts';
-import type { JsonReader } from '../json-reader.ts';
-import { Limiter } from '../limiter.ts';
-import { orExisting, orNone } from '../or-refusal.ts';
+import { orEmpty, orExisting } from '../or-refusal.ts';
+import { orNone } from '../people.ts';
 import {
   changeRequestOf,
   commentOf,
@@ -42,14 +40,10 @@ import { repoPaths } from './paths.ts';
 import { readRequirements } from './requirements.ts';
 import { unknownVersion, type Version, versionOf } from './version.ts';
 
-export interface ForgejoOptions {
+export interface ForgejoOptions extends ClientOptions {
   /** The address that people use, such as `https://codeberg.org`. */
   readonly url: string;
   readonly token: string;
-  readonly innerHosts: readonly HostRule[];
-  readonly limiter?: Limiter;
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
 }
 
 const limits = {
@@ -58,6 +52,8 @@ const limits = {
 };
 /** The most that hosts send by default; they call it `limit`. */
 const pageSize = 50;
+/** Lists that no version documents pages of: they are sent as a whole. */
+const whole = { limit: undefined };
 
 /** Forgejo and Gitea, which differ in what they can do with threads. */
 export class ForgejoHost implements Host {
@@ -67,13 +63,12 @@ export class ForgejoHost implements Host {
   #self: Person | undefined;
   #version: Version | undefined;
 
-  constructor({ url, token, limiter = new Limiter(), ...options }: ForgejoOptions) {
+  constructor({ url, token, ...options }: ForgejoOptions) {
     this.#url = url.replace(/\/+$/, '');
     this.#token = token;
     this.#client = new HttpClient({
       ...options,
       baseUrl: `${this.#url}/api/v1`,
-      limiter,
       authorize: async () => ({ authorization: `token ${token}` }),
     });
   }
@@ -99,17 +94,13 @@ export class ForgejoHost implements Host {
     return (await this.#list({ path: '/user/repos' }, read, limits.repositories)).flat();
   }
 
-  /** By the login, which another account may have taken since: then it is that account's permission, and not theirs. */
-  async permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
+  async path(repo: RepoPath): Promise<RepoPath> {
+    return this.#client.call({ path: repoPaths(repo)`` }, (found) => found.text('full_name'));
+  }
+
+  permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
     const path = repoPaths(repo)`/collaborators/${person.login}/permission`;
-    return orNone(
-      this.#client.call({ path }, (reply) => {
-        const named = reply.text('permission');
-        const given = (named === 'owner' ? 'admin' : named) as Permission;
-        const isSame = personOf(reply.object('user')).id === person.id;
-        return isSame && permissions.includes(given) ? given : 'none';
-      }),
-    );
+    return orNone(this.#client.call({ path }, (reply) => permissionIn(reply, person)));
   }
 
   async defaultBranch(repo: RepoPath): Promise<string> {
@@ -122,10 +113,6 @@ export class ForgejoHost implements Host {
 
   async changeRequestsFrom(repo: RepoPath, branch: string): Promise<readonly HostChangeRequest[]> {
     return (await this.#openOnes(repo)).filter((item) => item.branch === branch);
-  }
-
-  async changeRequestsAt(repo: RepoPath, sha: string): Promise<readonly HostChangeRequest[]> {
-    return (await this.#openOnes(repo)).filter(({ headSha }) => headSha === sha);
   }
 
   async openChangeRequest(repo: RepoPath, request: NewChangeRequest): Promise<HostChangeRequest> {
@@ -142,14 +129,14 @@ export class ForgejoHost implements Host {
     const [{ capabilities }, reviews, conversation] = await Promise.all([
       this.#knownVersion(),
       this.#reviews(repo, number),
-      this.#list({ path: at`/issues/${number}/comments` }, commentOf, limits.comments),
+      this.#list({ path: at`/issues/${number}/comments`, query: whole }, commentOf, limits.comments),
     ]);
     const comments = await Promise.all(
       reviews
         .filter(({ hasComments }) => hasComments)
         .map(({ review }) => {
           const path = at`/pulls/${number}/reviews/${review.id}/comments`;
-          return this.#list({ path }, lineCommentOf, limits.comments);
+          return this.#list({ path, query: whole }, lineCommentOf, limits.comments);
         }),
     );
     return [
@@ -166,12 +153,21 @@ export class ForgejoHost implements Host {
   async checks(repo: RepoPath, sha: string): Promise<readonly HostCheck[]> {
     const path = repoPaths(repo)`/commits/${sha}/status`;
     const read = (status: JsonReader) => checkOf(status, this.#url);
-    try {
-      return await this.#list({ path }, read, limits.checks, statusesIn);
-    } catch (error) {
-      if (error instanceof HostError && error.status === 404) return [];
-      throw error;
+    return orEmpty(this.#pages(path, read), 404);
+  }
+
+  /** Statuses have no link to the next page, and hosts may send fewer at a time than they are asked for: a shorter page is the last. */
+  async #pages(path: string, read: (status: JsonReader) => HostCheck): Promise<HostCheck[]> {
+    const found: HostCheck[] = [];
+    let perPage = 1;
+    for (let page = 1; found.length < limits.checks; page += 1) {
+      const request = { path, query: { limit: pageSize, page } };
+      const items = await this.#client.call(request, (body) => statusesIn(body).map(read));
+      found.push(...items);
+      if (items.length < perPage) break;
+      perPage = items.length;
     }
+    return found.slice(0, limits.checks);
   }
 
   async endOfLog(): Promise<string> {
@@ -202,7 +198,7 @@ export class ForgejoHost implements Host {
   }
 
   async comments(repo: RepoPath, { number }: Subject, since: string): Promise<readonly HostComment[]> {
-    const request = { path: repoPaths(repo)`/issues/${number}/comments`, query: { since } };
+    const request = { path: repoPaths(repo)`/issues/${number}/comments`, query: { ...whole, since } };
     const found = await this.#list(request, commentOf, limits.comments);
     return found.filter(({ updatedAt }) => Date.parse(updatedAt) >= Date.parse(since));
   }
@@ -213,7 +209,7 @@ export class ForgejoHost implements Host {
     since: string,
   ): Promise<readonly FoundTrigger[]> {
     const at = repoPaths(repo);
-    const search = async (filter: Readonly<Record<string, string>>, what: Pick<Trigger, 'by' | 'value'>) => {
+    const search = async (filter: Readonly<Record<string, string>>, what: Cause) => {
       const query = { state: 'open', since, ...filter };
       const subjects = await this.#list({ path: at`/issues`, query }, listedSubject(personOf), mostFound);
       return happenedSince(subjects, since, what, async ({ number }) => {
@@ -265,13 +261,13 @@ export class ForgejoHost implements Host {
   #post(path: string, body: Readonly<Record<string, unknown>>): Promise<Posted> {
     return this.#client.call({ method: 'POST', path, body }, (comment) => ({
       id: String(comment.number('id')),
-      url: comment.text('html_url'),
+      url: comment.url('html_url'),
     }));
   }
 }
 
 /** An entry for a label that was added has the text 1; one for an assignment says if it was removed. */
-function eventsIn(entry: JsonReader, { by, value }: Pick<Trigger, 'by' | 'value'>): SubjectEvent[] {
+function eventsIn(entry: JsonReader, { by, value }: Cause): SubjectEvent[] {
   const type = entry.text('type');
   const isWanted =
     by === 'label'
@@ -310,7 +306,7 @@ function checkOf(status: JsonReader, url: string): HostCheck {
     id: '',
     name: status.text('context'),
     state: states[status.text('status')] ?? 'FAILED',
-    url: target.startsWith('/') ? `${new URL(url).origin}${target}` : target,
+    url: webUrl(target.startsWith('/') ? `${new URL(url).origin}${target}` : target),
     summary: status.textOrEmpty('description').slice(0, limits.summaryLength),
     annotations: [],
   };

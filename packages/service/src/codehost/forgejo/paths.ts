@@ -1,5 +1,6 @@
-import { HostError, type RepoPath } from '../host.ts';
-import { urlPath } from '../http-client.ts';
+import { HostError } from '../../work/host-error.ts';
+import { urlPath } from '../../work/http-client.ts';
+import type { RepoPath } from '../host.ts';
 
 /** Paths below a repository: at`/pulls/${7}`. */
 export type RepoPaths = (parts: TemplateStringsArray, ...values: readonly (string | number)[]) => string;

@@ -1,7 +1,9 @@
-import { HostError, type HostRequirement } from '../host.ts';
-import type { HttpClient, HttpRequest } from '../http-client.ts';
-import type { JsonReader } from '../json-reader.ts';
+import { HostError } from '../../work/host-error.ts';
+import type { HttpClient, HttpRequest } from '../../work/http-client.ts';
+import type { JsonReader } from '../../work/json-reader.ts';
+import type { HostRequirement } from '../host.ts';
 import { orRefusal } from '../or-refusal.ts';
+import { met, missing, requirement } from '../requirement.ts';
 import type { RepoPaths } from './paths.ts';
 
 /** What the integration needs, asked of the host. What a token may do is found out by requests that change nothing. */
@@ -25,9 +27,11 @@ export async function readRequirements(
     ask({ ...empty, path: at`/issues` }, () => null),
   ]);
   const scope = (name: string, result: unknown): HostRequirement =>
-    result instanceof HostError && [401, 403].includes(result.status)
-      ? missing(`scope: ${name}`, `Create a token with the scope "${name}".`)
-      : met(`scope: ${name}`);
+    requirement(
+      `scope: ${name}`,
+      !(result instanceof HostError && [401, 403].includes(result.status)),
+      `Create a token with the scope "${name}".`,
+    );
   const scopes = [scope('read:user', self), scope('write:repository', pulls), scope('write:issue', issues)];
   if (found instanceof HostError)
     return [
@@ -40,24 +44,16 @@ export async function readRequirements(
     met('token'),
     ...scopes,
     met('repository'),
-    may('push')
-      ? met('permission: write')
-      : missing(
-          'permission: write',
-          `Give the token's account write access to ${repo} (to push and to comment).`,
-        ),
-    may('admin')
-      ? met('permission: admin')
-      : missing(
-          'permission: admin',
-          `Make the token's account an administrator of ${repo}: only they may ask what other people may do.`,
-        ),
-    found.hasPulls
-      ? met('pull requests')
-      : missing('pull requests', `Enable pull requests in the settings of ${repo}.`),
+    requirement(
+      'permission: write',
+      may('push'),
+      `Give the token's account write access to ${repo} (to push and to comment).`,
+    ),
+    requirement(
+      'permission: admin',
+      may('admin'),
+      `Make the token's account an administrator of ${repo}: only they may ask what other people may do.`,
+    ),
+    requirement('pull requests', found.hasPulls, `Enable pull requests in the settings of ${repo}.`),
   ];
 }
-
-const met = (name: string): HostRequirement => ({ name, isMet: true, advice: '' });
-
-const missing = (name: string, advice: string): HostRequirement => ({ name, isMet: false, advice });

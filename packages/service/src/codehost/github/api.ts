@@ -1,22 +1,17 @@
-import type { HostRule } from '../../lib/host-rules.ts';
-import { type Headers, HostError, type RepoPath } from '../host.ts';
-import { HttpClient, type HttpRequest } from '../http-client.ts';
-import type { JsonReader } from '../json-reader.ts';
-import { Limiter } from '../limiter.ts';
+import { type Headers, HostError } from '../../work/host-error.ts';
+import { type ClientOptions, HttpClient, type HttpRequest, retryAfterMs } from '../../work/http-client.ts';
+import type { JsonReader } from '../../work/json-reader.ts';
+import type { RepoPath } from '../host.ts';
 import { AppCredential, type GithubCredential, TokenCredential } from './credentials.ts';
 import { endpointsOf, inRepo, type RestPaths } from './rest.ts';
 
-export interface GithubOptions {
+export interface GithubOptions extends ClientOptions {
   /** The address that people use, such as `https://github.com`. */
   readonly url: string;
   readonly credential: { readonly token: string } | { readonly appId: string; readonly privateKey: string };
-  readonly innerHosts: readonly HostRule[];
-  readonly limiter?: Limiter;
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
 }
 
-const headers = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' };
+const sentHeaders = { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' };
 
 /** Secondary limits are not always visible in the headers. */
 const isLimit = (message: string): boolean => /rate limit|abuse detection/i.test(message);
@@ -27,11 +22,11 @@ export class GithubApi {
   readonly client: HttpClient;
   readonly credential: GithubCredential;
 
-  constructor({ url, credential, limiter = new Limiter(), ...options }: GithubOptions) {
+  constructor({ url, credential, ...options }: GithubOptions) {
     const { baseUrl, rest } = endpointsOf(url);
     this.rest = rest;
     const authorize = (): Promise<Headers> => Promise.reject(new Error('a call needs its own credential'));
-    this.client = new HttpClient({ ...options, baseUrl, limiter, authorize, headers, isLimit });
+    this.client = new HttpClient({ ...options, baseUrl, authorize, headers: sentHeaders, isLimit });
     this.credential =
       'token' in credential
         ? new TokenCredential(credential.token, this.client, rest)
@@ -57,6 +52,11 @@ export class GithubApi {
     return this.#authorized(repo, request, (authorized) => this.client.list(authorized, read, most, itemsOf));
   }
 
+  path(repo: RepoPath): Promise<RepoPath> {
+    const request = { path: this.in(repo)``, authorize: () => this.credential.authorizeMetadata(repo) };
+    return this.client.call(request, (found) => found.text('full_name'));
+  }
+
   endOfText(repo: RepoPath, request: HttpRequest, bytes: number): Promise<string> {
     return this.#authorized(repo, request, (authorized) => this.client.endOfText(authorized, bytes));
   }
@@ -68,9 +68,9 @@ export class GithubApi {
   ): Promise<T> {
     const isWrite = operation.query.trimStart().startsWith('mutation');
     const request = { method: 'POST', path: '/graphql', body: operation, isWrite } as const;
-    return this.call(repo, request, (body) => {
+    return this.call(repo, request, (body, replyHeaders) => {
       const [error] = body.list('errors');
-      if (error) throw graphqlError(error);
+      if (error) throw graphqlError(error, replyHeaders);
       return read(body.object('data'));
     });
   }
@@ -101,11 +101,12 @@ const statusOfType: Readonly<Record<string, number>> = {
 };
 
 /** GraphQL reports errors with status 200. One without a type or code is a fault of the host, such as a timeout. */
-function graphqlError(error: JsonReader): HostError {
+function graphqlError(error: JsonReader, headers: Headers): HostError {
   const type = error.textOrEmpty('type');
   const message = error.textOrEmpty('message');
   const text = `POST /graphql: ${type && `${type} `}${message}`;
-  if (type === 'RATE_LIMITED' || isLimit(message)) return new HostError('limited', 429, text);
+  if (type === 'RATE_LIMITED' || isLimit(message))
+    return new HostError('limited', 429, text, retryAfterMs(headers));
   const isKnown = type in statusOfType || error.find('extensions')?.textOrEmpty('code');
   return new HostError(isKnown ? 'refused' : 'unknown', statusOfType[type] ?? 200, text);
 }

@@ -1,28 +1,18 @@
+import type { JsonReader } from '../../work/json-reader.ts';
+import { pullRequestOf } from '../github-events.ts';
 import type { HostChangeRequest, HostReview } from '../host.ts';
-import type { JsonReader } from '../json-reader.ts';
 import { personOf } from './rest.ts';
 
 export function changeRequestOf(pull: JsonReader): HostChangeRequest {
-  const head = pull.object('head');
-  const base = pull.object('base');
-  const baseRepo = base.object('repo');
-  // The repository of the head is null once a fork was deleted.
-  const isFork = head.find('repo')?.number('id') !== baseRepo.number('id');
   const state = stateOf(pull);
-  return {
-    repo: baseRepo.text('full_name'),
-    number: pull.number('number'),
-    url: pull.text('html_url'),
-    title: pull.text('title'),
+  return pullRequestOf(pull, {
     state,
     author: personOf(pull.find('user')),
-    branch: isFork ? '' : head.text('ref'),
-    base: base.text('ref'),
-    headSha: head.text('sha'),
-    isFork,
+    // The repository of the head is null once a fork was deleted.
+    isFork:
+      pull.object('head').find('repo')?.number('id') !== pull.object('base').object('repo').number('id'),
     hasConflict: state === 'OPEN' || state === 'DRAFT' ? conflictOf(pull) : null,
-    updatedAt: pull.text('updated_at'),
-  };
+  });
 }
 
 function stateOf(pull: JsonReader): HostChangeRequest['state'] {

@@ -1,5 +1,7 @@
-import { type HostCheck, HostError, type RepoPath } from '../host.ts';
-import type { JsonReader } from '../json-reader.ts';
+import { HostError } from '../../work/host-error.ts';
+import type { JsonReader } from '../../work/json-reader.ts';
+import { noteMissing } from '../../work/reply-budget.ts';
+import type { HostCheck, RepoPath } from '../host.ts';
 import type { GithubApi } from './api.ts';
 
 const limits = { checks: 1_000, annotated: 20, annotations: 20, summaryLength: 1_000 };
@@ -7,18 +9,26 @@ const limits = { checks: 1_000, annotated: 20, annotations: 20, summaryLength: 1
 interface Found {
   /** The larger one is newer. */
   readonly number: number;
+  /** Workflows may have jobs of the same name: each workflow run has a check suite. Empty for a commit status. */
+  readonly suite: string;
   readonly annotations: number;
   readonly check: HostCheck;
 }
 
-/** The check runs and the older commit statuses of a commit, the newest of each name. */
+/** The check runs and the older commit statuses of a commit, the newest of each suite and name. */
 export async function readChecks(api: GithubApi, repo: RepoPath, sha: string): Promise<HostCheck[]> {
   const at = api.in(repo);
   const runs = { path: at`/commits/${sha}/check-runs`, query: { filter: 'latest' } };
   const statuses = { path: at`/commits/${sha}/status` };
   const [found, older] = await Promise.all([
-    orNone(api.list(repo, runs, checkRun, limits.checks, (page) => page.list('check_runs'))),
-    orNone(api.list(repo, statuses, commitStatus, limits.checks, (page) => page.list('statuses'))),
+    orNone(
+      'checks: read',
+      api.list(repo, runs, checkRun, limits.checks, (page) => page.list('check_runs')),
+    ),
+    orNone(
+      'statuses: read',
+      api.list(repo, statuses, commitStatus, limits.checks, (page) => page.list('statuses')),
+    ),
   ]);
   const checks = [...newest(found), ...newest(older)];
   const annotated = new Set(
@@ -29,17 +39,21 @@ export async function readChecks(api: GithubApi, repo: RepoPath, sha: string): P
   return Promise.all(
     checks.map(async (item) =>
       annotated.has(item)
-        ? { ...item.check, annotations: await readAnnotations(api, repo, item.number) }
+        ? {
+            ...item.check,
+            annotations: await orNone('checks: read', readAnnotations(api, repo, item.number)),
+          }
         : item.check,
     ),
   );
 }
 
-/** Without the permission to read checks there are none, so that reviews still reach the agent. */
-const orNone = <T>(reading: Promise<T[]>): Promise<T[]> =>
+/** Without the permission to read them there are none, so that reviews still reach the agent. */
+const orNone = <T>(permission: string, reading: Promise<readonly T[]>): Promise<readonly T[]> =>
   reading.catch((error: unknown) => {
-    if (error instanceof HostError && error.kind === 'refused' && error.status === 403) return [];
-    throw error;
+    if (!(error instanceof HostError && error.kind === 'refused' && error.status === 403)) throw error;
+    noteMissing(permission);
+    return [];
   });
 
 /** The end of the log of a job of GitHub Actions; other checks have no log here. Old logs are deleted. */
@@ -53,19 +67,21 @@ export async function readEndOfLog(
   try {
     return await api.endOfText(repo, { path: api.in(repo)`/actions/jobs/${id}/logs` }, bytes);
   } catch (error) {
-    if (error instanceof HostError && [403, 404, 410].includes(error.status) && error.kind === 'refused')
-      return '';
-    throw error;
+    if (!(error instanceof HostError && [403, 404, 410].includes(error.status) && error.kind === 'refused'))
+      throw error;
+    if (error.status === 403) noteMissing('actions: read');
+    return '';
   }
 }
 
 function newest(found: readonly Found[]): Found[] {
-  const byName = new Map<string, Found>();
+  const known = new Map<string, Found>();
   for (const item of found) {
-    const other = byName.get(item.check.name);
-    if (!other || other.number < item.number) byName.set(item.check.name, item);
+    const key = JSON.stringify([item.suite, item.check.name]);
+    const other = known.get(key);
+    if (!other || other.number < item.number) known.set(key, item);
   }
-  return [...byName.values()];
+  return [...known.values()];
 }
 
 const stateOfConclusion: Readonly<Record<string, HostCheck['state']>> = {
@@ -83,12 +99,13 @@ function checkRun(run: JsonReader): Found {
   const words = [conclusion, output?.textOrEmpty('title'), output?.textOrEmpty('summary')];
   return {
     number,
+    suite: String(run.find('check_suite')?.numberOrNull('id') ?? ''),
     annotations: output?.numberOrNull('annotations_count') ?? 0,
     check: {
       id: jobOf(run, number),
       name: run.text('name'),
       state: isComplete ? (stateOfConclusion[conclusion] ?? 'FAILED') : 'PENDING',
-      url: run.textOrEmpty('html_url') || run.textOrEmpty('details_url'),
+      url: run.url('html_url') || run.url('details_url'),
       summary: words.filter(Boolean).join(': ').slice(0, limits.summaryLength),
       annotations: [],
     },
@@ -97,7 +114,7 @@ function checkRun(run: JsonReader): Found {
 
 /** A check run of GitHub Actions has the number of its job; it is also at the end of the link to the job. */
 function jobOf(run: JsonReader, number: number): string {
-  const [, job] = /\/actions\/runs\/\d+\/job\/(\d+)/.exec(run.textOrEmpty('details_url')) ?? [];
+  const [, job] = /\/actions\/runs\/\d+\/job\/(\d+)/.exec(run.url('details_url')) ?? [];
   return job ?? (run.find('app')?.textOrEmpty('slug') === 'github-actions' ? String(number) : '');
 }
 
@@ -106,19 +123,24 @@ const stateOfStatus: Readonly<Record<string, HostCheck['state']>> = { success: '
 function commitStatus(status: JsonReader): Found {
   return {
     number: status.number('id'),
+    suite: '',
     annotations: 0,
     check: {
       id: '',
       name: status.text('context'),
       state: stateOfStatus[status.text('state')] ?? 'FAILED',
-      url: status.textOrEmpty('target_url'),
+      url: status.url('target_url'),
       summary: status.textOrEmpty('description').slice(0, limits.summaryLength),
       annotations: [],
     },
   };
 }
 
-function readAnnotations(api: GithubApi, repo: RepoPath, run: number): Promise<HostCheck['annotations']> {
+function readAnnotations(
+  api: GithubApi,
+  repo: RepoPath,
+  run: number,
+): Promise<HostCheck['annotations'][number][]> {
   const request = {
     path: api.in(repo)`/check-runs/${run}/annotations`,
     query: { per_page: limits.annotations },

@@ -1,14 +1,17 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { messageOf } from '../../lib/errors.ts';
-import { type GitCredential, type Headers, HostError, type Person, type RepoPath } from '../host.ts';
-import type { HttpClient } from '../http-client.ts';
-import type { JsonReader } from '../json-reader.ts';
+import { type Headers, HostError } from '../../work/host-error.ts';
+import type { HttpClient } from '../../work/http-client.ts';
+import type { JsonReader } from '../../work/json-reader.ts';
+import type { GitCredential, Person, RepoPath } from '../host.ts';
 import { inRepo, personOf, type RestPaths } from './rest.ts';
 
 /** What authenticates calls to GitHub: the installations of an App, or one token. */
 export interface GithubCredential {
   readonly type: 'app' | 'token';
   authorize(repo: RepoPath): Promise<Headers>;
+  /** For a repository by an earlier name, by which an App gets no token for it alone. */
+  authorizeMetadata(repo: RepoPath): Promise<Headers>;
   /** A call with this credential was answered with 401: the next one gets a new token, if there can be one. */
   forget(repo: RepoPath): void;
   gitCredential(repo: RepoPath, isRefused: boolean): Promise<GitCredential>;
@@ -35,6 +38,10 @@ export class TokenCredential implements GithubCredential {
 
   async authorize(): Promise<Headers> {
     return this.#headers;
+  }
+
+  authorizeMetadata(): Promise<Headers> {
+    return this.authorize();
   }
 
   forget(): void {}
@@ -84,8 +91,8 @@ interface InstallationToken {
 }
 
 /**
- * An App signs in with its private key and gets a token for each installation, valid for an hour. A token for git is
- * narrowed to one repository and to its contents.
+ * An App signs in with its private key and gets tokens, valid for an hour: for calls about a repository narrowed to it,
+ * for git also to its contents, and for an installation as a whole to metadata.
  */
 export class AppCredential implements GithubCredential {
   readonly type = 'app';
@@ -107,7 +114,15 @@ export class AppCredential implements GithubCredential {
 
   async authorize(repo: RepoPath): Promise<Headers> {
     const { id } = await this.installation(repo);
-    return this.#asInstallation(id);
+    const narrowed = { repositories: [repo.split('/')[1] ?? ''] };
+    const { token } = await this.#tokens.get(`${id} ${repo} API`, renewBeforeMs, () =>
+      this.#newToken(id, narrowed),
+    );
+    return bearer(token);
+  }
+
+  async authorizeMetadata(repo: RepoPath): Promise<Headers> {
+    return this.#asInstallation((await this.installation(repo)).id);
   }
 
   forget(repo: RepoPath): void {
@@ -186,9 +201,11 @@ export class AppCredential implements GithubCredential {
     return this.#client.call(request, personOf);
   }
 
+  /** For what is not about one repository. */
   async #asInstallation(id: number): Promise<Headers> {
-    const { token } = await this.#tokens.get(String(id), renewBeforeMs, () => this.#newToken(id, {}));
-    return { authorization: `Bearer ${token}` };
+    const narrowed = { permissions: { metadata: 'read' } };
+    const { token } = await this.#tokens.get(String(id), renewBeforeMs, () => this.#newToken(id, narrowed));
+    return bearer(token);
   }
 
   #newToken(id: number, body: unknown): Promise<InstallationToken & Expiring> {
@@ -215,6 +232,8 @@ export class AppCredential implements GithubCredential {
   };
 }
 
+const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` });
+
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 /** A key on one line, with \n for its line breaks, is a common result of passing it through the environment. */
@@ -239,7 +258,7 @@ function installationOf(reply: JsonReader): Installation {
     ),
     events: Array.isArray(events) ? events.map(String) : [],
     isSuspended: reply.textOrEmpty('suspended_at') !== '',
-    url: reply.textOrEmpty('html_url'),
+    url: reply.url('html_url'),
   };
 }
 

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
-import type { Headers } from '../host.ts';
+import type { Headers } from '../../work/host-error.ts';
 import { githubDeliveries } from './deliveries.ts';
 
 type Body = Readonly<Record<string, unknown>>;
@@ -48,6 +48,7 @@ describe('the deliveries of all types', () => {
       'pull_request_review',
       'pull_request_review_comment',
       'pull_request_review_thread',
+      'push',
       'status',
       'workflow_run',
     ]);
@@ -91,7 +92,8 @@ describe('a delivery', () => {
     const issue = body.issue as { number: number; title: string; body: string; html_url: string };
     expect(read('issues', body).events).toEqual([
       {
-        ...{ type: 'trigger', by: 'label', value: (body.label as { name: string }).name },
+        type: 'trigger',
+        causes: [{ by: 'label', value: (body.label as { name: string }).name }],
         repo: (body.repository as { full_name: string }).full_name,
         subject: { type: 'issue', number: issue.number },
         updatedAt: (body.issue as { updated_at: string }).updated_at,
@@ -104,7 +106,9 @@ describe('a delivery', () => {
   it('about an assignment names the account', () => {
     const body = example('issues', 'assigned', ({ assignee }) => Boolean(assignee));
     const { login } = body.assignee as { login: string };
-    expect(read('issues', body).events).toMatchObject([{ type: 'trigger', by: 'assigned', value: login }]);
+    expect(read('issues', body).events).toMatchObject([
+      { type: 'trigger', causes: [{ by: 'assigned', value: login }] },
+    ]);
   });
 
   it('about a comment that mentions somebody has the comment', () => {
@@ -114,7 +118,7 @@ describe('a delivery', () => {
     expect(events).toMatchObject([
       {
         type: 'trigger',
-        by: 'mention',
+        causes: [{ by: 'mention', value: '' }],
         subject: { type: 'issue' },
         comment: { body: 'Hello @muster, please.' },
       },

@@ -1,6 +1,16 @@
-import { changeRequest, checks, ignored, mentionIn, subjectIn, triggerOn } from '../github-events.ts';
-import type { DeliveryReader, HostEvent, Person, Trigger } from '../host.ts';
-import { JsonReader } from '../json-reader.ts';
+import { JsonReader } from '../../work/json-reader.ts';
+import {
+  changeRequest,
+  checks,
+  commentOn,
+  ignored,
+  mentionIn,
+  orUnwanted,
+  pushIn,
+  subjectIn,
+  triggersOn,
+} from '../github-events.ts';
+import type { Cause, DeliveryReader, HostEvent, Person, Trigger } from '../host.ts';
 import { hmacCheck } from '../signatures.ts';
 import { commentIds, personOf } from './rest.ts';
 
@@ -10,9 +20,7 @@ export const githubDeliveries: DeliveryReader = {
   /** The older SHA-1 signature is not accepted. */
   signature(headers, secrets) {
     const [, digits] = signaturePattern.exec(headers['x-hub-signature-256'] ?? '') ?? [];
-    const usable = secrets.filter((secret) => secret !== '');
-    if (digits === undefined) return null;
-    return hmacCheck(usable, [Buffer.from(digits, 'hex')]);
+    return digits === undefined ? null : hmacCheck(secrets, [Buffer.from(digits, 'hex')]);
   },
 
   identify(headers, digest) {
@@ -61,37 +69,16 @@ const readers: Readonly<Record<string, Read>> = {
   pull_request_review: (body) => [ofPull(body)],
   pull_request_review_comment: (body, action) => {
     const pull = body.object('pull_request');
-    const mention =
-      action === 'created'
-        ? mentionIn(body, pull, 'change-request', {
-            mention: mentionPattern,
-            idOf: commentIds.line,
-            personOf,
-          })
-        : null;
-    return [ofPull(body), ...(mention ? [mention] : [])];
+    const form = { mention: mentionPattern, idOf: commentIds.line, personOf };
+    return [ofPull(body), ...mentionIn(body, pull, 'change-request', action, form)];
   },
   pull_request_review_thread: (body) => [ofPull(body)],
   issue_comment: (body, action) => {
     const issue = body.object('issue');
-    const isPull = issue.find('pull_request') !== null;
-    const type = isPull ? 'change-request' : 'issue';
-    const mention =
-      action === 'created'
-        ? mentionIn(body, issue, type, { mention: mentionPattern, idOf: commentIds.conversation, personOf })
-        : null;
-    const events = [
-      ...(isPull ? [changeRequest(body, issue.number('number'))] : []),
-      ...(mention ? [mention] : []),
-    ];
-    return events.length > 0 ? events : [ignored('the comment on the issue mentions nobody')];
+    const form = { mention: mentionPattern, idOf: commentIds.conversation, personOf };
+    return commentOn(body, issue.find('pull_request') !== null, action, form);
   },
-  issues: (body, action) => {
-    const found = triggers(body, action, body.object('issue'), 'issue');
-    return found.length > 0
-      ? found
-      : [ignored(`the issue was ${action}; only a label, a mention or an assignment starts an agent`)];
-  },
+  issues: (body, action) => orUnwanted(triggers(body, action, body.object('issue'), 'issue'), action),
   check_run: (body, action) =>
     action === 'requested_action'
       ? [ignored('a button of a check was clicked')]
@@ -99,12 +86,12 @@ const readers: Readonly<Record<string, Read>> = {
   check_suite: (body) => [checks(body, body.object('check_suite').text('head_sha'))],
   workflow_run: (body) => [checks(body, body.object('workflow_run').text('head_sha'))],
   status: (body) => [checks(body, body.text('sha'))],
+  push: (body) => [pushIn(body)],
 };
 
 /** Why other events are not used, by the beginning of their name; the first that matches. */
 const unused: readonly (readonly [prefix: string, reason: string])[] = [
   ['ping', 'GitHub tested the webhook'],
-  ['push', 'a push to a change request is also reported as pull_request.synchronize'],
   ['workflow_job', 'a job is also reported as check_run'],
   ['installation', 'installations are asked of GitHub when they are needed'],
   ['', 'it is not about a change request, its checks, or an issue'],
@@ -127,10 +114,14 @@ function triggers(
   subject: JsonReader,
   type: Trigger['subject']['type'],
 ): HostEvent[] {
-  const trigger = triggerOn(body, subject, type, personOf(subject.find('user')));
-  if (action === 'labeled') return [{ ...trigger, by: 'label', value: labelIn(body) }];
-  if (action === 'assigned') return [{ ...trigger, by: 'assigned', value: assigneeIn(body, subject).login }];
-  return action === 'opened' && mentionPattern.test(trigger.body) ? [trigger] : [];
+  const causes: Cause[] =
+    action === 'labeled'
+      ? [{ by: 'label', value: labelIn(body) }]
+      : action === 'assigned'
+        ? [{ by: 'assigned', value: assigneeIn(body, subject).login }]
+        : [];
+  const mentioned = action === 'opened' ? mentionPattern : undefined;
+  return triggersOn(body, subject, type, personOf(subject.find('user')), causes, mentioned);
 }
 
 /** Empty if the label was deleted meanwhile. */

@@ -1,7 +1,7 @@
+import type { JsonReader } from '../../work/json-reader.ts';
 import { happenedSince, type SubjectEvent } from '../found-triggers.ts';
 import { listedSubject } from '../github-events.ts';
-import { type FoundTrigger, mostFound, type RepoPath, type Trigger, type WantedTriggers } from '../host.ts';
-import type { JsonReader } from '../json-reader.ts';
+import { type Cause, type FoundTrigger, mostFound, type RepoPath, type WantedTriggers } from '../host.ts';
 import type { GithubApi } from './api.ts';
 import { personOf } from './rest.ts';
 
@@ -14,7 +14,7 @@ export async function readTriggers(
   { label, assignee }: WantedTriggers,
   since: string,
 ): Promise<FoundTrigger[]> {
-  const search = async (filter: Readonly<Record<string, string>>, what: Pick<Trigger, 'by' | 'value'>) => {
+  const search = async (filter: Readonly<Record<string, string>>, what: Cause) => {
     const query = { state: 'open', sort: 'updated', since, ...filter };
     const subjects = await api.list(
       repo,
@@ -37,7 +37,7 @@ export async function readTriggers(
 }
 
 /** Null for another event. The actor of an assignment may be who was assigned; the assigner did it. */
-function eventOf(event: JsonReader, { by, value }: Pick<Trigger, 'by' | 'value'>): SubjectEvent | null {
+function eventOf(event: JsonReader, { by, value }: Cause): SubjectEvent | null {
   const isWanted =
     by === 'label'
       ? event.text('event') === 'labeled' && event.find('label')?.text('name') === value

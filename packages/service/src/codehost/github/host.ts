@@ -1,31 +1,37 @@
-import {
-  type FoundTrigger,
-  type GitCredential,
-  type Host,
-  type HostChangeRequest,
-  type HostCheck,
-  type HostComment,
-  HostError,
-  type HostRequirement,
-  type HostReview,
-  type HostThread,
-  type NewChangeRequest,
-  type Permission,
-  type Person,
-  type Posted,
-  permissions,
-  type RepoPath,
-  type Subject,
-  type WantedTriggers,
+import { permissionIn } from '../github-events.ts';
+import type {
+  FoundTrigger,
+  GitCredential,
+  Host,
+  HostChangeRequest,
+  HostCheck,
+  HostComment,
+  HostRequirement,
+  HostReview,
+  HostThread,
+  NewChangeRequest,
+  Permission,
+  Person,
+  Posted,
+  RepoPath,
+  Subject,
+  WantedTriggers,
 } from '../host.ts';
-import { orExisting, orNone } from '../or-refusal.ts';
+import { orExisting } from '../or-refusal.ts';
+import { orNone } from '../people.ts';
 import { GithubApi, type GithubOptions } from './api.ts';
 import { changeRequestOf, reviewOf } from './change-requests.ts';
 import { readChecks, readEndOfLog } from './checks.ts';
 import { readTriggers } from './found-triggers.ts';
 import { readRequirements } from './requirements.ts';
-import { personOf } from './rest.ts';
-import { postComment, readConversation, readThreads, replyToThread, resolveThread } from './threads.ts';
+import {
+  commentsPage,
+  postComment,
+  readConversation,
+  readThreads,
+  replyToThread,
+  resolveThread,
+} from './threads.ts';
 
 const limits = { repositories: 100, changeRequests: 100, reviews: 1_000, titleLength: 256 };
 
@@ -55,16 +61,13 @@ export class GithubHost implements Host {
     return this.#api.credential.repositories(limits.repositories);
   }
 
-  /** By the login, which another account may have taken since: then it is that account's permission, and not theirs. */
-  async permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
+  path(repo: RepoPath): Promise<RepoPath> {
+    return this.#api.path(repo);
+  }
+
+  permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
     const path = this.#api.in(repo)`/collaborators/${person.login}/permission`;
-    return orNone(
-      this.#api.call(repo, { path }, (reply) => {
-        const given = reply.text('permission') as Permission;
-        const isSame = personOf(reply.object('user')).id === person.id;
-        return isSame && permissions.includes(given) ? given : 'none';
-      }),
-    );
+    return orNone(this.#api.call(repo, { path }, (reply) => permissionIn(reply, person)));
   }
 
   defaultBranch(repo: RepoPath): Promise<string> {
@@ -82,14 +85,6 @@ export class GithubHost implements Host {
     return found.filter((item) => item.branch === branch);
   }
 
-  async changeRequestsAt(repo: RepoPath, sha: string): Promise<readonly HostChangeRequest[]> {
-    const path = this.#api.in(repo)`/commits/${sha}/pulls`;
-    const found = await this.#api
-      .list(repo, { path }, changeRequestOf, limits.changeRequests)
-      .catch(noneIfUnknown);
-    return found.filter(({ headSha, state }) => headSha === sha && (state === 'OPEN' || state === 'DRAFT'));
-  }
-
   async openChangeRequest(repo: RepoPath, request: NewChangeRequest): Promise<HostChangeRequest> {
     const { branch, base, body, isDraft } = request;
     const title = request.title.slice(0, limits.titleLength);
@@ -105,7 +100,7 @@ export class GithubHost implements Host {
 
   async reviews(repo: RepoPath, number: number): Promise<readonly HostReview[]> {
     const path = this.#api.in(repo)`/pulls/${number}/reviews`;
-    const found = await this.#api.list(repo, { path }, reviewOf, limits.reviews);
+    const found = await this.#api.list(repo, { path, query: commentsPage }, reviewOf, limits.reviews);
     return found.flatMap((review) => review ?? []);
   }
 
@@ -141,10 +136,4 @@ export class GithubHost implements Host {
   gitCredential(repo: RepoPath, isRefused = false): Promise<GitCredential> {
     return this.#api.credential.gitCredential(repo, isRefused);
   }
-}
-
-/** GitHub answers with 422 if it does not know the commit. */
-function noneIfUnknown(error: unknown): HostChangeRequest[] {
-  if (error instanceof HostError && error.status === 422) return [];
-  throw error;
 }

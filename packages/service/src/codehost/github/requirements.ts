@@ -1,6 +1,8 @@
-import { HostError, type HostRequirement, type RepoPath } from '../host.ts';
-import type { HttpRequest } from '../http-client.ts';
+import { HostError } from '../../work/host-error.ts';
+import type { HttpRequest } from '../../work/http-client.ts';
+import type { HostRequirement, RepoPath } from '../host.ts';
 import { orRefusal } from '../or-refusal.ts';
+import { met, missing, requirement } from '../requirement.ts';
 import type { GithubApi } from './api.ts';
 import { AppCredential, type Installation } from './credentials.ts';
 
@@ -35,7 +37,7 @@ const needed: readonly Needed[] = [
 
 const neededEvents = [
   ...['pull_request', 'pull_request_review', 'pull_request_review_comment', 'pull_request_review_thread'],
-  ...['issue_comment', 'issues', 'check_run', 'check_suite', 'status'],
+  ...['issue_comment', 'issues', 'check_run', 'check_suite', 'status', 'push'],
 ];
 
 const accessTitles = { read: 'Read-only', write: 'Read and write' };
@@ -50,18 +52,18 @@ async function ofApp(credential: AppCredential, repo: RepoPath): Promise<HostReq
   const slug = await orRefusal(credential.slug());
   if (slug instanceof HostError) {
     const advice = `The App can't sign in (${slug.message}). Check \`appId\`, and that \`privateKey\` is one of this App's private keys.`;
-    return [{ name: 'App credentials', isMet: false, advice }];
+    return [missing('App credentials', advice)];
   }
   credential.forget(repo);
   const installation = await orRefusal(credential.installation(repo));
   const signedIn = met('App credentials');
   if (installation instanceof HostError) {
     const advice = `Install the App ${slug} on the account of ${repo} and give it access to this repository: the App's page, "Install App".`;
-    return [signedIn, { name: 'installation', isMet: false, advice }];
+    return [signedIn, missing('installation', advice)];
   }
   if (installation.isSuspended) {
     const advice = `The installation is suspended. The owner of the account can unsuspend it at ${installation.url}.`;
-    return [signedIn, { name: 'installation', isMet: false, advice }];
+    return [signedIn, missing('installation', advice)];
   }
   return [
     signedIn,
@@ -78,17 +80,15 @@ function granted(
   const given = permissions[permission] ?? 'none';
   const isMet = given === 'admin' || given === 'write' || given === access;
   const advice = `Set "${title}" to "${accessTitles[access]}" (${why}; now: ${given}) in the App's settings, "Permissions & events", "Repository permissions". Then the owner of the account has to accept it at ${url}.`;
-  return { name: `${permission}: ${access}`, isMet, advice: isMet ? '' : advice };
+  return requirement(`${permission}: ${access}`, isMet, advice);
 }
 
 /** An App without any event has no webhook: then deliveries come from the webhook of a repository. */
 function eventsOf({ events }: Installation): HostRequirement[] {
   if (events.length === 0) return [];
-  const missing = neededEvents.filter((event) => !events.includes(event) && !events.includes('*'));
-  const advice = `Subscribe to ${missing.join(', ')} in the App's settings, "Permissions & events", "Subscribe to events".`;
-  return [
-    { name: 'webhook events', isMet: missing.length === 0, advice: missing.length === 0 ? '' : advice },
-  ];
+  const others = neededEvents.filter((event) => !events.includes(event) && !events.includes('*'));
+  const advice = `Subscribe to ${others.join(', ')} in the App's settings, "Permissions & events", "Subscribe to events".`;
+  return [requirement('webhook events', others.length === 0, advice)];
 }
 
 async function ofToken(api: GithubApi, repo: RepoPath): Promise<HostRequirement[]> {
@@ -98,7 +98,7 @@ async function ofToken(api: GithubApi, repo: RepoPath): Promise<HostRequirement[
   );
   if (user instanceof HostError) {
     const advice = `GitHub refused the token (${user.message}). It may have expired: create a new one and store it in the secret.`;
-    return [{ name: 'token', isMet: false, advice }];
+    return [missing('token', advice)];
   }
   const found = await orRefusal(
     api.call(repo, { path: at`` }, (body) => ({
@@ -109,19 +109,19 @@ async function ofToken(api: GithubApi, repo: RepoPath): Promise<HostRequirement[
   );
   if (found instanceof HostError) {
     const advice = `The token does not reach ${repo}. Give it access to this repository; an organization may also have to authorize it (SSO).`;
-    return [met('token'), { name: 'repository', isMet: false, advice }];
+    return [met('token'), missing('repository', advice)];
   }
-  const role: HostRequirement = {
-    name: 'role: write',
-    isMet: found.mayPush,
-    advice: found.mayPush ? '' : `The token's account may not push to ${repo}. Give it the role Write.`,
-  };
+  const role = requirement(
+    'role: write',
+    found.mayPush,
+    `The token's account may not push to ${repo}. Give it the role Write.`,
+  );
   const basis = [met('token'), met('repository'), role];
   if (!user) return [...basis, ...(await probes(api, repo, found.branch))];
   const scopes = user.split(',').map((scope) => scope.trim());
   const isMet = scopes.includes('repo') || (scopes.includes('public_repo') && !found.isPrivate);
   const advice = `Give the token the scope "repo" (it has: ${user}) at Settings, "Developer settings", "Personal access tokens".`;
-  return [...basis, { name: 'scope: repo', isMet, advice: isMet ? '' : advice }];
+  return [...basis, requirement('scope: repo', isMet, advice)];
 }
 
 /**
@@ -144,14 +144,20 @@ async function probes(api: GithubApi, repo: RepoPath, branch: string): Promise<H
     needed.map(async ({ permission, title, access, why }) => {
       const request = tried[permission];
       const result = request && (await orRefusal(api.call(repo, request, () => null)));
-      const isMet = !(result instanceof HostError) || ![401, 403, 404].includes(result.status);
+      const isMet =
+        (!(result instanceof HostError) || ![401, 403, 404].includes(result.status)) &&
+        (permission !== 'actions' || (await mayReadLogs(api, repo)));
       const advice =
         permission === 'checks'
           ? 'GitHub offers fine-grained tokens no permission to read checks: use a classic token with the scope "repo", or a GitHub App.'
           : `Set "${title}" to "${accessTitles[access]}" (${why}) in the token's "Repository permissions".`;
-      return { name: `${permission}: ${access}`, isMet, advice: isMet ? '' : advice };
+      return requirement(`${permission}: ${access}`, isMet, advice);
     }),
   );
 }
 
-const met = (name: string): HostRequirement => ({ name, isMet: true, advice: '' });
+/** Anyone may list the runs of a public repository. A job that does not exist is refused first for the permission. */
+async function mayReadLogs(api: GithubApi, repo: RepoPath): Promise<boolean> {
+  const log = await orRefusal(api.endOfText(repo, { path: api.in(repo)`/actions/jobs/1/logs` }, 1));
+  return !(log instanceof HostError) || ![401, 403].includes(log.status);
+}

@@ -1,6 +1,7 @@
-import { HostError, type Person, type RepoPath } from '../host.ts';
-import { urlPath } from '../http-client.ts';
-import type { JsonReader } from '../json-reader.ts';
+import { HostError } from '../../work/host-error.ts';
+import { urlPath } from '../../work/http-client.ts';
+import type { JsonReader } from '../../work/json-reader.ts';
+import type { Person, RepoPath } from '../host.ts';
 
 /** Makes the paths of GitHub's REST API, which are below `/v3` on an Enterprise Server. */
 export type RestPaths = (parts: TemplateStringsArray, ...values: readonly (string | number)[]) => string;
@@ -37,7 +38,7 @@ export const personOf = (user: JsonReader | null): Person =>
   user === null ? ghost : { id: String(user.number('id')), login: user.text('login') };
 
 /**
- * Comments of three kinds have numbers of their own: each id gets the name that GitHub gives the kind in the links to
+ * GitHub numbers its three kinds of comments apart: each id gets the name that GitHub gives the kind in the links to
  * its comments.
  */
 export const commentIds = {

@@ -1,5 +1,7 @@
-import { type HostComment, HostError, type HostThread, type Posted, type RepoPath } from '../host.ts';
-import type { JsonReader } from '../json-reader.ts';
+import { HostError } from '../../work/host-error.ts';
+import type { JsonReader } from '../../work/json-reader.ts';
+import { hunkOf } from '../github-events.ts';
+import type { HostComment, HostThread, Posted, RepoPath } from '../host.ts';
 import type { GithubApi } from './api.ts';
 import { commentIds, personOf } from './rest.ts';
 
@@ -7,7 +9,7 @@ import { commentIds, personOf } from './rest.ts';
 const limits = { threads: 1_000, comments: 5_000, reviews: 1_000 };
 
 /** A comment has up to 65,536 characters of up to 4 bytes: so a page is always smaller than a reply may be. */
-const commentsPage = { per_page: 50 };
+export const commentsPage = { per_page: 50 };
 
 const threadsQuery = `query ($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) {
@@ -15,7 +17,7 @@ const threadsQuery = `query ($owner: String!, $name: String!, $number: Int!, $af
       reviewThreads(first: 100, after: $after) {
         pageInfo { hasNextPage endCursor }
         nodes {
-          id isResolved viewerCanResolve path line startLine originalLine originalStartLine diffSide
+          id isResolved isOutdated viewerCanResolve path line startLine originalLine originalStartLine diffSide
           comments(first: 1) { nodes { fullDatabaseId } }
         }
       }
@@ -57,7 +59,11 @@ export async function readThreads(api: GithubApi, repo: RepoPath, number: number
     api.list(repo, { path: at`/pulls/${number}/reviews`, query: commentsPage }, reviewText, limits.reviews),
   ]);
   const byRoot = new Map<string, HostComment[]>();
-  for (const { root, comment } of comments) byRoot.set(root, [...(byRoot.get(root) ?? []), comment]);
+  for (const { root, comment } of comments) {
+    const known = byRoot.get(root);
+    if (known) known.push(comment);
+    else byRoot.set(root, [comment]);
+  }
   const onLines = threads.flatMap(({ root, ...thread }) => {
     const own = (byRoot.get(root) ?? []).sort(oldestFirst);
     // Comments of a review that is not submitted yet are not in the list.
@@ -93,7 +99,7 @@ export async function replyToThread(
   const operation = { query: replyMutation, variables: { thread: thread.id, body } };
   return api.graphql(repo, operation, (data) => {
     const comment = data.object('addPullRequestReviewThreadReply').object('comment');
-    return { id: commentIds.line(comment.text('fullDatabaseId')), url: comment.text('url') };
+    return { id: commentIds.line(comment.text('fullDatabaseId')), url: comment.url('url') };
   });
 }
 
@@ -116,7 +122,7 @@ export function postComment(api: GithubApi, repo: RepoPath, number: number, body
   const path = api.in(repo)`/issues/${number}/comments`;
   return api.call(repo, { method: 'POST', path, body: { body } }, (comment) => ({
     id: commentIds.conversation(comment.number('id')),
-    url: comment.text('html_url'),
+    url: comment.url('html_url'),
   }));
 }
 
@@ -160,6 +166,7 @@ function reviewThread(thread: JsonReader): ReviewThread[] {
       side: thread.text('diffSide') === 'LEFT' ? 'OLD' : 'NEW',
       isResolved: thread.flag('isResolved'),
       canResolve: thread.flag('viewerCanResolve'),
+      ...(thread.flag('isOutdated') && { isOutdated: true }),
     },
   ];
 }
@@ -175,6 +182,7 @@ function lineComment(comment: JsonReader): { readonly root: string; readonly com
       createdAt: comment.text('created_at'),
       updatedAt: comment.text('updated_at'),
       reviewId: reviewId === null ? '' : String(reviewId),
+      ...hunkOf(comment),
     },
   };
 }
@@ -207,10 +215,10 @@ function reviewText(review: JsonReader): HostComment | null {
 const writtenBy = (comment: JsonReader): Pick<HostComment, 'author' | 'body' | 'url'> => ({
   author: personOf(comment.find('user')),
   body: comment.textOrEmpty('body'),
-  url: comment.text('html_url'),
+  url: comment.url('html_url'),
 });
 
-/** A comment that is a thread of its own. */
+/** A comment that is a thread by itself. */
 const textThread = (comment: HostComment): HostThread => ({
   id: comment.id,
   path: '',

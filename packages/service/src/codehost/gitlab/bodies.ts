@@ -1,5 +1,5 @@
+import type { JsonReader } from '../../work/json-reader.ts';
 import type { HostChangeRequest, HostComment, HostThread, Person, RepoPath } from '../host.ts';
-import type { JsonReader } from '../json-reader.ts';
 
 export const personOf = (user: JsonReader): Person => ({
   id: String(user.number('id')),
@@ -13,7 +13,7 @@ export function changeRequestOf(repo: RepoPath, request: JsonReader): HostChange
   return {
     repo,
     number: request.number('iid'),
-    url: request.text('web_url'),
+    url: request.url('web_url'),
     title: request.text('title'),
     state,
     author: personOf(request.object('author')),

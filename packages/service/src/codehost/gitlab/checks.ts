@@ -1,6 +1,8 @@
-import { type HostCheck, HostError } from '../host.ts';
-import type { HttpClient } from '../http-client.ts';
-import type { JsonReader } from '../json-reader.ts';
+import { HostError } from '../../work/host-error.ts';
+import type { HttpClient } from '../../work/http-client.ts';
+import type { JsonReader } from '../../work/json-reader.ts';
+import type { HostCheck } from '../host.ts';
+import { orEmpty } from '../or-refusal.ts';
 import type { ProjectPaths } from './paths.ts';
 
 const limits = { checks: 1_000, requests: 20, summaryLength: 1_000 };
@@ -9,6 +11,9 @@ interface Found {
   /** The larger one is newer. */
   readonly number: number;
   readonly key: string;
+  readonly ref: string;
+  /** As GitLab names it. */
+  readonly status: string;
   readonly check: HostCheck;
 }
 
@@ -21,17 +26,13 @@ export async function readChecks(
   at: ProjectPaths,
   sha: string,
 ): Promise<readonly HostCheck[]> {
-  try {
-    const path = at`/repository/commits/${sha}/statuses`;
-    const [statuses, jobs] = await Promise.all([
-      client.list({ path }, statusOf, limits.checks),
-      jobsOfMergedResults(client, at, sha),
-    ]);
-    return newest([...statuses, ...jobs]).map(({ check }) => check);
-  } catch (error) {
-    if (error instanceof HostError && error.status === 404) return [];
-    throw error;
-  }
+  const path = at`/repository/commits/${sha}/statuses`;
+  const found = Promise.all([
+    client.list({ path }, statusOf, limits.checks),
+    jobsOfMergedResults(client, at, sha),
+  ]);
+  // GitLab may not know the commit.
+  return withoutBlocked(newest((await orEmpty(found, 404)).flat())).map(({ check }) => check);
 }
 
 async function jobsOfMergedResults(
@@ -68,8 +69,25 @@ function newest(found: readonly Found[]): readonly Found[] {
   return [...byKey.values()];
 }
 
+const waiting = ['created', 'manual'];
+
+/**
+ * Jobs behind one that waits for a person do not start by themselves, so they do not count: a job is `created` until
+ * those before it have ended, and no other one of its branch runs.
+ */
+function withoutBlocked(found: readonly Found[]): readonly Found[] {
+  const isActive = ({ status, check }: Found) => check.state === 'PENDING' && !waiting.includes(status);
+  const active = new Set(found.filter(isActive).map(({ ref }) => ref));
+  const manual = new Set(found.filter(({ status }) => status === 'manual').map(({ ref }) => ref));
+  return found.map((item) =>
+    item.status === 'created' && manual.has(item.ref) && !active.has(item.ref)
+      ? { ...item, check: { ...item.check, state: 'SKIPPED' } }
+      : item,
+  );
+}
+
 function statusOf(status: JsonReader): Found {
-  const url = status.textOrEmpty('target_url');
+  const url = status.url('target_url');
   const number = status.number('id');
   const name = status.text('name');
   // Jobs and other statuses have numbers of one row; only jobs have a log.
@@ -77,6 +95,8 @@ function statusOf(status: JsonReader): Found {
   return {
     number,
     key: `${status.textOrEmpty('ref')}\n${name}`,
+    ref: status.textOrEmpty('ref'),
+    status: status.text('status'),
     check: {
       id: isJob ? String(number) : '',
       name,
@@ -94,11 +114,13 @@ function jobOf(job: JsonReader): Found {
   return {
     number,
     key: `${job.textOrEmpty('ref')}\n${name}`,
+    ref: job.textOrEmpty('ref'),
+    status: job.text('status'),
     check: {
       id: String(number),
       name,
       state: stateOf(job),
-      url: job.textOrEmpty('web_url'),
+      url: job.url('web_url'),
       summary: job.textOrEmpty('failure_reason').slice(0, limits.summaryLength),
       annotations: [],
     },

@@ -1,15 +1,19 @@
 import { hash } from 'node:crypto';
+import type { Headers } from '../../work/host-error.ts';
+import { JsonReader } from '../../work/json-reader.ts';
+import { branchEvent } from '../github-events.ts';
 import {
+  type Cause,
   commitName,
   type DeliveryReader,
-  type Headers,
   type HostEvent,
+  mostCauses,
   type Person,
   type SignatureCheck,
   subjectName,
   type Trigger,
+  type TriggerEvent,
 } from '../host.ts';
-import { JsonReader } from '../json-reader.ts';
 import { hmacCheck, isSame } from '../signatures.ts';
 
 /** A signed delivery that is older is refused: the ledger of deliveries does not reach back forever. */
@@ -41,7 +45,11 @@ export const gitlabDeliveries: DeliveryReader = {
     const action = (attributes ?? reader).textOrEmpty('action');
     const events = read
       ? read(reader, reader.object('object_attributes'))
-      : [ignored(unused[kind] ?? notUsed)];
+      : [
+          kind === 'push'
+            ? branchEvent(repoOf(reader), reader.text('ref'))
+            : ignored(unused[kind] ?? notUsed),
+        ];
     return {
       event: action ? `${kind}.${action}` : kind,
       subject: read ? subjectIn(reader, kind, events) : '',
@@ -112,7 +120,6 @@ const readers: Readonly<Record<string, Read>> = {
 
 const notUsed = 'it is not about a merge request, its checks, or an issue';
 const unused: Readonly<Record<string, string>> = {
-  push: 'a push to a merge request is also reported as merge_request.update',
   build: 'a job is also reported with its pipeline',
 };
 
@@ -147,7 +154,6 @@ function senderOf(body: JsonReader, kind: string, attributes: JsonReader | null)
 /** Labels and assignments, which a new issue may have from the start, and a mention in its text. */
 function triggers(body: JsonReader, subject: JsonReader, type: Trigger['subject']['type']): HostEvent[] {
   const isNew = subject.textOrEmpty('action') === 'open';
-  const trigger = triggerOn(body, subject, type);
   const added = (field: string, name: string): string[] => {
     const namesOf = (list: readonly JsonReader[]) => list.map((item) => item.text(name));
     if (isNew) return namesOf(body.list(field));
@@ -156,12 +162,16 @@ function triggers(body: JsonReader, subject: JsonReader, type: Trigger['subject'
     const before = new Set(namesOf(change.list('previous')));
     return namesOf(change.list('current')).filter((value) => !before.has(value));
   };
-  return [
-    ...added('labels', 'title').map((value): HostEvent => ({ ...trigger, by: 'label', value })),
-    ...added('assignees', 'username').map((value): HostEvent => ({ ...trigger, by: 'assigned', value })),
-    ...(isNew && mentionsSomebody(trigger.body) ? [trigger] : []),
-  ];
+  const causes = [
+    ...added('labels', 'title').map((value): Cause => ({ by: 'label', value })),
+    ...added('assignees', 'username').map((value): Cause => ({ by: 'assigned', value })),
+  ].slice(0, mostCauses);
+  const isMentioned = isNew && mentionsSomebody(subject.textOrEmpty('description'));
+  const all = [...causes, ...(isMentioned ? [mention] : [])];
+  return all.length === 0 ? [] : [triggerOn(body, subject, type, all)];
 }
+
+const mention: Cause = { by: 'mention', value: '' };
 
 function mentionIn(
   body: JsonReader,
@@ -171,9 +181,9 @@ function mentionIn(
 ): HostEvent | null {
   const text = note.textOrEmpty('note');
   if (!mentionsSomebody(text)) return null;
-  const url = note.text('url');
+  const url = note.url('url');
   return {
-    ...triggerOn(body, subject, type),
+    ...triggerOn(body, subject, type, [mention]),
     url: url.split('#')[0] ?? '',
     comment: { id: String(note.number('id')), body: text, url },
   };
@@ -186,21 +196,22 @@ function triggerOn(
   body: JsonReader,
   subject: JsonReader,
   type: Trigger['subject']['type'],
-): HostEvent & { readonly type: 'trigger' } {
+  causes: readonly Cause[],
+): TriggerEvent {
   // Only the number of the author is sent; the name is known if it is also who caused the delivery.
   const author = subject.number('author_id');
   const user = body.find('user');
   return {
     type: 'trigger',
     repo: repoOf(body),
+    causes,
     subject: { type, number: subject.number('iid') },
-    by: 'mention',
-    value: '',
     title: subject.text('title'),
     body: subject.textOrEmpty('description'),
     author: { id: String(author), login: user?.numberOrNull('id') === author ? user.text('username') : '' },
-    url: subject.textOrEmpty('url'),
+    url: subject.url('url'),
     updatedAt: subject.textOrEmpty('updated_at'),
+    ...(['closed', 'merged'].includes(subject.textOrEmpty('state')) && { isClosed: true }),
     comment: null,
   };
 }

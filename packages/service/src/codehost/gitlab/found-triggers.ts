@@ -1,14 +1,21 @@
+import type { HttpClient } from '../../work/http-client.ts';
+import type { JsonReader } from '../../work/json-reader.ts';
 import { happenedSince, type SubjectEvent } from '../found-triggers.ts';
-import { type FoundTrigger, mostFound, type RepoPath, type Trigger, type WantedTriggers } from '../host.ts';
-import type { HttpClient } from '../http-client.ts';
-import type { JsonReader } from '../json-reader.ts';
+import {
+  type Cause,
+  type FoundTrigger,
+  mostFound,
+  type RepoPath,
+  type Trigger,
+  type TriggerSubject,
+  type WantedTriggers,
+} from '../host.ts';
 import { personOf } from './bodies.ts';
 import { projectPaths } from './paths.ts';
 
 const mostEvents = 500;
 
 type Type = Trigger['subject']['type'];
-type What = Pick<Trigger, 'by' | 'value'>;
 
 /** Labels and assignments, by the events of issues and merge requests that have them now. */
 export async function readTriggers(
@@ -18,7 +25,7 @@ export async function readTriggers(
   since: string,
 ): Promise<FoundTrigger[]> {
   const at = projectPaths(repo);
-  const search = async (type: Type, filter: Readonly<Record<string, string>>, what: What) => {
+  const search = async (type: Type, filter: Readonly<Record<string, string>>, what: Cause) => {
     const query = { state: 'opened', scope: 'all', order_by: 'updated_at', updated_after: since, ...filter };
     const path = type === 'issue' ? at`/issues` : at`/merge_requests`;
     const read = (item: JsonReader) => subjectOf(item, type);
@@ -40,14 +47,12 @@ export async function readTriggers(
   return found;
 }
 
-const subjectOf = (item: JsonReader, type: Type): Trigger => ({
+const subjectOf = (item: JsonReader, type: Type): TriggerSubject => ({
   subject: { type, number: item.number('iid') },
-  by: 'mention',
-  value: '',
   title: item.text('title'),
   body: item.textOrEmpty('description'),
   author: personOf(item.object('author')),
-  url: item.text('web_url'),
+  url: item.url('web_url'),
   updatedAt: item.text('updated_at'),
   comment: null,
 });

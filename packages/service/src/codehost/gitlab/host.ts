@@ -1,42 +1,36 @@
-import type { HostRule } from '../../lib/host-rules.ts';
-import {
-  type FoundTrigger,
-  type GitCredential,
-  type Host,
-  type HostChangeRequest,
-  type HostCheck,
-  type HostComment,
-  HostError,
-  type HostRequirement,
-  type HostReview,
-  type HostThread,
-  type NewChangeRequest,
-  type Permission,
-  type Person,
-  type Posted,
-  type RepoPath,
-  type Subject,
-  type WantedTriggers,
+import { type ClientOptions, HttpClient, urlPath } from '../../work/http-client.ts';
+import type { JsonReader } from '../../work/json-reader.ts';
+import type {
+  FoundTrigger,
+  GitCredential,
+  Host,
+  HostChangeRequest,
+  HostCheck,
+  HostComment,
+  HostRequirement,
+  HostReview,
+  HostThread,
+  NewChangeRequest,
+  Permission,
+  Person,
+  Posted,
+  RepoPath,
+  Subject,
+  WantedTriggers,
 } from '../host.ts';
-import { HttpClient } from '../http-client.ts';
-import type { JsonReader } from '../json-reader.ts';
-import { Limiter } from '../limiter.ts';
-import { orExisting, orNone } from '../or-refusal.ts';
+import { orEmpty, orExisting } from '../or-refusal.ts';
+import { orNone } from '../people.ts';
 import { changeRequestOf, commentOf, personOf, threadOf, withoutCommands } from './bodies.ts';
 import { readChecks, readEndOfLog } from './checks.ts';
 import { readTriggers } from './found-triggers.ts';
 import { projectPaths } from './paths.ts';
 import { readRequirements } from './requirements.ts';
 
-export interface GitlabOptions {
+export interface GitlabOptions extends ClientOptions {
   /** The address that people use, such as `https://gitlab.com`. */
   readonly url: string;
   /** Of a person, a project or a group. */
   readonly token: string;
-  readonly innerHosts: readonly HostRule[];
-  readonly limiter?: Limiter;
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
 }
 
 const limits = { repositories: 100, changeRequests: 100, threads: 2_000, notes: 500, titleLength: 255 };
@@ -56,13 +50,12 @@ export class GitlabHost implements Host {
   readonly #token: string;
   #self: Person | undefined;
 
-  constructor({ url, token, limiter = new Limiter(), ...options }: GitlabOptions) {
+  constructor({ url, token, ...options }: GitlabOptions) {
     this.#url = url.replace(/\/+$/, '');
     this.#token = token;
     this.#client = new HttpClient({
       ...options,
       baseUrl: `${this.#url}/api/v4`,
-      limiter,
       authorize: async () => ({ authorization: `Bearer ${token}` }),
     });
   }
@@ -87,9 +80,19 @@ export class GitlabHost implements Host {
     return this.#client.list({ path: '/projects', query }, read, limits.repositories);
   }
 
+  path(repo: RepoPath): Promise<RepoPath> {
+    return this.#client.call({ path: projectPaths(repo)`` }, (project) =>
+      project.text('path_with_namespace'),
+    );
+  }
+
   async permissionOf(repo: RepoPath, person: Person): Promise<Permission> {
     const path = projectPaths(repo)`/members/all/${person.id}`;
     return orNone(this.#client.call({ path }, permissionIn));
+  }
+
+  account(id: string): Promise<Person> {
+    return this.#client.call({ path: urlPath`/users/${id}` }, personOf);
   }
 
   defaultBranch(repo: RepoPath): Promise<string> {
@@ -105,12 +108,6 @@ export class GitlabHost implements Host {
     const query = { state: 'opened', source_branch: branch };
     const found = await this.#list(repo, projectPaths(repo)`/merge_requests`, query);
     return found.filter((item) => item.branch === branch);
-  }
-
-  async changeRequestsAt(repo: RepoPath, sha: string): Promise<readonly HostChangeRequest[]> {
-    const path = projectPaths(repo)`/repository/commits/${sha}/merge_requests`;
-    const found = await this.#list(repo, path, { state: 'opened' }).catch(noneIfUnknown<HostChangeRequest>);
-    return found.filter(({ headSha, state }) => headSha === sha && (state === 'OPEN' || state === 'DRAFT'));
   }
 
   async openChangeRequest(repo: RepoPath, request: NewChangeRequest): Promise<HostChangeRequest> {
@@ -136,12 +133,15 @@ export class GitlabHost implements Host {
   async reviews(repo: RepoPath, number: number): Promise<readonly HostReview[]> {
     const at = projectPaths(repo);
     const [approvals, reviewers] = await Promise.all([
-      this.#client
-        .call({ path: at`/merge_requests/${number}/approvals` }, approvalsIn)
-        .catch(noneIfUnknown<HostReview>),
-      this.#client
-        .list({ path: at`/merge_requests/${number}/reviewers` }, reviewerOf, limits.changeRequests)
-        .catch(noneIfUnknown<HostReview | null>),
+      orEmpty(this.#client.call({ path: at`/merge_requests/${number}/approvals` }, approvalsIn), 404),
+      orEmpty(
+        this.#client.list(
+          { path: at`/merge_requests/${number}/reviewers` },
+          reviewerOf,
+          limits.changeRequests,
+        ),
+        404,
+      ),
     ]);
     return [...approvals, ...reviewers.flatMap((review) => review ?? [])];
   }
@@ -225,12 +225,6 @@ function permissionIn(member: JsonReader): Permission {
 
 const subjectPath = (repo: RepoPath, { type, number }: Subject): string =>
   type === 'issue' ? projectPaths(repo)`/issues/${number}` : projectPaths(repo)`/merge_requests/${number}`;
-
-/** Commits that GitLab does not know, and what older versions do not have. */
-function noneIfUnknown<T>(error: unknown): readonly T[] {
-  if (error instanceof HostError && error.status === 404) return [];
-  throw error;
-}
 
 const approvalsIn = (reply: JsonReader): readonly HostReview[] =>
   reply.list('approved_by').map((item) => reviewOf(item, 'APPROVED', item.textOrEmpty('approved_at')));

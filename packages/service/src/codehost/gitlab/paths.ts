@@ -1,5 +1,5 @@
+import { urlPath } from '../../work/http-client.ts';
 import type { RepoPath } from '../host.ts';
-import { urlPath } from '../http-client.ts';
 
 /** Paths below a project: at`/merge_requests/${7}`. */
 export type ProjectPaths = (parts: TemplateStringsArray, ...values: readonly (string | number)[]) => string;

@@ -1,7 +1,9 @@
-import { HostError, type HostRequirement, type RepoPath } from '../host.ts';
-import type { HttpClient, HttpRequest } from '../http-client.ts';
-import type { JsonReader } from '../json-reader.ts';
+import { HostError } from '../../work/host-error.ts';
+import type { HttpClient, HttpRequest } from '../../work/http-client.ts';
+import type { JsonReader } from '../../work/json-reader.ts';
+import type { HostRequirement, RepoPath } from '../host.ts';
 import { orRefusal } from '../or-refusal.ts';
+import { met, missing, requirement } from '../requirement.ts';
 import type { ProjectPaths } from './paths.ts';
 
 const developer = 30;
@@ -26,18 +28,22 @@ export async function readRequirements(
   const isMember = !(level instanceof HostError) && level >= developer;
   return [
     met('token'),
-    hasScope
-      ? met('scope: api')
-      : missing('scope: api', 'Create a personal, project or group access token with the scope "api".'),
-    project instanceof HostError
-      ? missing('project', `The token's account can't see ${repo}. Add it to the project as a Developer.`)
-      : met('project'),
-    isMember
-      ? met('role: Developer')
-      : missing('role: Developer', `Give the token's account at least the role Developer in ${repo}.`),
-    project === false
-      ? missing('merge requests', `Enable merge requests in the settings of ${repo}.`)
-      : met('merge requests'),
+    requirement(
+      'scope: api',
+      hasScope,
+      'Create a personal, project or group access token with the scope "api".',
+    ),
+    requirement(
+      'project',
+      !(project instanceof HostError),
+      `The token's account can't see ${repo}. Add it to the project as a Developer.`,
+    ),
+    requirement(
+      'role: Developer',
+      isMember,
+      `Give the token's account at least the role Developer in ${repo}.`,
+    ),
+    requirement('merge requests', project !== false, `Enable merge requests in the settings of ${repo}.`),
   ];
 }
 
@@ -46,7 +52,3 @@ function scopesOf(token: JsonReader): readonly unknown[] {
   if (!Array.isArray(scopes)) throw new TypeError('scopes must be a list');
   return scopes;
 }
-
-const met = (name: string): HostRequirement => ({ name, isMet: true, advice: '' });
-
-const missing = (name: string, advice: string): HostRequirement => ({ name, isMet: false, advice });

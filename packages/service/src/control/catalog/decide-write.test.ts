@@ -1,8 +1,9 @@
 import type { WriteRequest } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { isRefusal } from '../../domain/refusal.ts';
-import type { Principal } from '../principal.ts';
-import { checkChange, checkWrite, decideWrite, refuseDelete, withServerFields } from './decide-write.ts';
+import type { Principal } from '../access/principal.ts';
+import { checkChange, checkWrite } from './check-write.ts';
+import { decideWrite, refuseDelete, withServerFields } from './decide-write.ts';
 import { type Document, encodePayload } from './document.ts';
 
 const caller = (role: Principal['role'], account = 'ada'): Principal => ({
@@ -116,7 +117,7 @@ describe('a write', () => {
   test('must agree with its path, and an operator says why', () => {
     const ref = { kind: 'workspace', name: 'other' };
     expect(write(admin, 'workspace', {}, { ref })).toMatchObject({
-      message: 'ref.name: differs from the path, which says "one"',
+      message: 'ref.name: differs from the path, which says "one"; got "other"',
     });
     expect(write(caller('operator'), 'workspace', {})).toMatchObject({
       message: "justification: is required for an operator's write",
@@ -151,5 +152,52 @@ test('a delete needs a stored resource: a builtin one stays', () => {
   expect(refuseDelete(admin, change('workspace', 'one'), never)).toMatchObject({ status: 'NOT_FOUND' });
   expect(refuseDelete(admin, change('pool', 'default'), never)).toMatchObject({
     status: 'FAILED_PRECONDITION',
+  });
+});
+
+describe('an error names the field, what was received and what is accepted', () => {
+  const base64 = (text: string) => Buffer.from(text).toString('base64');
+  const raw = (request: WriteRequest, kind = 'workspace') =>
+    checkWrite(admin, { kind, name: 'one' }, request);
+
+  test.each<[WriteRequest, string, string?]>([
+    [{ payload: 'a*b' }, 'payload: must be base64; got the character "*"'],
+    [{ payload: 'aaaaa' }, 'payload: must be base64; got 5 characters, which are incomplete'],
+    [{ payload: base64('{') }, 'payload: must be base64 of a JSON object; got text that is not JSON'],
+    [{ payload: base64('[]') }, 'payload: must be base64 of a JSON object; got a list'],
+    [{ payload: '/w==' }, 'payload: must be base64 of a JSON object; got bytes that are not UTF-8'],
+    [{ updateMask: 'a,,b' }, 'updateMask: must be paths joined by commas, such as a.b,c; got "a,,b"'],
+    [{ updateMask: '*,a' }, 'updateMask: must be * alone, or name fields; got "*,a"'],
+    [{ updateMask: 'a.__proto__' }, 'updateMask: must not name __proto__; got "a.__proto__"'],
+    [{ ifGenerationMatch: '-1' }, 'ifGenerationMatch: must be 0 or more; got -1'],
+    [{ payload: base64('{"rotate":"yes"}') }, 'payload.rotate: must be a boolean; got "yes"', 'token'],
+    [
+      { payload: base64('{"value":7}') },
+      'payload.value: must be a text of 1 to 65536 bytes; got a number',
+      'secret',
+    ],
+    [
+      { payload: base64('{"value":""}') },
+      'payload.value: must be a text of 1 to 65536 bytes; got 0',
+      'secret',
+    ],
+  ])('%j', (request, message, kind) => expect(raw(request, kind)).toMatchObject({ message }));
+
+  test.each([
+    [{ a: 'x' }, {}, 'updateMask: "a.b": "a" is a string, not an object, in the payload'],
+    [{}, { a: [1] }, 'updateMask: "a.b": "a" is a list, not an object, in the stored document'],
+  ])('a mask that leads through %j, %j', (payload, before, message) => {
+    const request = { updateMask: 'a.b', before: stored(before) };
+    expect(write(admin, 'workspace', payload, request)).toMatchObject({ message });
+  });
+
+  test('of a kind, a name and a role', () => {
+    expect(raw({}, 'zoo')).toMatchObject({ message: expect.stringMatching(/^ref\.kind: .*; got "zoo"$/) });
+    expect(checkWrite(admin, { kind: 'pool', name: 'a b' }, {})).toMatchObject({
+      message: expect.stringMatching(/^ref\.name: must be 1 to 128 .*; got "a b"$/),
+    });
+    expect(write(admin, 'token', { role: 'agent' })).toMatchObject({
+      message: 'payload.role: must be one of viewer, member, admin, operator, runner; got "agent"',
+    });
   });
 });

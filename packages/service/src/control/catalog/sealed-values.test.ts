@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ServiceSecrets } from '../../lib/service-secret.ts';
 import { sealedAgain, sealValue, unsealValue } from './sealed-values.ts';
-import { signingKeys } from './secrets.ts';
+import { signingKeys } from './signing-keys.ts';
 
 const before = new ServiceSecrets('the old secret of this service, long enough');
 const during = new ServiceSecrets(

@@ -12,8 +12,8 @@ export interface BlockAgent {
 }
 
 /**
- * Blocks an agent on whose state another command fails each time. It looks at as little of that state as it can: the
- * rules for the end of a run may be what fails.
+ * Blocks an agent whose state makes another command fail each time. The rules for the end of a run may be what fails, so
+ * this reads as little of the state as possible.
  */
 export const blockAgent: Decide<BlockAgent, boolean> = (loaded, { runId, message }, state) => {
   const { run, agent } = state;

@@ -1,5 +1,5 @@
 import { isRehearsalModel } from '@muster/sdk/contract';
-import { type Agent, type AgentState, freshMemory, noUsage } from '../agent.ts';
+import { type Agent, type AgentState, type Batch, freshMemory, noUsage, type Run } from '../agent.ts';
 import { nextBatch, openCycles } from '../batch.ts';
 import { type Decide, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -35,22 +35,7 @@ export const claimRun: Decide<ClaimRun, AgentState> = (loaded, { runner }, state
   const number = agent.runCount + 1;
   const batch = nextBatch(draft, number, loaded.children(agent.id));
   openCycles(draft);
-  draft.run = {
-    number,
-    batch: batch.id,
-    state: 'STARTING',
-    outcome: '',
-    stop: '',
-    runnerId: runner.id,
-    runner: runner.name,
-    startedAt: loaded.now,
-    endedAt: null,
-    goneAt: null,
-    reports: 0,
-    currentAction: '',
-    followUpIds: batch.followUpIds,
-    usage: noUsage,
-  };
+  draft.run = newRun(number, batch, runner, loaded.now);
   draft.set({
     runCount: number,
     claimableAt: null,
@@ -60,11 +45,14 @@ export const claimRun: Decide<ClaimRun, AgentState> = (loaded, { runner }, state
     sandboxed: runner.sandboxed,
     result: { ...agent.result, error: null },
   });
-  const { lostInARow, passingFaults, homeSince = 0 } = agent.memory;
+  const { lostInARow, passingFaults, failingSince, finished, wasFinished, homeSince = 0 } = agent.memory;
+  const hasMessages = batch.spawn || batch.followUpIds.length > 0;
   draft.remember({
     ...freshMemory,
     lostInARow,
     passingFaults,
+    failingSince,
+    wasFinished: (!hasMessages && (finished || wasFinished)) || undefined,
     batch,
     spawnDue: false,
     claimedAt: loaded.now,
@@ -84,9 +72,26 @@ export const claimRun: Decide<ClaimRun, AgentState> = (loaded, { runner }, state
   return decided(loaded, draft.state, [draft]);
 };
 
+const newRun = (number: number, batch: Batch, runner: ClaimingRunner, now: string): Run => ({
+  number,
+  batch: batch.id,
+  state: 'STARTING',
+  outcome: '',
+  stop: '',
+  runnerId: runner.id,
+  runner: runner.name,
+  startedAt: now,
+  endedAt: null,
+  goneAt: null,
+  reports: 0,
+  currentAction: '',
+  followUpIds: batch.followUpIds,
+  usage: noUsage,
+});
+
 const maxModels = 20;
 
-/** A harness may summarize the session with the model before when the model changes, so older models stay allowed. */
+/** When the model changes, a harness may summarize the session with the model before, so older models stay allowed. */
 function modelsOfSession({ session, memory, settings }: Agent, model: string): string[] {
   const before = session === '' ? [] : (memory.models ?? [settings.model]);
   return [...before.filter((name) => name !== model), model].slice(-maxModels);

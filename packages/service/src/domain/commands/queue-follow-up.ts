@@ -1,22 +1,36 @@
-import { type FollowUpState, isTerminal, limits, type OwnModels, type Task } from '@muster/sdk/contract';
-import { type AgentState, isLive, isUndelivered, type SettingsChange } from '../agent.ts';
+import {
+  type FollowUpState,
+  isTerminal,
+  limits,
+  type OwnModels,
+  reasonRow,
+  type Task,
+} from '@muster/sdk/contract';
+import {
+  type Agent,
+  type AgentState,
+  type FollowUp,
+  isLive,
+  isUndelivered,
+  type SettingsChange,
+} from '../agent.ts';
 import { abandonBatch, runningBatch } from '../batch.ts';
 import { refuseSize, refuseTasks } from '../checklist.ts';
-import { type Decide, decided, unchanged } from '../decision.ts';
+import { type Decide, type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import {
+  agentEnded,
   alreadyExists,
   exhausted,
   invalid,
   isRefusal,
-  notFound,
   precondition,
   type Refusal,
   refuseDescription,
 } from '../refusal.ts';
 import { admitReview, discardFollowUp } from '../review.ts';
 import { overrides, refuseSettings } from '../settings.ts';
-import { pend, resettle } from '../settle.ts';
+import { pend, pendNow, resettle } from '../settle.ts';
 import type { Review } from '../thread.ts';
 import { reopen } from './reopen-agent.ts';
 
@@ -25,10 +39,9 @@ export interface QueueFollowUp {
   readonly followUpId: string;
   readonly description: string;
   readonly tasks: readonly Task[];
-  /** Images that exist; or what is wrong with one. */
-  readonly attachmentIds?: readonly string[] | Refusal;
-  /** What the message sets; or why that could not be read from the catalog. */
-  readonly change: SettingsChange | Refusal;
+  /** Images of this agent. */
+  readonly attachmentIds?: readonly string[];
+  readonly change: SettingsChange;
   /** The model names that the operator added. */
   readonly ownModels?: OwnModels;
   readonly preempt: boolean;
@@ -52,25 +65,20 @@ const deferMs = limits.deferDays * 24 * 3600 * 1000;
 export interface Queued {
   readonly followUpId: string;
   readonly state: FollowUpState;
+  /** When it is delivered at the earliest; null if nothing delays it. */
+  readonly wakesAt: string | null;
 }
 
 /**
- * Admits a follow-up. A known id is answered before every other check and repeats nothing; the id of one that was
- * removed or cleared is free. `replace` takes back an undelivered one of other content, and this one comes last.
+ * Admits a follow-up. A known id is answered before every other check and repeats nothing. `replace` takes back an
+ * undelivered one of other content, and this one comes last.
  */
 export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, state) => {
   const { followUpId } = command;
+  const answer = answerKnown(command, state, loaded.now);
+  if (answer) return answer;
   const known = state.followUps.get(followUpId);
-  const isSame = known?.digest === command.digest;
-  const isEnded = isTerminal(state.agent.phase) && !command.reopen;
-  const isFree = !known || known.state === 'REMOVED' || (known.state === 'CLEARED' && !isEnded);
-  if (!isFree && isSame) return unchanged({ followUpId, state: known.state });
   const replaced = command.replace && known && isUndelivered(known) ? known : null;
-  if (!isFree && !replaced) {
-    return command.replace && known.state === 'DELIVERED'
-      ? precondition('FOLLOW_UP_DELIVERED', followUpId, `followUpId: "${followUpId}" was delivered already`)
-      : alreadyExists(`followUpId: "${followUpId}" names another message of this agent`);
-  }
   const draft = Draft.of(state, loaded.now);
   const isFinal = command.reopen && isTerminal(state.agent.phase) ? reopen(draft, loaded) : null;
   if (isFinal) return isFinal;
@@ -79,14 +87,13 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
     if (draft.agent.memory.preemptedBy === followUpId) draft.remember({ preemptedBy: null });
   }
   const message = command.review ? withReview(draft, command, command.review) : command;
-  if (message === null) return unchanged({ followUpId, state: known?.state ?? 'REMOVED' });
+  if (message === null) return unchanged({ followUpId, state: known?.state ?? 'REMOVED', wakesAt: null });
   if (isRefusal(message)) return message;
-  const change = changeOf(command);
-  const attachmentIds = attachmentIdsOf(command);
-  const refused = refuseMessage(message) ?? refuse(message, change, draft.state, loaded.now);
+  const refused = refuseMessage(message) ?? refuse(message, draft.state, loaded.now);
   if (refused) return refused;
 
   if (command.preempt) preempt(draft, followUpId);
+  const { change, attachmentIds = [] } = command;
   const admittedAs = command.deliverAt ? 'DEFERRED' : 'QUEUED';
   const steerBatch = command.steer ? runningBatch(draft.state) : null;
   draft.admit(
@@ -114,14 +121,50 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
   if (replaced) resettle(draft, loaded.children(draft.agent.id));
   else if (command.deliverAt) defer(draft, command.deliverAt);
   if (!command.deliverAt) wake(draft);
-  return decided(loaded, { followUpId, state: admittedAs }, [draft]);
+  const admitted = { id: followUpId, state: admittedAs, deliverAt: command.deliverAt } as const;
+  return decided(loaded, queued(draft.agent, admitted, loaded.now), [draft]);
 };
+
+/** A message that is refused, unless its id is known: it may have been admitted before. */
+export interface RepeatFollowUp extends Pick<QueueFollowUp, 'followUpId' | 'digest' | 'replace'> {
+  readonly type: 'repeat';
+}
+
+/** Null if the id is not known. */
+export const repeatFollowUp: Decide<RepeatFollowUp, Queued | null> = (loaded, command, state) =>
+  answerKnown(command, state, loaded.now) ?? unchanged(null);
+
+/** Null if the id is free: unknown, or that of a message which was removed or cleared. */
+function answerKnown(
+  { followUpId, digest, replace, reopen }: Omit<RepeatFollowUp, 'type'> & Pick<QueueFollowUp, 'reopen'>,
+  { followUps, agent }: AgentState,
+  now: string,
+): Decision<Queued> | null {
+  const known = followUps.get(followUpId);
+  const isEnded = isTerminal(agent.phase) && !reopen;
+  if (!known || known.state === 'REMOVED' || (known.state === 'CLEARED' && !isEnded)) return null;
+  if (known.digest === digest) return unchanged(queued(agent, known, now));
+  if (replace && isUndelivered(known)) return null;
+  return replace && known.state === 'DELIVERED'
+    ? precondition('FOLLOW_UP_DELIVERED', followUpId, `followUpId: "${followUpId}" was delivered already`)
+    : alreadyExists(`followUpId: "${followUpId}" names another message of this agent`);
+}
 
 /** The message with what it says about threads; null if there is nothing new to say. */
 function withReview(draft: Draft, command: QueueFollowUp, review: Review): QueueFollowUp | Refusal | null {
   const admitted = admitReview(draft, review, command);
   if (admitted === null || isRefusal(admitted)) return admitted;
   return { ...command, description: admitted.description, tasks: [...command.tasks, ...admitted.tasks] };
+}
+
+function queued(
+  { claimableAt }: Agent,
+  { id, state, deliverAt }: Pick<FollowUp, 'id' | 'state' | 'deliverAt'>,
+  now: string,
+): Queued {
+  const isDelayed = state === 'QUEUED' && claimableAt !== null && claimableAt > now;
+  const wakesAt = state === 'DEFERRED' ? deliverAt : isDelayed ? claimableAt : null;
+  return { followUpId: id, state, wakesAt };
 }
 
 function defer(draft: Draft, deliverAt: string): void {
@@ -131,7 +174,7 @@ function defer(draft: Draft, deliverAt: string): void {
   if (reason === 'RESTING') draft.move(phase, 'DEFERRED');
 }
 
-/** A message starts a run immediately where the agent rests, is BLOCKED or waits for its children. */
+/** A message starts a run immediately where the agent is idle, is BLOCKED or waits for its children. */
 function wake(draft: Draft): void {
   const { phase, reason } = draft.agent;
   if (phase === 'PHASE_WAITING_FOR_INPUT' || (phase === 'PHASE_PENDING' && reason === 'CHILDREN'))
@@ -145,10 +188,9 @@ function preempt(draft: Draft, by: string): void {
   }
   if (!isLive(draft.run)) {
     abandonBatch(draft, by);
-    if (draft.agent.reason === 'RETRYING') {
-      draft.set({ claimableAt: draft.now });
-      draft.move('PHASE_PENDING', 'STARTING');
-    }
+    const { phase, reason } = draft.agent;
+    if (phase === 'PHASE_PENDING' && reasonRow({ phaseReason: reason }).isRetryable)
+      pendNow(draft, 'STARTING');
     return;
   }
   draft.remember({ preemptedBy: by });
@@ -157,19 +199,11 @@ function preempt(draft: Draft, by: string): void {
   draft.move('PHASE_RUNNING', 'STOPPING');
 }
 
-/** Empty where the settings could not be read, which refuses the message. */
-export const changeOf = ({ change }: QueueFollowUp): SettingsChange => (isRefusal(change) ? {} : change);
-
-const attachmentIdsOf = ({ attachmentIds = [] }: QueueFollowUp): readonly string[] =>
-  isRefusal(attachmentIds) ? [] : attachmentIds;
-
 /** What is wrong with a message, whatever the state of its agent is. */
 export function refuseMessage(command: QueueFollowUp): Refusal | null {
   const { description, tasks, change, attachmentIds, deliverAt, preempt, steer } = command;
   const tooLong = refuseDescription(description, 'description');
   if (tooLong) return tooLong;
-  if (isRefusal(change)) return change;
-  if (isRefusal(attachmentIds)) return attachmentIds;
   if (description === '' && tasks.length === 0 && !attachmentIds?.length && !overrides(change))
     return invalid(
       'description',
@@ -181,16 +215,12 @@ export function refuseMessage(command: QueueFollowUp): Refusal | null {
   return other && invalid('steer', `may not be combined with ${other}`);
 }
 
-function refuse(
-  command: QueueFollowUp,
-  change: SettingsChange,
-  state: AgentState,
-  now: string,
-): Refusal | null {
+function refuse(command: QueueFollowUp, state: AgentState, now: string): Refusal | null {
   const { agent } = state;
+  const { change } = command;
   const path = agent.path.join('/');
   if (isTerminal(agent.phase))
-    return notFound(`the agent ${path} is not running: it has ended (${agent.phase})`);
+    return agentEnded(`the agent ${path} is not running: it has ended (${agent.phase})`, agent.phase);
   const badSettings = refuseSettings(change, agent.settings, agent.backend, command.ownModels);
   if (badSettings) return badSettings;
   if (command.deliverAt) {

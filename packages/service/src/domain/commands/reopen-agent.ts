@@ -11,7 +11,7 @@ export interface ReopenAgent {
 }
 
 /**
- * An agent that finished or failed rests again, with its session, its checklist and its branch. The root of its tree is
+ * An agent that finished or failed is idle again, with its session, its checklist and its branch. The root of its tree is
  * locked, so no kill can miss it.
  */
 export const reopenAgent: Decide<ReopenAgent, Done> = (loaded, _command, state) => {

@@ -1,5 +1,5 @@
-import type { ReportReply, ReportRequest, Task } from '@muster/sdk/contract';
-import { type AgentState, isLive, type Result, type Run, type Usage } from '../agent.ts';
+import type { ReportRequest, ReportResult, Task } from '@muster/sdk/contract';
+import { type Agent, type AgentState, isLive, type Result, type Run, type Usage } from '../agent.ts';
 import { settleSteer } from '../batch.ts';
 import { activatedBy, unfinished } from '../checklist.ts';
 import { type Decide, type Decision, decided, unchanged } from '../decision.ts';
@@ -9,7 +9,7 @@ import type { LoadedAgents } from '../loaded-agents.ts';
 import { fenced } from '../refusal.ts';
 import { pend } from '../settle.ts';
 
-export interface ReportRun extends Omit<ReportRequest, 'agentKey' | 'omitTasks'> {
+export interface ReportRun extends Omit<ReportRequest, 'agentKey' | 'omitTasks' | 'reached'> {
   readonly type: 'report';
 }
 
@@ -20,13 +20,13 @@ type Reported<F extends keyof ReportRun> = NonNullable<ReportRun[F]>;
  * What a runner reports about its run. It counts only from the runner that holds the run and only while the run is the
  * current one; a repeated report is acknowledged and changes nothing.
  */
-export const reportRun: Decide<ReportRun, ReportReply> = (loaded, command, state) => {
+export const reportRun: Decide<ReportRun, ReportResult> = (loaded, command, state) => {
   const { run } = state;
   const { items = [], pushes = [] } = command;
   if (!run || run.number !== command.runId || run.runnerId !== command.runnerId) {
     return fenced(`run ${command.runId} is not the current run of ${state.agent.path.join('/')}`);
   }
-  if (run.state === 'ENDED' && command.gone) return confirmGone(loaded, run, state);
+  if (run.state === 'ENDED' && command.gone) return confirmGone(loaded, command, run, state);
   if (command.report <= run.reports) return unchanged(replyOf(state));
   if (run.state === 'ENDED') return fenced(`run ${command.runId} has ended (${run.outcome})`);
 
@@ -53,7 +53,7 @@ export const reportRun: Decide<ReportRun, ReportReply> = (loaded, command, state
     draft.set({
       result: { ...result, branch: ref, ...(tip && { pushed: withTip(result.pushed, repo, tip) }) },
     });
-    if (repo) draft.pushed.push({ repo, branch: ref });
+    if (repo) draft.events.push({ type: 'branchPushed', repo, branch: ref });
   }
   if (pushes.length > 0) activateTasks(draft, pushes);
   if (command.diff) noteDiff(draft, command.diff);
@@ -102,8 +102,12 @@ function noteDiff(draft: Draft, diff: Reported<'diff'>): void {
   draft.diffs.push({ repo, text, workingTree });
 }
 
-function noteUnpushed(draft: Draft, { commits, files, isSaved }: Reported<'unpushed'>): void {
-  draft.set({ unpushed: { commits, files }, ...(isSaved && { checkpointAt: draft.now }) });
+function noteUnpushed(draft: Draft, { commits, files, isSaved, isPartial }: Reported<'unpushed'>): void {
+  const isComplete = !isPartial && (isSaved || commits + files === 0);
+  draft.set({
+    unpushed: { commits, files, ...(!isComplete && { isSaved: false }) },
+    ...(isSaved && { checkpointAt: draft.now }),
+  });
 }
 
 /** A harness may know the window only after a turn. */
@@ -120,11 +124,36 @@ function endRun(loaded: LoadedAgents, draft: Draft, ended: Reported<'end'>): voi
   finishRun(draft, { ...ended, limitUntil }, loaded.children(draft.agent.id));
 }
 
-/** The process of a killed run has ended: the agent's next run may be claimed. */
-function confirmGone(loaded: LoadedAgents, run: Run, state: AgentState): Decision<ReportReply> {
-  if (run.goneAt !== null) return unchanged(replyOf(state));
-  return decided(loaded, replyOf(state), [processGone(state, loaded.now, 'confirmed by its runner')]);
+/**
+ * The process of a killed run has ended: the agent's next run may be claimed. Its runner then saves a last checkpoint, and
+ * reports once more what of the work is unpushed.
+ */
+function confirmGone(
+  loaded: LoadedAgents,
+  command: ReportRun,
+  run: Run,
+  state: AgentState,
+): Decision<ReportResult> {
+  const unpushed = run.outcome === 'KILLED' ? command.unpushed : undefined;
+  const isNoted = !unpushed || isNotedSince(run.goneAt, unpushed, state.agent);
+  if (run.goneAt !== null && isNoted) return unchanged(replyOf(state));
+  const draft =
+    run.goneAt === null
+      ? processGone(state, loaded.now, 'confirmed by its runner')
+      : Draft.of(state, loaded.now);
+  if (unpushed) noteUnpushed(draft, unpushed);
+  return decided(loaded, replyOf(state), [draft]);
 }
+
+/** The same report came before: its reply was lost. */
+const isNotedSince = (
+  goneAt: string | null,
+  { commits, files, isSaved }: Reported<'unpushed'>,
+  { unpushed, checkpointAt }: Agent,
+): boolean =>
+  unpushed?.commits === commits &&
+  unpushed.files === files &&
+  (!isSaved || (checkpointAt ?? '') >= (goneAt ?? ''));
 
 function processGone(state: AgentState, now: string, how: string): Draft {
   const draft = Draft.of(state, now);
@@ -134,7 +163,7 @@ function processGone(state: AgentState, now: string, how: string): Draft {
   return draft;
 }
 
-const replyOf = ({ run, checklist, agent: { memory } }: AgentState): ReportReply =>
+const replyOf = ({ run, checklist, agent: { memory } }: AgentState): ReportResult =>
   reportReply(run?.stop ?? '', checklist, memory.activated, memory.question);
 
 export const reportReply = (
@@ -142,7 +171,7 @@ export const reportReply = (
   checklist: readonly Task[],
   activated: readonly string[],
   question: string,
-): ReportReply => ({
+): ReportResult => ({
   stop,
   tasks: [...checklist],
   activeTaskIds: unfinished(checklist, activated).map((t) => t.id),
@@ -150,14 +179,18 @@ export const reportReply = (
 });
 
 function addUsage(draft: Draft, more: Reported<'usage'>): void {
+  const { costUsd: cost = 0, inputTokens = 0, cachedInputTokens = 0, outputTokens = 0 } = more;
   const sum = (used: Usage): Usage => ({
-    cost: used.cost + (more.costUsd ?? 0),
-    inputTokens: used.inputTokens + (more.inputTokens ?? 0),
-    cachedInputTokens: used.cachedInputTokens + (more.cachedInputTokens ?? 0),
-    outputTokens: used.outputTokens + (more.outputTokens ?? 0),
+    cost: used.cost + cost,
+    inputTokens: used.inputTokens + inputTokens,
+    cachedInputTokens: used.cachedInputTokens + cachedInputTokens,
+    outputTokens: used.outputTokens + outputTokens,
   });
-  if (draft.run) draft.setRun({ usage: sum(draft.run.usage) });
+  if (!draft.run) return;
+  draft.setRun({ usage: sum(draft.run.usage) });
   draft.set({ usage: sum(draft.agent.usage) });
+  const usage = { cost, inputTokens, cachedInputTokens, outputTokens };
+  draft.events.push({ type: 'spent', runId: draft.run.number, usage });
 }
 
 export interface LoseRun {

@@ -1,17 +1,19 @@
+import { reasonRow } from '@muster/sdk/contract';
+import { keepsBatch } from '../agent.ts';
 import { type Decide, type Done, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { precondition } from '../refusal.ts';
-import { hasWork, pend, settle } from '../settle.ts';
+import { hasWork, pend, pendNow, settle } from '../settle.ts';
 
 export interface RetryAgent {
   readonly type: 'retry';
 }
 
-/** Runs the batch of a BLOCKED agent again, and that of a RETRYING one without waiting any longer. */
+/** Runs the batch of a BLOCKED agent again, and that of a RETRYING or rate-limited one without waiting any longer. */
 export const retryAgent: Decide<RetryAgent, Done> = (loaded, _command, state) => {
   const { agent } = state;
   const draft = Draft.of(state, loaded.now);
-  if (agent.reason === 'BLOCKED') {
+  if (keepsBatch(agent)) {
     if (hasWork(draft)) pend(draft);
     else {
       // Nothing to run is left: what blocked it was no run, and its queue was cleared since.
@@ -20,13 +22,12 @@ export const retryAgent: Decide<RetryAgent, Done> = (loaded, _command, state) =>
     }
     return decided(loaded, {}, [draft]);
   }
-  if (agent.reason !== 'RETRYING') {
+  if (!reasonRow({ phaseReason: agent.reason }).isRetryable) {
     const path = agent.path.join('/');
-    const message = `the agent ${path} is neither blocked nor retrying (${agent.phase}, ${agent.reason})`;
+    const message = `the agent ${path} is neither blocked, retrying nor rate limited (${agent.phase}, ${agent.reason})`;
     return precondition('NOT_BLOCKED', path, message);
   }
   if (agent.claimableAt !== null && agent.claimableAt <= loaded.now) return unchanged({});
-  draft.remember({ retryAt: null });
-  draft.set({ claimableAt: loaded.now });
+  pendNow(draft, agent.reason === 'RETRYING' ? 'RETRYING' : 'STARTING');
   return decided(loaded, {}, [draft]);
 };

@@ -8,12 +8,10 @@ import {
   type Task,
 } from '@muster/sdk/contract';
 import {
-  type Agent,
   type AgentState,
-  freshMemory,
   type Identity,
   type Labels,
-  noUsage,
+  newAgent,
   type PersonaCopy,
   type Settings,
   type SettingsChange,
@@ -59,13 +57,12 @@ export interface SpawnAgent {
 export function spawnAgent(
   loaded: LoadedAgents,
   command: SpawnAgent,
-  parent: AgentState | Refusal | null,
+  parent: AgentState | null,
 ): Decision<AgentState> {
   const settings = firstSettings(command, parent);
   if (isRefusal(settings)) return settings;
   const tasks = firstTasks(command);
   if (isRefusal(tasks)) return tasks;
-  if (isRefusal(parent)) return parent;
   const refused = parent ? refuseParent(loaded, command, parent) : null;
   if (refused) return refused;
   const identity = { ...command.identity, workspace: parent?.agent.workspace ?? command.identity.workspace };
@@ -83,7 +80,17 @@ export function spawnAgent(
   }
 
   const { description, expectedOutput, repos } = command;
-  const agent = newAgent(command, settings, identity, parent, loaded.now);
+  const { backend, ...agentSettings } = settings;
+  const agent = newAgent({
+    id: command.id,
+    identity,
+    parent: parent?.agent ?? null,
+    pool: command.pool,
+    backend,
+    labels: command.labels,
+    settings: agentSettings,
+    now: loaded.now,
+  });
   const draft = Draft.create(agent, { description, expectedOutput, repos }, tasks, loaded.now);
   draft.log('AGENT_SPAWNED', {
     text: description,
@@ -98,6 +105,12 @@ export function spawnAgent(
     drafts.push(above);
   }
   return decided(loaded, draft.state, drafts);
+}
+
+/** What is wrong with a spawn whose parent was not found. */
+export function refuseSpawn(command: SpawnAgent): Refusal | null {
+  const first = [firstSettings(command, null), firstTasks(command)];
+  return first.find(isRefusal) ?? null;
 }
 
 function refuseParent(loaded: LoadedAgents, { identity }: SpawnAgent, { agent }: AgentState): Refusal | null {
@@ -128,13 +141,12 @@ type FirstSettings = Settings & { readonly backend: Backend };
 /** The settings of the first run. They fix the backend for the agent's whole life. */
 function firstSettings(
   { change, defaultModel, ownModels, description, expectedOutput }: SpawnAgent,
-  parent: AgentState | Refusal | null,
+  parent: AgentState | null,
 ): FirstSettings | Refusal {
   const tooLong =
     refuseDescription(description, 'description') ?? refuseDescription(expectedOutput, 'expectedOutput');
   if (tooLong) return tooLong;
-  const parentModel = parent && !isRefusal(parent) ? parent.agent.settings.model : '';
-  const model = change.model || change.persona.model || parentModel || defaultModel;
+  const model = change.model || change.persona.model || parent?.agent.settings.model || defaultModel;
   const backend = backendOfModel(model, ownModels);
   if (!backend)
     return invalid(
@@ -148,52 +160,4 @@ function firstSettings(
 function firstTasks({ tasks, change }: SpawnAgent): Task[] | Refusal {
   const brought = change.persona.tasks;
   return refuseTasks(tasks, brought, [], true) ?? joined([], [...brought, ...deduplicated(tasks)]);
-}
-
-/** Written out: an object of this size that is put together from others is made and copied many times slower. */
-function newAgent(
-  command: SpawnAgent,
-  { backend, ...settings }: FirstSettings,
-  identity: Identity,
-  parent: AgentState | null,
-  now: string,
-): Agent {
-  return {
-    tenant: identity.tenant,
-    ownerProvider: identity.ownerProvider,
-    account: identity.account,
-    workspace: identity.workspace,
-    path: identity.path,
-    id: command.id,
-    root: parent?.agent.root ?? command.id,
-    parent: parent?.agent.id ?? null,
-    ancestors: parent ? [...parent.agent.ancestors, parent.agent.id] : [],
-    current: true,
-    pool: command.pool,
-    backend,
-    labels: command.labels,
-    createdAt: now,
-    phase: 'PHASE_UNSPECIFIED',
-    reason: 'STARTING',
-    since: now,
-    claimableAt: null,
-    runCount: 0,
-    sequence: 0,
-    queued: 0,
-    deferred: 0,
-    nextDeliverAt: null,
-    progressAt: now,
-    endedAt: null,
-    settings,
-    memory: freshMemory,
-    result: { response: '', structuredOutput: null, error: null, branch: '' },
-    usage: noUsage,
-    home: null,
-    deferral: null,
-    rehearsed: null,
-    sandboxed: null,
-    session: '',
-    unpushed: null,
-    checkpointAt: null,
-  };
 }

@@ -14,7 +14,7 @@ export interface ResolveThread {
   readonly byHost?: boolean;
 }
 
-/** Resolves a thread or opens it again; an agent that has ended takes it, too. Nothing is told to the agent. */
+/** Resolves a thread or opens it again, also of an agent that has ended. The agent gets no message about it. */
 export const resolveThread: Decide<ResolveThread, Done> = (loaded, command, state) => {
   const { threadId: id, state: to, byHost = false } = command;
   const thread = state.threads?.get(id);

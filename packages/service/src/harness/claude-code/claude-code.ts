@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { lstatSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { arch, platform } from 'node:process';
 import type { EffortLevel, McpServerConfig, Options } from '@anthropic-ai/claude-agent-sdk';
 import type { ProviderModel } from '../../lib/models.ts';
-import { isExecutable, resolveFrom } from '../agent-process.ts';
+import { exitAfterOutput, isExecutable, resolveFrom } from '../agent-process.ts';
 import {
   accessOf,
   allowsTool,
@@ -35,6 +34,9 @@ export function findClaudeCode(): string | undefined {
   }
   return undefined;
 }
+
+/** For its side tasks. */
+export const defaultHelperModel = 'haiku';
 
 /** Claude Code, driven by its SDK: one process per run, which receives one message at a time. */
 export function claudeCodeHarness(
@@ -80,7 +82,7 @@ export function claudeCodeHarness(
       const commands = new CommandOutput(work, listener, session);
       const output = outputAdapter(work.claim.outputSchema);
       const options = {
-        ...optionsOf(work, output, used, helperOf(used)),
+        ...optionsOf(work, output, used, helperOf(used), await projectFolders(work)),
         ...(work.resumes ? { resume: session } : { sessionId: session }),
         pathToClaudeCodeExecutable: executable,
       };
@@ -114,10 +116,11 @@ function optionsOf(
   output: OutputAdapter | undefined,
   used: ProviderModel,
   helper: ProviderModel,
+  folders: readonly string[],
 ): Options {
   const { claim, endpoint, mcpServers } = work;
   const hasProject = readsProject(claim);
-  const has = (...names: string[]) => hasProject && names.some((name) => isRealFolder(work, '.claude', name));
+  const has = (...names: string[]) => names.some((name) => folders.includes(name));
   return {
     cwd: work.workspaceFolder,
     env: environmentOf(work, used, helper),
@@ -171,11 +174,25 @@ function mcpServer(server: McpServer, url: string): McpServerConfig {
   };
 }
 
-/** Not through links, with which the agent could learn which files exist on this machine. */
-function isRealFolder({ workspaceFolder }: Work, ...path: readonly string[]): boolean {
-  return path.every((_, i) =>
-    lstatSync(join(workspaceFolder, ...path.slice(0, i + 1)), { throwIfNoEntry: false })?.isDirectory(),
-  );
+const foldersScript =
+  'cd .claude && for name in skills commands agents; do [ ! -d "$name" ] || echo "$name"; done';
+
+/** The folders of the repository's settings for agents. The agent owns its workspace, so a process of the agent looks. */
+async function projectFolders({ claim, processes, signal }: Work): Promise<readonly string[]> {
+  if (!readsProject(claim)) return [];
+  const started = processes.start(['/bin/sh', '-c', foldersScript], { gateway: 'never' });
+  const kill = (): void => void started.kill();
+  signal.addEventListener('abort', kill, { once: true });
+  if (signal.aborted) kill();
+  let names = '';
+  started.child.stdin.end();
+  started.child.stderr.resume();
+  started.child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    names = `${names}${text}`.slice(0, 100);
+  });
+  await exitAfterOutput(started).finally(() => signal.removeEventListener('abort', kill));
+  signal.throwIfAborted();
+  return names.split('\n');
 }
 
 /** The token once more: Claude Code does not expand its own variables in the configuration of tools. */
@@ -209,7 +226,7 @@ function environmentOf(
     CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP: '1',
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
     CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: '1',
-    // Pieces of a text are joined for so long: one of each token would keep the runner busy.
+    // Pieces of a text are joined for this time: one of each token would keep the runner busy.
     CLAUDE_CODE_STREAM_EVENT_HOLD_MS: '50',
     // With the default of ten, a wrong key fails only after minutes.
     CLAUDE_CODE_MAX_RETRIES: '4',

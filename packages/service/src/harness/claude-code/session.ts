@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { dirname } from 'node:path';
-import { PassThrough, Transform } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type {
   OutputFormat,
@@ -16,6 +16,7 @@ import { messageOf } from '../../lib/errors.ts';
 import { isObject } from '../../lib/json.ts';
 import { lastErrorOutput, within } from '../agent-process.ts';
 import type { AgentProcess, HarnessSession, Message, TurnResult, Work } from '../harness.ts';
+import { boundedLines, type LeftOutLine } from '../harness-lines.ts';
 import { noReasonText, providerFault } from '../harness-text.ts';
 import type { CommandOutput } from './command-output.ts';
 import type { Timeline } from './timeline.ts';
@@ -53,6 +54,8 @@ export class ClaudeSession implements HarnessSession {
   /** The messages that Claude Code got during the turn and has not begun to use, by their id. */
   readonly #steers = new Map<string, (isTaken: boolean) => void>();
   #isInterrupted = false;
+  /** Why the process was killed. */
+  #invalid: string | undefined;
   /** Why the process has ended. */
   #ended: string | undefined;
 
@@ -176,11 +179,17 @@ export class ClaudeSession implements HarnessSession {
     const { timeline, output } = this.#conversation;
     if (this.#isInterrupted) return { type: 'interrupted', response: timeline.lastText };
     if (this.#result === undefined) return this.#processEnded();
-    return resultOf(this.#result, timeline.lastText, output);
+    try {
+      return resultOf(this.#result, timeline.lastText, output);
+    } catch (error) {
+      // The agent can write to the output, so any field may have any type. Nothing else would catch this.
+      const message = `Claude Code sent an invalid result: ${messageOf(error)}`;
+      return { type: 'failed', code: 'HARNESS_ERROR', message };
+    }
   }
 
   #processEnded(): TurnResult {
-    const reasons = [this.#ended, this.#errorOutput()].filter(Boolean);
+    const reasons = [this.#invalid ?? this.#ended, this.#errorOutput()].filter(Boolean);
     return { type: 'failed', code: 'HARNESS_ERROR', message: `Claude Code ended: ${reasons.join(': ')}` };
   }
 
@@ -197,10 +206,16 @@ export class ClaudeSession implements HarnessSession {
     // An unhandled error would end the runner. The exit of the process says why the pipe broke.
     child.stdin.on('error', () => {});
     this.#errorOutput = lastErrorOutput(child, work.mask.stream());
-    const lines = boundedLines(() => void started.kill());
-    child.stdout.once('close', () => lines.end()).pipe(lines);
-    child.stdout = lines;
+    const lines = boundedLines(child.stdout, (line) => this.#leaveOut(line));
+    child.stdout = Readable.from(readlineLines(lines), { objectMode: false });
     return child;
+  }
+
+  /** The result of a tool is only for the timeline. Without another message the session can't go on. */
+  #leaveOut(line: LeftOutLine): void {
+    if (line.beginning.startsWith('{"type":"user"')) return this.#conversation.timeline.leaveOut(line);
+    this.#invalid ??= `it sent a message with ${line.reason}`;
+    void this.#process?.kill();
   }
 }
 
@@ -236,27 +251,24 @@ const createFolders = [
   'mkdir -p "$TMPDIR" && mkdir -p -m 700 "$XDG_RUNTIME_DIR"; exec "$0" "$@"',
 ];
 
-/** Longer than any message: Claude Code cuts the results of tools itself. */
-const longestLineBytes = 32 * 1024 * 1024;
-const newline = 0x0a;
-
-/**
- * Forwards the lines of a process to a reader that buffers each line. The agent can write to this stream too: after a
- * line that is too long nothing more is forwarded, and `onTooLong` is called.
- */
-export function boundedLines(onTooLong: () => void): Transform {
-  let lineBytes = 0;
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      if (lineBytes > longestLineBytes) return done();
-      const end = chunk.lastIndexOf(newline);
-      lineBytes = end === -1 ? lineBytes + chunk.length : chunk.length - end - 1;
-      if (lineBytes <= longestLineBytes) return done(null, chunk);
-      onTooLong();
-      done();
-    },
-  });
+/** The SDK reads lines with `readline`, which also splits them at these characters. They occur in strings only. */
+async function* readlineLines(lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const line of lines) {
+    yield separators.some((text) => line.includes(text)) ? escapedSeparators(line) : line;
+    yield lineBreak;
+  }
 }
+
+const separators = ['\r', '\u2028', '\u2029'];
+const lineBreak = Buffer.from('\n');
+
+const escapedSeparators = (line: Buffer): Buffer =>
+  Buffer.from(
+    line
+      .toString()
+      .replaceAll('\r', ' ')
+      .replace(/[\u2028\u2029]/g, (text) => (text === '\u2028' ? '\\u2028' : '\\u2029')),
+  );
 
 /**
  * Claude Code returns structured output as the arguments of a tool, which must be an object. Any other output is wrapped

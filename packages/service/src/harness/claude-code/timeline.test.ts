@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { ignored } from '../../../../../test/support/harness-session.ts';
 import type { CommandOutput } from './command-output.ts';
-import { fileDiff, Timeline } from './timeline.ts';
+import { fileDiff } from './file-diff.ts';
+import { Timeline } from './timeline.ts';
 
 const hunk = { oldStart: 1, oldLines: 1, newStart: 1, newLines: 1, lines: ['-a', '+b'] };
 

@@ -1,7 +1,7 @@
 import type { SDKMessage, SDKPartialAssistantMessage } from '@anthropic-ai/claude-agent-sdk';
-import type { FileEditOutput, FileWriteOutput } from '@anthropic-ai/claude-agent-sdk/sdk-tools';
 import { isObject } from '../../lib/json.ts';
 import type { HarnessListener, McpServer } from '../harness.ts';
+import { type LeftOutLine, leftOutText } from '../harness-lines.ts';
 import {
   bounded,
   contentText,
@@ -13,6 +13,7 @@ import {
 } from '../harness-text.ts';
 import { mostTokens, PlanReporter, reportCompaction, tokensIn } from '../plan.ts';
 import type { CommandOutput } from './command-output.ts';
+import { fileDiff } from './file-diff.ts';
 
 /** Turns the messages of Claude Code into items of the timeline. */
 export class Timeline {
@@ -32,6 +33,7 @@ export class Timeline {
   #model = '';
   #usedTokens = 0;
   #windowTokens = 0;
+  #isWarned = false;
   /** The last text of the turn, which is its response when it is interrupted. */
   lastText = '';
 
@@ -85,15 +87,13 @@ export class Timeline {
     } else if (message.type === 'system' && message.subtype === 'api_retry') {
       this.#discardBlock();
       const { error_status, attempt, max_retries } = message;
-      this.#listener.item({
-        type: 'WARNING',
-        text: retryText(error_status ?? undefined, attempt, max_retries),
-      });
+      this.#warn(retryText(error_status ?? undefined, attempt, max_retries));
     } else if (message.type === 'system' && message.subtype === 'compact_boundary') {
       const { pre_tokens, post_tokens } = Object(message.compact_metadata) as Fields;
       reportCompaction(this.#listener, tokensIn(pre_tokens), tokensIn(post_tokens));
       this.#setContext(tokensIn(post_tokens));
     } else if (message.type === 'result') {
+      this.#warnOfDenials(message.permission_denials);
       const usage = Object.entries(Object(message.modelUsage) as Fields).find(
         ([name]) => name === this.#model,
       );
@@ -107,6 +107,26 @@ export class Timeline {
     }
   }
 
+  leaveOut(line: LeftOutLine): void {
+    if (!this.#isWarned) this.#warn(leftOutText('Claude Code', line));
+    this.#isWarned = true;
+  }
+
+  /** Rules of the project that ask are refusals, because nobody can be asked during a turn. */
+  #warnOfDenials(denials: unknown): void {
+    const tools = new Set(
+      (Array.isArray(denials) ? denials : []).map((denial) => String(Object(denial).tool_name)),
+    );
+    for (const tool of [...tools].slice(0, mostDenials))
+      this.#warn(
+        `Claude Code was not permitted to use ${bounded(tool)}: the permissions in .claude/settings.json deny it or ask, and nobody can be asked during a turn. Allow it there, or do it yourself.`,
+      );
+  }
+
+  #warn(text: string): void {
+    this.#listener.item({ type: 'WARNING', text });
+  }
+
   #setContext(usedTokens: number): void {
     if (usedTokens === 0) return;
     this.#usedTokens = usedTokens;
@@ -117,7 +137,7 @@ export class Timeline {
     for (const { name } of servers) {
       if (this.#unavailableServers.has(name)) continue;
       this.#unavailableServers.add(name);
-      this.#listener.item({ type: 'WARNING', text: toolsUnavailableText(name) });
+      this.#warn(toolsUnavailableText(name));
     }
   }
 
@@ -131,9 +151,11 @@ export class Timeline {
     } else if (block.type === 'thinking' && block.thinking !== '') {
       this.#listener.action('Thinking');
       this.#listener.item({ type: 'THINKING', text: block.thinking, ...data });
-    } else if (block.type === 'tool_use' && block.name === 'TodoWrite' && isOwn) {
+    } else if (block.type !== 'tool_use' || typeof block.id !== 'string') {
+      return;
+    } else if (block.name === 'TodoWrite' && isOwn) {
       this.#todos.set(block.id, todosIn(block.input));
-    } else if (block.type === 'tool_use') {
+    } else {
       this.#addCall(block);
     }
   }
@@ -236,46 +258,7 @@ function describe(tool: string, input: Fields, path: string): { action: string; 
   }
 }
 
+const mostDenials = 10;
+
 /** The tools of Muster are shown without their server. */
 const toolName = (tool: string): string => tool.replace(/^mcp__muster__/, '');
-
-/** As JSON: the size of an item's data is limited. */
-const mostDiffBytes = 48 * 1024;
-
-type Hunk = FileEditOutput['structuredPatch'][number];
-
-/** The change that a tool reports, as a unified diff; undefined when it reports none. */
-export function fileDiff(result: unknown, path: string): string | undefined {
-  if (typeof result !== 'object' || result === null) return undefined;
-  const { type, content, structuredPatch } = result as Partial<FileWriteOutput>;
-  const hunks = Array.isArray(structuredPatch) ? structuredPatch.filter(isHunk) : [];
-  if (type === 'create' && typeof content === 'string' && content !== '')
-    return cut(['--- /dev/null', `+++ ${path}`, ...addedLines(content)]);
-  return hunks.length === 0 ? undefined : cut([`--- ${path}`, `+++ ${path}`, ...hunks.flatMap(hunkLines)]);
-}
-
-/** The value comes from the sandbox and may be anything. */
-const isHunk = (value: unknown): value is Hunk =>
-  Array.isArray((value as Partial<Hunk> | null)?.lines) &&
-  (value as Hunk).lines.every((line) => typeof line === 'string');
-
-const hunkLines = ({ oldStart, oldLines, newStart, newLines, lines }: Hunk): string[] => [
-  `@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`,
-  ...lines,
-];
-
-function addedLines(content: string): string[] {
-  const lines = content.replace(/\n$/, '').split('\n');
-  return [`@@ -0,0 +1,${lines.length} @@`, ...lines.map((line) => `+${line}`)];
-}
-
-function cut(lines: readonly string[]): string {
-  let bytes = 0;
-  const end = lines.findIndex((line) => {
-    bytes += Buffer.byteLength(JSON.stringify(line));
-    return bytes > mostDiffBytes;
-  });
-  return end === -1
-    ? lines.join('\n')
-    : [...lines.slice(0, end), `… and ${lines.length - end} more lines`].join('\n');
-}

@@ -3,9 +3,7 @@ import { isObject } from '../../lib/json.ts';
 import type { MaskedStream } from '../../lib/value-mask.ts';
 import { lastErrorOutput } from '../agent-process.ts';
 import type { AgentProcess } from '../harness.ts';
-
-/** A message with its images is one line, and so is the output of a command, of at most a MiB before escapes. */
-const lineLength = 32 * 1024 * 1024;
+import { boundedLines, type LeftOutLine, leftOutText } from '../harness-lines.ts';
 
 interface Reply {
   resolve(result: unknown): void;
@@ -24,9 +22,9 @@ export class AppServer {
   readonly #replies = new Map<number, Reply>();
   #end: (reason: string) => void = () => {};
   #reason: string | undefined;
-  #line = '';
   readonly #errorOutput: () => string;
   #requests = 0;
+  #isWarned = false;
 
   constructor(
     process: AgentProcess,
@@ -41,7 +39,7 @@ export class AppServer {
     const { stdin, stdout } = process.child;
     // An unhandled error would end the runner. The exit of the process says why the pipe broke.
     stdin.on('error', () => {});
-    stdout.setEncoding('utf8').on('data', (text: string) => this.#read(text));
+    void this.#read(stdout);
     this.#errorOutput = lastErrorOutput(process.child, maskedErrors);
     void process.exited.then(({ exitCode, signal }) => this.#close(`exit status ${signal ?? exitCode}`));
   }
@@ -64,25 +62,38 @@ export class AppServer {
     this.process.child.stdin.write(`${JSON.stringify(message)}\n`);
   }
 
-  #read(text: string): void {
-    if (this.#reason !== undefined) return;
-    const [first = '', ...more] = text.split('\n');
-    const lines = [`${this.#line}${first}`, ...more];
-    this.#line = lines.pop() ?? '';
+  async #read(stdout: AsyncIterable<Buffer>): Promise<void> {
     try {
-      if (this.#line.length > lineLength) throw new Error('a line is too long');
-      for (const line of lines) if (line !== '') this.#handle(JSON.parse(line) as Incoming);
+      for await (const line of boundedLines(stdout, (left) => this.#leaveOut(left))) {
+        if (this.#reason !== undefined) return;
+        this.#handle(JSON.parse(line.toString()) as Incoming);
+      }
     } catch (error) {
-      this.#close(`invalid message: ${messageOf(error)}`);
-      void this.process.kill();
+      this.#refuse(messageOf(error));
     }
+  }
+
+  /** Items are only for the timeline. Without another message the connection can't go on. */
+  #leaveOut(line: LeftOutLine): void {
+    if (!/^\{"method":"item\/(started|completed)"/.test(line.beginning))
+      return this.#refuse(`it has ${line.reason}`);
+    if (!this.#isWarned)
+      this.#onNotification({ method: 'warning', params: { message: leftOutText('Codex', line) } });
+    this.#isWarned = true;
+  }
+
+  #refuse(problem: string): void {
+    this.#close(`invalid message: ${problem}`);
+    void this.process.kill();
   }
 
   #handle(message: Incoming): void {
     const { id, method, params } = message;
     if (method === undefined) this.#handleReply(message);
-    else if (id !== undefined) this.#send({ id, ...replyTo(message) });
-    else if (isObject(params)) this.#onNotification({ method, params } as unknown as Notification);
+    else if (id !== undefined) {
+      if (method === userInput) this.#onNotification({ method, params } as unknown as Notification);
+      this.#send({ id, ...replyTo(message) });
+    } else if (isObject(params)) this.#onNotification({ method, params } as unknown as Notification);
   }
 
   #handleReply({ id, result, error }: Incoming): void {
@@ -101,10 +112,32 @@ export class AppServer {
   }
 }
 
-/** Every request for approval is approved: the sandbox limits what the agent can do. A request for user input fails. */
+const userInput = 'item/tool/requestUserInput';
+
+interface UserInput {
+  readonly questions: readonly {
+    readonly id: string;
+    readonly question: string;
+    readonly options: readonly { readonly label: string; readonly description: string }[] | null;
+  }[];
+}
+
+const passedOn =
+  'The question was passed on. End your turn now, without further tool calls: the answer comes as your next message.';
+
+/**
+ * Every request for approval is approved: the sandbox limits what the agent can do. Nobody answers during a turn, so
+ * questions become the agent's question at the end of the turn.
+ */
 function replyTo({ method, params }: Incoming): object {
   if (method === 'item/commandExecution/requestApproval' || method === 'item/fileChange/requestApproval')
     return { result: { decision: 'accept' } };
+  if (method === userInput) {
+    const { questions } = params as UserInput;
+    return {
+      result: { answers: Object.fromEntries(questions.map(({ id }) => [id, { answers: [passedOn] }])) },
+    };
+  }
   const { _meta } = (params ?? {}) as { _meta?: { codex_approval_kind?: string } | null };
   if (method === 'mcpServer/elicitation/request' && _meta?.codex_approval_kind === 'mcp_tool_call')
     return { result: { action: 'accept', content: {}, _meta: null } };
@@ -138,6 +171,7 @@ export type Notification =
       }>;
     }
   | { readonly method: 'error'; readonly params: OfThread<{ error: TurnError; willRetry: boolean }> }
+  | { readonly method: typeof userInput; readonly params: OfThread<UserInput> }
   | { readonly method: 'warning'; readonly params: { readonly message: string } }
   | {
       readonly method: 'mcpServer/startupStatus/updated';
@@ -159,6 +193,14 @@ export interface Delta {
 
 export const isDelta = (notification: Notification | Delta): notification is Delta =>
   (deltas as readonly string[]).includes(notification.method);
+
+/** The questions and their options, as a person reads them. */
+export const questionText = ({ questions }: UserInput): string =>
+  questions
+    .map(({ question, options }) =>
+      [question, ...(options ?? []).map(({ label, description }) => `- ${label}: ${description}`)].join('\n'),
+    )
+    .join('\n\n');
 
 type OfThread<T> = Readonly<T> & { readonly threadId: string };
 

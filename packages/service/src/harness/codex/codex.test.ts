@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -7,6 +7,7 @@ import type { Claim } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SeenRequest, Step } from '../../../../../test/provider/script.ts';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
+import { filesLike } from '../../../../../test/support/files.ts';
 import {
   deliverTo,
   expectLiveOutput,
@@ -87,6 +88,23 @@ const timesInstructed = (request: SeenRequest | undefined, text: string): number
 codex('Codex', () => {
   beforeEach(makeFolders);
   afterEach(removeFolders);
+
+  it('turns what it asks the user for into the question of the agent', async () => {
+    const options = ['Red', 'Blue'].map((label) => ({ label, description: `${label}.` }));
+    const args = { questions: [{ id: 'colour', header: 'Colour', question: 'Which colour?', options }] };
+    const opened = await open();
+    const marker = stub.script([{ native: 'request_user_input', args }, { say: 'I wait.' }]);
+    const { result } = await deliverTo(opened, marker);
+    expect(result).toEqual({
+      type: 'done',
+      response: 'I wait.',
+      question: 'Which colour?\n- Red: Red.\n- Blue: Blue.',
+    });
+    expect(JSON.stringify(stub.requestsOf(marker)[1]?.body.input)).toContain('End your turn now');
+    expect((await deliverTo(opened, stub.script([{ say: 'Blue it is.' }]))).result).not.toHaveProperty(
+      'question',
+    );
+  });
 
   it('resumes a thread in a new process with the settings of the new run, and on another machine from the files that it names', async () => {
     const first = await open({ serviceTier: 'fast' });
@@ -413,7 +431,9 @@ codex.each(models)('Codex, in one session (%s)', (model) => {
     const marker = stub.script([{ status: 503, times: 4 }, { say: 'There.' }]);
     const { result, items } = await deliver(marker);
     expect(result).toMatchObject({ type: 'done', response: 'There.' });
-    expect(ofType(items, 'WARNING').at(-1)?.text).toBe('The provider answered 503; retrying (1 of 2).');
+    expect(ofType(items, 'WARNING').at(-1)?.text).toBe(
+      'The request to the model failed with 503; retrying (1 of 2).',
+    );
   });
 });
 
@@ -424,10 +444,4 @@ function apart(process: ReturnType<Processes['start']>): ReturnType<Processes['s
     await process.exited;
   };
   return { ...process, kill };
-}
-
-function filesLike(root: string, patterns: readonly string[]): string[] {
-  const names = readdirSync(root, { recursive: true, encoding: 'utf8' });
-  const forms = patterns.map((pattern) => new RegExp(`^${pattern.replaceAll('*', '[^/]*')}$`));
-  return names.filter((name) => forms.some((form) => form.test(name)));
 }

@@ -6,18 +6,17 @@ import type { ProviderModel } from '../../lib/models.ts';
 import { isExecutable, resolveFrom, within } from '../agent-process.ts';
 import {
   accessOf,
-  allowsTool,
   type FindModel,
   type Harness,
-  type McpServer,
   type McpServers,
   modelOrThrow,
   type ProviderAccess,
-  readsProject,
   type Work,
 } from '../harness.ts';
 import { AppServer, type Delta, isDelta, type Notification } from './app-server.ts';
-import { CodexSession, type OutputFormat, outputFormat } from './session.ts';
+import { outputFormat } from './output-format.ts';
+import { CodexSession } from './session.ts';
+import { environmentOf, settingsOf, startSeconds, turnSettings } from './settings.ts';
 import { Timeline } from './timeline.ts';
 import { viewedImage } from './viewed-image.ts';
 
@@ -180,105 +179,6 @@ async function openThread(
     await server.request('thread/inject_items', { threadId, items: [message] });
   }
   return threadId;
-}
-
-const tiers: Readonly<Record<string, string | null>> = { standard: null, fast: 'priority', flex: 'flex' };
-
-/** Null leaves the effort to the model, and selects the standard tier. */
-function turnSettings(claim: Claim, output: OutputFormat | undefined): object {
-  const { model, reasoningEffort, serviceTier, fastMode } = claim;
-  return {
-    model,
-    effort: reasoningEffort || null,
-    serviceTier: serviceTier === '' && fastMode ? 'priority' : (tiers[serviceTier] ?? null),
-    summary: 'auto',
-    outputSchema: output?.strictSchema ?? null,
-  };
-}
-
-const tokenVariable = 'MUSTER_RUN_TOKEN';
-
-/** Added to the environment of every process of the agent. */
-function environmentOf({ homeFolder, endpoint, mcpServers }: Work): Record<string, string> {
-  return {
-    HOME: homeFolder,
-    CODEX_HOME: join(homeFolder, '.codex'),
-    // Codex refuses to store its helpers in the folder for temporary files, which must not contain its home.
-    TMPDIR: join(homeFolder, 'tmp'),
-    [tokenVariable]: endpoint.token,
-    ...mcpServers.environment,
-  };
-}
-
-/** On the command line rather than in a file, which the agent could change. */
-function settingsOf(work: Work): string[] {
-  const { claim, endpoint, workspaceFolder, mcpServers } = work;
-  const hasSubAgents = allowsTool(claim, 'sub_agents');
-  return Object.entries({
-    model_provider: 'muster',
-    'model_providers.muster': {
-      name: 'Muster',
-      base_url: `${endpoint.url}/openai/v1`,
-      wire_api: 'responses',
-      env_key: tokenVariable,
-      request_max_retries: 2,
-      stream_max_retries: 2,
-    },
-    ...Object.fromEntries(
-      [{ name: 'muster', path: '/mcp' }, ...mcpServers.servers].map((server) => [
-        `mcp_servers.${server.name}`,
-        mcpServer(server, work),
-      ]),
-    ),
-    // The runner's sandbox limits Codex. With `never` Codex would reject commands that delete files; so it asks for
-    // approval, which it always gets.
-    approval_policy: 'on-request',
-    sandbox_mode: 'danger-full-access',
-    // A login shell would replace the PATH of the agent's environment.
-    allow_login_shell: false,
-    'shell_environment_policy.inherit': 'all',
-    'shell_environment_policy.ignore_default_excludes': true,
-    // The provider would search outside the hosts that the agent's environment allows.
-    web_search: allowsTool(claim, 'web_search') ? 'live' : 'disabled',
-    // The agent's own plan, which Muster shows.
-    'tools.update_plan.enabled': true,
-    check_for_update_on_startup: false,
-    'analytics.enabled': false,
-    'features.plugins': false,
-    'features.apps': false,
-    'features.goals': false,
-    'features.unbounded_connection_retries': false,
-    // Without it children are spawned with the tools of Muster, which shows them.
-    'agents.enabled': hasSubAgents,
-    'features.multi_agent': hasSubAgents,
-    'skills.bundled.enabled': false,
-    projects: { [workspaceFolder]: { trust_level: readsProject(claim) ? 'trusted' : 'untrusted' } },
-    ...(!readsProject(claim) && { project_doc_max_bytes: 0, 'skills.include_instructions': false }),
-  }).flatMap(([key, value]) => ['-c', `${key}=${toml(value)}`]);
-}
-
-/** A tool may take long: one of Muster waits for the agent's children. */
-const toolSeconds = 3600;
-/** A local server may have to be downloaded first. */
-const startSeconds = 30;
-
-function mcpServer(server: McpServer, { endpoint, mcpServers }: Work): Setting {
-  const times = { tool_timeout_sec: toolSeconds, startup_timeout_sec: startSeconds };
-  if ('path' in server)
-    return { url: `${endpoint.url}${server.path}`, bearer_token_env_var: tokenVariable, ...times };
-  // Codex passes on no other variables.
-  const names = [...new Set([...mcpServers.commonVariables, ...server.variables])];
-  return { command: server.command, args: server.args, env_vars: names, ...times };
-}
-
-type Setting = string | number | boolean | readonly string[] | { readonly [key: string]: Setting };
-
-/** TOML writes strings, numbers, booleans and lists as JSON does, but not objects. */
-function toml(value: Setting): string {
-  if (typeof value !== 'object' || Array.isArray(value)) return JSON.stringify(value);
-  return `{${Object.entries(value)
-    .map(([key, inner]) => `${JSON.stringify(key)}=${toml(inner)}`)
-    .join(',')}}`;
 }
 
 /**

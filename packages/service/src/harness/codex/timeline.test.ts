@@ -32,6 +32,13 @@ function open(readImage: ReadImage = async () => '') {
 
 const message = (id: string, text: string) => ({ item: { type: 'agentMessage', id, text } });
 
+test('a piece whose item has no text as its id is not shown', () => {
+  const { reported, piece } = open();
+  piece('agentMessage/delta', { length: 1 } as never, 'One');
+  piece('agentMessage/delta', 'm', 'Two');
+  expect(reported).toEqual(['m Two']);
+});
+
 test('the parts of a reasoning are paragraphs, and its item has the key of its pieces', () => {
   const { reported, piece, notify } = open();
   piece('reasoning/summaryTextDelta', 'r', 'One');
@@ -80,4 +87,21 @@ test('a completed text is not withdrawn', () => {
   notify('item/completed', message('m', 'Done.'));
   notify('turn/completed', { turn: {} });
   expect(reported).toEqual(['m Done.', 'MESSAGE m Done.']);
+});
+
+test('a command that is still running at the end of the run gets one result', () => {
+  const { reported, piece, notify, timeline } = open();
+  const command = (id: string, more: object = {}) => ({
+    item: { type: 'commandExecution', id, command: 'make', aggregatedOutput: 'done', exitCode: 0, ...more },
+  });
+  notify('item/started', command('a'));
+  notify('item/started', command('b'));
+  piece('commandExecution/outputDelta', 'b', 'half');
+  notify('item/completed', command('a'));
+  timeline.endCalls();
+  timeline.endCalls();
+  expect(reported.filter((text) => text.startsWith('TOOL_RESULT'))).toEqual([
+    'TOOL_RESULT  done',
+    'TOOL_RESULT b It was still running at the end of the run, and was stopped.',
+  ]);
 });

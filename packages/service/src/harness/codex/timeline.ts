@@ -1,26 +1,10 @@
-import { limits, type ReportItem } from '@muster/sdk/contract';
-import type { HarnessListener, Partial } from '../harness.ts';
-import {
-  bounded,
-  contentText,
-  imagesIn,
-  oneLine,
-  retryText,
-  toolsUnavailableText,
-  workspacePath,
-} from '../harness-text.ts';
+import { limits } from '@muster/sdk/contract';
+import type { HarnessListener, PartialOutput } from '../harness.ts';
+import { imagesIn, oneLine, toolsUnavailableText, workspacePath } from '../harness-text.ts';
 import { PlanReporter, reportCompaction, tokensIn } from '../plan.ts';
-import type {
-  CommandExecution,
-  Delta,
-  FileChange,
-  McpToolCall,
-  Notification,
-  ThreadItem,
-  TurnError,
-} from './app-server.ts';
+import type { Delta, Notification, ThreadItem } from './app-server.ts';
+import { type Call, describe, resultOf, retryTextOf, toolOf } from './tool-texts.ts';
 
-const outputLength = 64 * 1024;
 /** More than are open at a time. */
 const maxStreamed = 1000;
 
@@ -28,8 +12,8 @@ const maxStreamed = 1000;
 export class Timeline {
   readonly #listener: HarnessListener;
   readonly #workspaceFolder: string;
-  /** Calls that have an item. Of a short call Codex may report only the end. */
-  readonly #called = new Set<string>();
+  /** Calls without a result, by their id. Of a short call Codex may report only the end. */
+  readonly #called = new Map<string, Call>();
   readonly #plan: PlanReporter;
   #usedTokens = 0;
   /** What was used when the compaction began that is running. */
@@ -53,7 +37,7 @@ export class Timeline {
   /** A piece of an item. It is not masked: the listener masks it with the pieces before. */
   addPiece({ method, params }: Delta): void {
     const { itemId: key, delta: text, summaryIndex, contentIndex } = params;
-    if (typeof text !== 'string') return;
+    if (typeof text !== 'string' || typeof key !== 'string') return;
     const type = partialTypes[method];
     const part = `${method} ${summaryIndex ?? contentIndex ?? 0}`;
     const before = this.#streamed.get(key);
@@ -185,27 +169,23 @@ export class Timeline {
   }
 
   #call(item: Call): void {
-    this.#called.add(item.id);
-    const { action, text, data } = this.#describe(item);
+    this.#called.set(item.id, item);
+    const { action, text, data } = describe(item, (path) => this.#shown(path));
     this.#listener.action(oneLine(action));
     this.#listener.item({ type: 'TOOL_CALL', text, data: { tool: toolOf(item), id: item.id, ...data } });
   }
 
-  #describe(item: Call): { action: string; text: string; data?: Record<string, unknown> } {
-    switch (item.type) {
-      case 'commandExecution': {
-        const command = commandIn(item.command);
-        return { action: `Running ${command}`, text: command };
-      }
-      case 'fileChange': {
-        const files = item.changes.map(({ path }) => this.#shown(path));
-        return { action: `Editing ${files.join(', ')}`, text: `Edit ${files.join(', ')}`, data: { files } };
-      }
-      case 'mcpToolCall': {
-        const tool = toolOf(item);
-        return { action: `Using ${tool}`, text: tool, data: { input: bounded(item.arguments) } };
-      }
+  /** Codex is gone. A command that takes longer than ten seconds goes on in the background, and may outlive its turn. */
+  endCalls(): void {
+    for (const [id, item] of this.#called) {
+      const data = { tool: toolOf(item), id, ...this.#keyOf(id), error: true };
+      this.#listener.item({
+        type: 'TOOL_RESULT',
+        text: 'It was still running at the end of the run, and was stopped.',
+        data,
+      });
     }
+    this.#called.clear();
   }
 
   #addTool(tool: string, id: string, text: string): void {
@@ -228,75 +208,9 @@ type TokenUsage = Extract<Notification, { method: 'thread/tokenUsage/updated' }>
 
 const commandOutput = 'item/commandExecution/outputDelta';
 
-const partialTypes: Readonly<Record<Delta['method'], Partial['type']>> = {
+const partialTypes: Readonly<Record<Delta['method'], PartialOutput['type']>> = {
   'item/agentMessage/delta': 'MESSAGE',
   'item/reasoning/summaryTextDelta': 'THINKING',
   'item/reasoning/textDelta': 'THINKING',
   [commandOutput]: 'TOOL_RESULT',
 };
-
-type Call = CommandExecution | FileChange | McpToolCall;
-
-function resultOf(item: Call, key: { readonly key: string } | undefined): ReportItem {
-  const call = { tool: toolOf(item), id: item.id, ...key };
-  switch (item.type) {
-    case 'commandExecution': {
-      const data = { ...call, ...(item.exitCode === null ? {} : { exitCode: item.exitCode }) };
-      return { type: 'TOOL_RESULT', text: cutMiddle(item.aggregatedOutput ?? ''), data };
-    }
-    case 'fileChange': {
-      const text = item.changes.map(({ kind, path, diff }) => `${kind.type} ${path}\n${diff}`).join('\n');
-      return { type: 'TOOL_RESULT', text: cutMiddle(text), data: { ...call, ...failure(item) } };
-    }
-    case 'mcpToolCall': {
-      const text = item.error?.message ?? contentText(item.result?.content);
-      return { type: 'TOOL_RESULT', text: cutMiddle(text), data: { ...call, ...failure(item) } };
-    }
-  }
-}
-
-const failure = ({ status }: { readonly status: string }) => (status === 'completed' ? {} : { error: true });
-
-/** The tools of Muster are shown without their server. */
-function toolOf(item: Call): string {
-  if (item.type === 'commandExecution') return 'shell';
-  if (item.type === 'fileChange') return 'apply_patch';
-  return item.server === 'muster' ? item.tool : `${item.server}.${item.tool}`;
-}
-
-/** The command of the model, without the shell that Codex adds. */
-function commandIn(command: string): string {
-  const [shell = '', option = '', script] = shellWords(command);
-  return script !== undefined && shell.endsWith('sh') && /^-l?c$/.test(option) ? script : command;
-}
-
-/** Splits a command as a shell does, and removes the quotes. */
-function shellWords(command: string): string[] {
-  const words = command.match(/(?:'[^']*'|"(?:\\[\s\S]|[^"\\])*"|\\[\s\S]|[^\s'"\\])+/g) ?? [];
-  const quoted = /'([^']*)'|"((?:\\[\s\S]|[^"\\])*)"|\\([\s\S])/g;
-  return words.map((word) =>
-    word.replace(
-      quoted,
-      (_, single?: string, double?: string, escaped?: string) =>
-        single ?? double?.replace(/\\([$`"\\])/g, '$1') ?? escaped ?? '',
-    ),
-  );
-}
-
-/** Cuts the middle: the beginning of an output says what was done, its end how it went. */
-function cutMiddle(text: string): string {
-  const leftOut = text.length - outputLength;
-  if (leftOut <= 0) return text;
-  const half = outputLength / 2;
-  return `${text.slice(0, half)}\n… ${leftOut} characters left out …\n${text.slice(-half)}`;
-}
-
-function retryTextOf({ message, codexErrorInfo }: TurnError): string {
-  const [, attempt, most] = /(\d+)\/(\d+)/.exec(message) ?? [];
-  const codes = Object.values(Object(codexErrorInfo)).map((info): unknown => Object(info).httpStatusCode);
-  return retryText(
-    codes.find((code) => typeof code === 'number'),
-    attempt,
-    most,
-  );
-}

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { limits } from '@muster/sdk/contract';
-import type { ProcessExit, Push } from '../harness.ts';
+import type { Diff, ProcessExit, Push } from '../harness.ts';
 
 export interface CommandResult extends ProcessExit {
   /** Both streams in the order of arrival, cut in the middle. */
@@ -53,7 +53,7 @@ export async function pushLocally(
   run: Run,
   { workspaceFolder, branch }: { readonly workspaceFolder: string; readonly branch: string },
   message: string,
-): Promise<Push | undefined> {
+): Promise<{ readonly push: Push; readonly diff: Diff } | undefined> {
   const settings = ['user.name=Muster agent', 'user.email=agent@muster.invalid', 'core.hooksPath=/dev/null'];
   const options = [
     // Named explicitly: git must never find a repository in a parent folder, such as the one Muster was started in.
@@ -71,13 +71,27 @@ export async function pushLocally(
   const pushed = await revision(pushedRef);
   if (head === '' || head === pushed) return undefined;
   const commits = await git('rev-list', '--reverse', head, ...(pushed ? [`^${pushed}`] : []));
-  const base = pushed || (await git('hash-object', '-t', 'tree', '/dev/null'));
-  const files = await git('diff', '--name-only', '--no-renames', '-z', base, head);
+  const empty = await git('hash-object', '-t', 'tree', '/dev/null');
+  const files = await git('diff', '--name-only', '--no-renames', '-z', pushed || empty, head);
+  const plainDiff = ['diff', '--no-ext-diff', '--no-textconv', '--no-color'] as const;
+  const stat = await git(...plainDiff, '--shortstat', '--no-renames', empty, head);
+  const text = await git(...plainDiff, empty, head);
   await git('update-ref', pushedRef, head);
+  const countOf = (what: string) => Number(new RegExp(`(\\d+) ${what}`).exec(stat)?.[1] ?? 0);
   return {
-    ref: branch,
-    commits: parts(commits, '\n').slice(-mostCommits),
-    files: parts(files, '\0').slice(0, mostFiles),
+    push: {
+      ref: branch,
+      commits: parts(commits, '\n').slice(-mostCommits),
+      files: parts(files, '\0').slice(0, mostFiles),
+    },
+    // Of everything: the workspace was empty.
+    diff: {
+      repo: '',
+      files: countOf('file'),
+      insertions: countOf('insertion'),
+      deletions: countOf('deletion'),
+      text,
+    },
   };
 }
 

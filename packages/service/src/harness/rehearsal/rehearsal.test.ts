@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,9 +9,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
 import { ignored, message } from '../../../../../test/support/harness-session.ts';
 import { unsandboxedProcesses } from '../../../../../test/support/processes.ts';
+import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
-import type { AgentTools, HarnessSession, Push, Usage } from '../harness.ts';
-import { parseDirectives } from './directives.ts';
+import { agentProcesses } from '../../runner/sandbox/processes.ts';
+import type { AgentTools, HarnessSession, Processes, Push, Usage } from '../harness.ts';
 import { rehearsalHarness } from './rehearsal.ts';
 
 let folder: string;
@@ -23,11 +25,17 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-async function open(claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {}, turnMs = 20) {
+async function open(
+  claim: Partial<Claim> = {},
+  tools: Partial<AgentTools> = {},
+  turnMs = 20,
+  processes: Processes = unsandboxedProcesses({ workspaceFolder, homeFolder: folder }),
+) {
   const [items, used, pushes, sessions]: [ReportItem[], Usage[], Push[], string[]] = [[], [], [], []];
   const whole = {
     agentKey: '00000000-0000-4000-8000-000000000001',
     runId: 1,
+    messages: [],
     attempt: 1,
     session: '',
     outputSchema: '',
@@ -47,7 +55,7 @@ async function open(claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {},
       mcpServers: { servers: [], environment: {}, commonVariables: [] },
       mask: new ValueMask(['hidden-value']),
       endpoint: { url: '', token: '' },
-      processes: unsandboxedProcesses({ workspaceFolder, homeFolder: folder }),
+      processes,
       tools: { openTasks: async () => [], ...tools } as AgentTools,
     },
     {
@@ -197,6 +205,15 @@ describe('a turn with directives', () => {
   });
 });
 
+/** Waits for each of the folders 0, 1, 2 … and replaces it by a link to the argument. */
+const swapFolders = `const fs = require('node:fs');
+console.log('started');
+for (let folder = 0; ; folder++) {
+  while (!fs.existsSync(String(folder)));
+  fs.renameSync(String(folder), 'old-' + folder);
+  fs.symlinkSync(process.argv[1], String(folder));
+}`;
+
 describe('!write', () => {
   it('writes a file in the workspace, and its folders', async () => {
     expect((await deliver('!write a/b.txt hello there\n!write a/b.txt again')).result.type).toBe('done');
@@ -226,7 +243,38 @@ describe('!write', () => {
   it('does not wait for a pipe without a reader', async () => {
     execFileSync('mkfifo', [join(workspaceFolder, 'pipe')]);
     const { result } = await deliver('!write pipe text');
-    expect(result).toMatchObject({ type: 'failed', message: expect.stringContaining('ENXIO') });
+    expect(result).toMatchObject({ type: 'failed', message: expect.stringContaining('it is not a file') });
+  });
+
+  it('writes a text that is too long for an argument', async () => {
+    const text = 'x'.repeat(300_000);
+    expect((await deliver(`!write long.txt ${text}`)).result.type).toBe('done');
+    expect(readFileSync(join(workspaceFolder, 'long.txt'), 'utf8')).toBe(`${text}\n`);
+  });
+
+  it.skipIf(!sandbox)('writes nothing outside while the agent replaces the folder by a link', async () => {
+    const outside = join(folder, 'outside');
+    await mkdir(outside);
+    const processes = agentProcesses({
+      sandbox: theSandbox(),
+      folders: { workspaceFolder, homeFolder: workspaceFolder },
+      dataFolder: folder,
+      runFolder: workspaceFolder,
+      agentKey: '00000000-0000-4000-8000-000000000001',
+      runId: 1,
+      gateway: { socketPath: join(folder, 'none') },
+    });
+    const swapping = processes.start([process.execPath, '-e', swapFolders, outside], { gateway: 'never' });
+    try {
+      await once(swapping.child.stdout, 'data');
+      for (let attempt = 0; attempt < 16; attempt++) {
+        const { session } = await open({}, {}, 20, processes);
+        await session.deliver(message(`!write ${attempt}/file-${attempt} text`));
+      }
+      expect(readdirSync(outside)).toEqual([]);
+    } finally {
+      await processes.killAll();
+    }
   });
 });
 
@@ -373,76 +421,3 @@ function isAlive(pid: number): boolean {
     return false;
   }
 }
-
-const one = (line: string) => parseDirectives(line)[0];
-
-describe('parseDirectives', () => {
-  it('reads only lines that begin with !, in order, whatever the line ends', () => {
-    const text = 'Please do:\r\n!say one\r\nprose ! with a mark\n !say indented\n!say two  words ';
-    expect(parseDirectives(text)).toEqual([
-      { type: 'say', text: 'one' },
-      { type: 'say', text: 'two  words' },
-    ]);
-  });
-
-  it.each([
-    ['!sleep 1.5', { type: 'sleep', ms: 1500 }],
-    ['!run echo "a b" | wc -c', { type: 'run', text: 'echo "a b" | wc -c' }],
-    ['!write a/b.txt some text', { type: 'write', path: 'a/b.txt', text: 'some text' }],
-    ['!write empty', { type: 'write', path: 'empty', text: '' }],
-    ['!push', { type: 'push', text: '' }],
-    ['!push First step', { type: 'push', text: 'First step' }],
-    ['!task add Write the docs', { type: 'add-task', text: 'Write the docs' }],
-    ['!task done t-1', { type: 'complete-task', text: 't-1' }],
-    ['!ask Which one?', { type: 'ask', text: 'Which one?' }],
-    ['!finish', { type: 'finish', text: '' }],
-    ['!finish All done', { type: 'finish', text: 'All done' }],
-    ['!output {"a":[1,null]}', { type: 'output', value: { a: [1, null] } }],
-    ['!limit 3', { type: 'limit', ms: 3000 }],
-    ['!fail no way', { type: 'fail', text: 'no way' }],
-  ])('reads %s', (line, directive) => {
-    expect(one(line)).toEqual(directive);
-  });
-
-  it('reads usage as three whole numbers and dollars', () => {
-    const usage = { inputTokens: 100, cachedInputTokens: 20, outputTokens: 3, costUsd: 0.25 };
-    expect(one('!usage 100 20 3 0.25')).toEqual({ type: 'usage', usage });
-    expect(one('!usage 100 20 3')).toMatchObject({ type: 'invalid' });
-    expect(one('!usage 1.5 20 3 1')).toMatchObject({ type: 'invalid' });
-    expect(one('!usage 1 -2 3 1')).toMatchObject({ type: 'invalid' });
-  });
-
-  it('removes one level of escaping per spawn', () => {
-    const line = String.raw`!spawn kid !say a\n!spawn grandkid !say b\\n!say c\\\\d`;
-    const kid = one(line);
-    expect(kid).toEqual({
-      type: 'spawn',
-      name: 'kid',
-      description: `!say a\n${String.raw`!spawn grandkid !say b\n!say c\\d`}`,
-    });
-    const grandkid = parseDirectives(kid?.type === 'spawn' ? kid.description : '')[1];
-    expect(grandkid).toMatchObject({ name: 'grandkid', description: '!say b\n!say c\\d' });
-  });
-
-  it.each(['!dance now', '!constructor', '!', '!!!'])('takes %s for prose and names it', (line) => {
-    const [name] = line.split(' ');
-    expect(one(line)).toEqual({ type: 'unknown', text: expect.stringContaining(`directive ${name} (`) });
-  });
-
-  it.each(['!say', '!run', '!write', '!task', '!task add', '!task drop x', '!ask', '!spawn', '!spawn kid'])(
-    'refuses %s, which lacks something',
-    (line) => {
-      expect(one(line)).toMatchObject({
-        type: 'invalid',
-        text: expect.stringContaining(line.split(' ')[0] ?? ''),
-      });
-    },
-  );
-
-  it.each(['!sleep', '!sleep soon', '!sleep -1', '!sleep 1e9', '!limit NaN', '!output', '!output {a}'])(
-    'refuses %s',
-    (line) => {
-      expect(one(line)).toMatchObject({ type: 'invalid' });
-    },
-  );
-});

@@ -11,7 +11,7 @@ import type {
   Work,
 } from '../harness.ts';
 import type { CommandResult } from './push.ts';
-import { Turn, type TurnOptions } from './turn.ts';
+import { type CommandOptions, Turn, type TurnOptions } from './turn.ts';
 
 export interface RehearsalOptions {
   /** How long a turn without directives takes. */
@@ -38,7 +38,7 @@ class RehearsalSession implements HarnessSession {
   #result: Promise<TurnResult> | undefined;
 
   constructor(work: Work, listener: HarnessListener, { turnMs }: RehearsalOptions) {
-    const run: TurnOptions['run'] = (...command) => this.#run(...command);
+    const run: TurnOptions['run'] = (argv, options) => this.#run(argv, options);
     this.#work = work;
     this.#turn = new Turn({ work, listener, turnMs, stopped: this.#stop.signal, run });
   }
@@ -70,25 +70,25 @@ class RehearsalSession implements HarnessSession {
     await this.kill();
   }
 
-  async #run(...[argv, mostBytes, onOutput]: Parameters<TurnOptions['run']>): Promise<CommandResult> {
+  async #run(argv: readonly string[], options: CommandOptions): Promise<CommandResult> {
     // A push is several commands: after an interrupt none of the later ones starts.
     if (this.#stop.signal.aborted) throw new Error('the turn was stopped');
-    const command = this.#work.processes.start(argv);
+    const { gateway } = options;
+    const command = this.#work.processes.start(argv, gateway && { gateway });
     this.#running.add(command);
     try {
-      return await resultOf(command, mostBytes, this.#work.mask, onOutput);
+      return await resultOf(command, this.#work.mask, options);
     } finally {
       this.#running.delete(command);
     }
   }
 }
 
-/** Waits for the end of a command, whose input is empty. Its `stdout` alone is for the harness and not masked. */
+/** Waits for the end of a command. Its `stdout` alone is for the harness and not masked. */
 async function resultOf(
   command: AgentProcess,
-  mostBytes: number,
   mask: ValueMask,
-  onOutput: ((text: string) => void) | undefined,
+  { mostBytes, input = '', onOutput }: CommandOptions,
 ): Promise<CommandResult> {
   const { child } = command;
   const output = new BoundedOutput(mostBytes);
@@ -105,7 +105,7 @@ async function resultOf(
     });
     ends.push(() => output.add(Buffer.from(masked.add(decoder.end()) + masked.end())));
   }
-  child.stdin.end();
+  child.stdin.end(input);
   const exit = await exitAfterOutput(command);
   for (const end of ends) end();
   return { ...exit, output: output.toString(), stdout: stdout.toString() };

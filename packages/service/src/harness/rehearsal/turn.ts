@@ -1,12 +1,10 @@
-import { constants } from 'node:fs';
-import { mkdir, open, realpath } from 'node:fs/promises';
-import { dirname, isAbsolute, join, sep } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
+import { isAbsolute, join } from 'node:path';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { isThreadTask, type ReportItem } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
 import { sampleOutput } from '../../lib/output-schema/schema-worker.ts';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
-import type { HarnessListener, OpenTask, TurnResult, Work } from '../harness.ts';
+import type { HarnessListener, OpenTask, StartOptions, TurnResult, Work } from '../harness.ts';
 import { oneLine } from '../harness-text.ts';
 import { PlanReporter, reportCompaction } from '../plan.ts';
 import { type Directive, parseDirectives } from './directives.ts';
@@ -17,16 +15,36 @@ export interface TurnOptions {
   readonly listener: HarnessListener;
   readonly turnMs: number;
   readonly stopped: AbortSignal;
-  /** `onOutput` gets what the command prints as it does. */
-  readonly run: (
-    argv: readonly string[],
-    mostBytes: number,
-    onOutput?: (text: string) => void,
-  ) => Promise<CommandResult>;
+  readonly run: (argv: readonly string[], options: CommandOptions) => Promise<CommandResult>;
+}
+
+export interface CommandOptions extends Pick<StartOptions, 'gateway'> {
+  /** Of the output that is kept. */
+  readonly mostBytes: number;
+  /** What it reads; nothing if absent. */
+  readonly input?: string;
+  /** Gets what the command prints as it does. */
+  readonly onOutput?: (text: string) => void;
 }
 
 const shownOutputBytes = 64 * 1024;
 const gitOutputBytes = 8 * 1024 * 1024;
+
+const linkExitCode = 3;
+
+/**
+ * Writes its input to a file, and makes the folders above it. Another process of the agent may replace a folder by a link
+ * after the check for links, so the sandbox is what keeps this process inside.
+ */
+const writeScript = `set -f; IFS=/
+for name in $1; do
+  at=\${at:-.}/$name
+  [ ! -L "$at" ] || exit ${linkExitCode}
+done
+file=./$1
+mkdir -p "\${file%/*}" || exit 1
+[ ! -e "$file" ] || [ -f "$file" ] || { echo 'it is not a file'; exit 1; }
+exec cat > "$file"`;
 
 /** One turn of the rehearsal agent: it follows the directives in order; without any it completes its tasks. */
 export class Turn {
@@ -75,7 +93,7 @@ export class Turn {
   async #followMessage(text: string): Promise<TurnResult | undefined> {
     const directives = parseDirectives(text);
     const isProse = directives.every(({ type }) => type === 'unknown');
-    const end = await this.#followAll(directives);
+    const end = await this.#followAll(directives, this.#skippable(directives.length));
     if (!end && isProse && !this.#stopped()) await this.#rehearse(text);
     return end;
   }
@@ -85,6 +103,8 @@ export class Turn {
       const steer = this.#steers?.shift();
       if (steer === undefined) return undefined;
       steer.resolve(true);
+      // The runner reports that the message was taken: with that its tasks join the checklist.
+      await nextTurn();
       const directives = parseDirectives(steer.text);
       if (directives.length === 0) this.#say(`Rehearsal: I was also told: ${oneLine(steer.text)}`);
       const end = await this.#followAll(directives);
@@ -93,11 +113,23 @@ export class Turn {
     return undefined;
   }
 
-  async #followAll(directives: readonly Directive[]): Promise<TurnResult | undefined> {
-    for (const directive of directives) {
+  /**
+   * How many of these directives are skipped if they are invalid: an agent that was blocked by one continues after a retry,
+   * and after another message.
+   */
+  #skippable(count: number): number {
+    const { attempt, messages } = this.#options.work.claim;
+    const earlier = messages.slice(0, -1).flatMap(({ text }) => parseDirectives(text));
+    return attempt > 1 ? count : earlier.length;
+  }
+
+  async #followAll(directives: readonly Directive[], skippable = 0): Promise<TurnResult | undefined> {
+    for (const [index, directive] of directives.entries()) {
       if (this.#stopped()) return undefined;
       const end = await this.#follow(directive);
-      if (end) return end;
+      const isInvalid = end?.type === 'failed' && end.code === 'INVALID_DIRECTIVE';
+      if (isInvalid && index < skippable) this.#item('WARNING', `${end.message} (skipped)`);
+      else if (end) return end;
     }
     return undefined;
   }
@@ -176,7 +208,8 @@ export class Turn {
     const data = { tool: 'shell', id: key, key };
     const onOutput = (text: string) => listener.partial({ key, type: 'TOOL_RESULT', text });
     try {
-      const { output, exitCode, signal } = await run(['/bin/sh', '-c', command], shownOutputBytes, onOutput);
+      const options = { mostBytes: shownOutputBytes, onOutput };
+      const { output, exitCode, signal } = await run(['/bin/sh', '-c', command], options);
       this.#item('TOOL_RESULT', output, { ...data, exitCode, signal });
     } catch (error) {
       this.#item('TOOL_RESULT', messageOf(error), { ...data, error: true });
@@ -185,12 +218,20 @@ export class Turn {
 
   async #write(path: string, text: string): Promise<TurnResult | undefined> {
     this.#item('TOOL_CALL', path, { tool: 'write' });
-    try {
-      await writeWorkspaceFile(this.#options.work.workspaceFolder, path, `${text}\n`);
-    } catch (error) {
-      return { type: 'failed', code: 'INVALID_DIRECTIVE', message: `!write: ${messageOf(error)}` };
-    }
+    const problem = await this.#writeFile(path, `${text}\n`).catch(messageOf);
+    if (this.#stopped()) return undefined;
+    if (problem) return { type: 'failed', code: 'INVALID_DIRECTIVE', message: `!write: ${problem}` };
     return this.#item('TOOL_RESULT', `wrote ${path}`, { tool: 'write' });
+  }
+
+  /** Returns why it could not be written; empty if it was. */
+  async #writeFile(path: string, input: string): Promise<string> {
+    const outside = `"${path}" is not a path inside the workspace`;
+    if (isAbsolute(path) || path.split('/').includes('..') || path.includes('\0')) return outside;
+    const options = { mostBytes: shownOutputBytes, input, gateway: 'never' } as const;
+    const { exitCode, output } = await this.#options.run(['/bin/sh', '-c', writeScript, 'sh', path], options);
+    if (exitCode === linkExitCode) return outside;
+    return exitCode === 0 ? '' : `"${path}" could not be written: ${oneLine(output)}`;
   }
 
   async #push(message: string): Promise<undefined> {
@@ -220,14 +261,17 @@ export class Turn {
     if ((await this.#runGit(['git', '--version'])).exitCode !== 0)
       return this.#item('WARNING', 'Nothing was pushed: git is not installed.');
     const { workspaceFolder, claim } = work;
-    const push = await pushLocally(this.#runGit, { workspaceFolder, branch: claim.branch }, message);
-    if (push) listener.push(push);
-    const text = push ? `pushed ${push.commits.join(' ')}` : 'nothing to push';
+    const pushed = await pushLocally(this.#runGit, { workspaceFolder, branch: claim.branch }, message);
+    if (pushed) {
+      listener.push(pushed.push);
+      listener.diff(pushed.diff);
+    }
+    const text = pushed ? `pushed ${pushed.push.commits.join(' ')}` : 'nothing to push';
     this.#item('TOOL_RESULT', text, { tool: 'push' });
   }
 
   readonly #runGit = (argv: readonly string[]): Promise<CommandResult> =>
-    this.#options.run(argv, gitOutputBytes);
+    this.#options.run(argv, { mostBytes: gitOutputBytes });
 
   /** An error of a tool does not end the turn: when a batch is retried, its children exist already. */
   async #use(tool: string, text: string, call: (tools: Work['tools']) => Promise<void>): Promise<undefined> {
@@ -292,43 +336,9 @@ export class Turn {
   }
 }
 
-/** The last comment of a review thread may ask for a refusal: `decline: REASON` in a line of its own. */
+/** The last comment of a review thread may ask for a refusal: `decline: REASON` in a separate line. */
 function declineReason(task: OpenTask): string {
   if (!isThreadTask(task)) return '';
   const lastComment = task.description.split(/\n(?!>)/).at(-1) ?? '';
   return /^> decline: *(\S.*)$/m.exec(lastComment)?.[1] ?? '';
-}
-
-/** Writes a file inside the workspace: no absolute path, no `..`, and not through a symbolic link. */
-async function writeWorkspaceFile(workspaceFolder: string, path: string, content: string): Promise<void> {
-  const names = path.split('/');
-  if (isAbsolute(path) || names.includes('..') || path.includes('\0')) throw new Error(outside(path));
-  const root = await realpath(workspaceFolder);
-  const file = join(root, path);
-  const inside = (folder: string) => folder === root || folder.startsWith(root + sep);
-  if (!inside(await nearestFolder(dirname(file)))) throw new Error(outside(path));
-  await mkdir(dirname(file), { recursive: true });
-  const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
-  // Not blocking: a pipe without a reader would occupy one of the runner's few threads.
-  const flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK;
-  const handle = await open(file, flags, 0o644).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'ELOOP' ? new Error(outside(path)) : error;
-  });
-  try {
-    await handle.writeFile(content);
-  } finally {
-    await handle.close();
-  }
-}
-
-const outside = (path: string): string => `"${path}" is not a path inside the workspace`;
-
-/** The real path of the nearest existing folder. */
-async function nearestFolder(folder: string): Promise<string> {
-  try {
-    return await realpath(folder);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    return nearestFolder(dirname(folder));
-  }
 }

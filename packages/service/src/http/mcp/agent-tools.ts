@@ -10,8 +10,8 @@ import {
   type TaskStatus,
   taskIn,
 } from '@muster/sdk/contract';
-import type { Spawned } from '../../control/control.ts';
-import type { Principal } from '../../control/principal.ts';
+import type { Principal } from '../../control/access/principal.ts';
+import type { Spawned } from '../../control/agents/spawn.ts';
 import { isRefusal } from '../../control/refusal.ts';
 import { digestOf } from '../../lib/token.ts';
 import { HttpError, invalidField, throwRefusal } from '../errors.ts';
@@ -96,11 +96,11 @@ export async function spawn(
   });
   let idempotencyKey = '';
   if (body.agentId?.agent?.length) {
-    const holder = await control.find(caller, body.agentId);
+    const holder = await control.targets.find(caller, body.agentId);
     const ended = !isRefusal(holder) && isTerminal(holder.phase) ? holder.id : '';
     idempotencyKey = digestOf([body, ended]);
   }
-  const spawned = await control.spawn(caller, body, idempotencyKey);
+  const spawned = await control.spawns.spawn(caller, body, idempotencyKey);
   if (!isRefusal(spawned)) return spawned;
   if (spawned.status === 'ALREADY_EXISTS') throw new HttpError('ALREADY_EXISTS', alreadyExists);
   return throwRefusal(spawned);
@@ -167,7 +167,7 @@ export const checklistTools = (define: typeof forItself, whose: string) =>
 export const lifecycleTools = (define: typeof forChild, noun: 'agent' | 'child', sendTool: string) => [
   define({
     name: `retry_${noun}`,
-    description: `Runs the messages of a blocked ${noun} again. Fix what blocks it first: ${noun}_status shows it. One that waits for a retry starts immediately.`,
+    description: `Runs the messages of a blocked ${noun} again. Fix what blocks it first: ${noun}_status shows it. One that waits for a retry or for the end of a rate limit starts immediately.`,
     route: 'retry',
     reply: (_, { name }) => `${name} runs its messages again.`,
   }),

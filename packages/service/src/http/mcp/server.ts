@@ -3,8 +3,8 @@ import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { refuseAccess } from '../../control/permit.ts';
-import { nameOf, type Principal } from '../../control/principal.ts';
+import { refuseAccess } from '../../control/access/permit.ts';
+import { nameOf, type Principal } from '../../control/access/principal.ts';
 import { version } from '../../lib/version.ts';
 import type { RouteContext } from '../context.ts';
 import { HttpError, invalidField, withoutKeys } from '../errors.ts';

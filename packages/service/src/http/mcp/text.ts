@@ -9,15 +9,17 @@ import {
   type FollowUp,
   isOpenTask,
   needsAttention,
+  noRunnerText,
   planSummary,
   providerName,
   type Run,
+  reasonRow,
   type Task,
   taskMarks,
   unpushedText,
 } from '@muster/sdk/contract';
-import { accountScope } from '../../control/identify.ts';
-import type { Principal } from '../../control/principal.ts';
+import type { Principal } from '../../control/access/principal.ts';
+import { accountScope } from '../../control/agents/identify.ts';
 import { invalidField, unlessRefused } from '../errors.ts';
 
 /** How tools name agents, and what they return about them as text and as data. */
@@ -110,14 +112,18 @@ const otherAccount = (caller: Principal, { ownerProvider, account }: AgentId): s
     ? undefined
     : `${providerName(ownerProvider)}/${account}`;
 
+/** What `needsInput` of the agent is. */
+const labelOf = (agent: Pick<AgentEntry, 'phase' | 'phaseReason'>): string =>
+  reasonRow(agent).needsInput === 'fix' ? 'Blocked' : 'Question';
+
 /** The status of an agent in one line. */
 export function statusLine(
   name: string,
-  { phase, phaseReason, needsInput }: Pick<AgentEntry, 'phase' | 'phaseReason' | 'needsInput'>,
+  agent: Pick<AgentEntry, 'phase' | 'phaseReason' | 'needsInput'>,
 ): string {
-  const label = phaseReason === 'BLOCKED' ? 'blocked' : 'question';
-  const input = needsInput && `, ${label}: ${truncate(needsInput, detailLength)}`;
-  return `- ${name}: ${phaseText({ phase, phaseReason })}${input}`;
+  const input =
+    agent.needsInput && `, ${labelOf(agent).toLowerCase()}: ${truncate(agent.needsInput, detailLength)}`;
+  return `- ${name}: ${phaseText(agent)}${input}`;
 }
 
 const countText = (count: number, one: string, more: string): string =>
@@ -167,12 +173,14 @@ export function summaryText(name: string, status: AgentStatus): string {
   const unpushed = unpushedText(status.unpushed);
   return lines(
     `${name}: ${phaseText(status)}`,
-    needsInput && `${status.phaseReason === 'BLOCKED' ? 'Blocked' : 'Question'}: ${needsInput}`,
+    needsInput && `${labelOf(status)}: ${needsInput}`,
+    status.phaseReason === 'NO_RUNNER' && noRunnerText(status),
     error && `Error: ${error.code}: ${error.message}`,
     response && `Response: ${truncate(response, responseLength)}`,
     structuredOutput !== null && `Structured output: ${JSON.stringify(structuredOutput)}`,
     branch && `Branch: ${branch}`,
-    unpushed && `Unpushed: ${unpushed}; ${checkpointAt ? `last saved at ${checkpointAt}` : 'not saved'}`,
+    unpushed &&
+      `Unpushed: ${unpushed}; ${checkpointAt ? `last ${status.unpushed?.isSaved === false ? 'partly ' : ''}saved at ${checkpointAt}` : 'not saved'}`,
     !needsAttention(status.phase) && run?.currentAction && `Current action: ${run.currentAction}`,
     section('Change requests:', status.changeRequests.map(changeRequestText)),
     section('Open tasks:', tasks.filter(isOpenTask).map(taskText)),

@@ -9,14 +9,14 @@ import {
   routes,
   type Schema,
 } from '@muster/sdk/contract';
-import { refuseAccess } from '../../control/permit.ts';
-import type { Principal } from '../../control/principal.ts';
-import type { ReplySignal } from '../../control/wakes.ts';
+import { refuseAccess } from '../../control/access/permit.ts';
+import type { Principal } from '../../control/access/principal.ts';
+import type { ReplySignal } from '../../control/watching/wakes.ts';
 import type { RouteContext } from '../context.ts';
 import { HttpError, httpErrorOf, throwRefusal, unlessRefused, withoutKeys } from '../errors.ts';
 import { checked } from '../request-body.ts';
 import type { Call } from '../route.ts';
-import { type OperationName, operationOf } from '../routes/operations.ts';
+import { handlerOf, type OperationName } from '../routes/operations.ts';
 
 /** One call of a tool. */
 export interface ToolCall {
@@ -161,7 +161,7 @@ export async function callRoute<N extends OperationName>(
     params: {},
     query: {},
   };
-  return unlessRefused(await operationOf(name)({ ...call, ...path } as Call<N>));
+  return unlessRefused(await handlerOf(name, context.control)({ ...call, ...path } as Call<N>));
 }
 
 /** A route's body with the checks that HTTP makes: its shape, and whether the caller has access. */
@@ -191,6 +191,6 @@ export async function runTool(
 }
 
 export const errorText = (error: unknown, { context }: ToolCall): string => {
-  const { status, message } = httpErrorOf(error, context.log);
+  const { status, message } = httpErrorOf(error, context);
   return withoutKeys(`${status}: ${message}`);
 };

@@ -115,7 +115,7 @@ export function serveTranscripts(server: Server, call: ToolCall): void {
         uriTemplate: 'muster://agents/{workspace}/{+path}/transcript{?account}',
         name: 'transcript',
         title: "An agent's transcript",
-        description: `The newest ${transcriptEntries} entries of what the agent was told, said and did. The path is that of the agent, such as fix-login/tests. The account owns the agent; default: yours.`,
+        description: `The newest ${transcriptEntries} entries of what the agent received, said and did. The path is that of the agent, such as fix-login/tests. The account owns the agent; default: yours.`,
         mimeType,
       },
     ],

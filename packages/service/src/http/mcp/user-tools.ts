@@ -8,7 +8,7 @@ import {
   pageIn,
   phases,
 } from '@muster/sdk/contract';
-import type { Principal } from '../../control/principal.ts';
+import type { Principal } from '../../control/access/principal.ts';
 import { invalidField } from '../errors.ts';
 import { checklistTools, lifecycleTools, spawn, spawnInput, stopTurn } from './agent-tools.ts';
 import { listChangeRequests, openChangeRequestTool } from './change-request-tools.ts';
@@ -28,7 +28,7 @@ import {
 import { threadTools } from './thread-tools.ts';
 import { agentTool, callRoute, routeTool, string, type Tool, type ToolReply, text, tool } from './tool.ts';
 import { readTranscript, transcriptEntries } from './transcript.ts';
-import { waitBelow, waitForAgents, waitForAnswer, waitTimeout } from './wait.ts';
+import { maxListed, waitBelow, waitForAgents, waitForAnswer, waitTimeout } from './wait.ts';
 
 /** The tools of users, who call them with their own key from a chat client or an editor. */
 
@@ -150,6 +150,25 @@ const commands: readonly Tool[] = [
     run: ({ force }, call) => stopTurn(call, force),
   }),
   ...lifecycleTools(forAgent, 'agent', 'send_message'),
+  tool({
+    name: 'retry_agents',
+    description:
+      'Does what retry_agent does for many agents, as after an outage: for these, or for all blocked, retrying or rate-limited ones with the labels or in the workspace. Shows what became of each.',
+    input: {
+      agents: { type: 'array', items: agentName, minItems: 1, maxItems: limits.agentsPerRetry },
+      workspace: string('Instead of agents: those in this workspace.'),
+      labels: { ...labels, description: 'Instead of agents: those with all of these labels.' },
+    },
+    run: async ({ agents, ...filter }, call): Promise<ToolReply> => {
+      const agentIds = agents?.map((name) => namedId(call.caller, name, {}));
+      const { agents: retried, more } = await callRoute(call, 'retryMany', { agentIds, ...filter });
+      const lines = retried.map(
+        ({ agentId, error }) => `- ${nameOfAgent(agentId)}: ${error?.message ?? 'runs its messages again'}`,
+      );
+      const text = [...lines, ...(more ? ['There are more: call this again.'] : [])].join('\n');
+      return { text: text || 'No agent waits for a retry.', data: { agents: retried, more } };
+    },
+  }),
   forAgent({
     name: 'label_agent',
     description:
@@ -239,7 +258,7 @@ const reads: readonly Tool[] = [
     description:
       'Waits until one of these agents, or all of them, need attention (finished, failed, needs input, or idle), and shows the status of each. Returns immediately if they already do. When the time runs out it lists the agents that still work: call it again.',
     input: {
-      agents: { type: 'array', items: agentName, minItems: 1, maxItems: limits.agentsPerWait },
+      agents: { type: 'array', items: agentName, minItems: 1, maxItems: maxListed },
       ...owner,
       below: text(
         'Instead of agents: all agents below this one, at every depth, including those spawned later.',
@@ -253,7 +272,7 @@ const reads: readonly Tool[] = [
       const idOf = (name: string) => namedId(call.caller, name, named);
       const options = { all: waitFor === 'all', timeoutMs: timeoutSeconds * 1000 };
       return below === undefined
-        ? waitForAgents(call, (agents ?? []).map(idOf), options)
+        ? waitForAgents(call, [...new Set(agents)].map(idOf), options)
         : waitBelow(call, idOf(below), options);
     },
   }),
@@ -282,7 +301,7 @@ const reads: readonly Tool[] = [
   agentTool(agent)({
     name: 'read_transcript',
     description:
-      'Shows what an agent was told, said and did, oldest first: the newest entries, or the newest before one.',
+      'Shows what an agent received, said and did, oldest first: the newest entries, or the newest before one.',
     input: {
       entries: limitUpTo(1000, transcriptEntries),
       before: string('Only entries before this number, which the transcript shows.'),

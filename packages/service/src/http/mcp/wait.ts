@@ -6,10 +6,9 @@ import {
   phases,
 } from '@muster/sdk/contract';
 import type { Refusal } from '../../control/refusal.ts';
-import type { Waited } from '../../control/waits.ts';
-import type { ReplySignal } from '../../control/wakes.ts';
+import type { Waited } from '../../control/watching/waits.ts';
+import type { ReplySignal } from '../../control/watching/wakes.ts';
 import { HttpError, unlessRefused } from '../errors.ts';
-import { waitedAgents, waitedTurn } from '../routes/long-replies.ts';
 import {
   childId,
   entryData,
@@ -58,7 +57,7 @@ export async function waitForAgents(
 ): Promise<ToolReply> {
   const { context, caller } = call;
   const request = checkedBody(caller, 'waitMany', { agentIds: ids, all });
-  const waited = await waitedAgents(context.control, caller, request);
+  const waited = await context.control.waits.waitedAgents(caller, request);
   const deadlineMs = Date.now() + timeoutMs;
   for (;;) {
     const { timedOut } = await wait(call, waited, deadlineMs - Date.now());
@@ -78,7 +77,10 @@ export async function waitBelow(
   { all, timeoutMs }: WaitOptions,
 ): Promise<ToolReply> {
   const { context, caller } = call;
-  const waited = await waitedAgents(context.control, caller, checkedBody(caller, 'waitMany', { below, all }));
+  const waited = await context.control.waits.waitedAgents(
+    caller,
+    checkedBody(caller, 'waitMany', { below, all }),
+  );
   const status = await wait(call, waited, timeoutMs);
   // If there are no agents below it, the reply is the agent itself.
   if (!status.timedOut && status.agentId.agent.join('/') === below.agent?.join('/'))
@@ -100,8 +102,8 @@ export async function waitBelow(
   return report(call, [status], working, others);
 }
 
-/** The most agents below one that are listed as working, and the most as settled. */
-const maxListed = 100;
+/** The most agents that a wait names; and below one, the most that are listed as working, and the most as settled. */
+export const maxListed = 100;
 
 /** Describes the agents that settled, and lists those that work and other agents. */
 function report(
@@ -136,7 +138,7 @@ export async function waitForAnswer(
   timeoutMs: number,
 ): Promise<boolean> {
   const { context, caller } = call;
-  const waited = await waitedTurn(context.control, caller, checkedBody(caller, 'wait', request));
+  const waited = await context.control.waits.waitedTurn(caller, checkedBody(caller, 'wait', request));
   return !(await wait(call, waited, timeoutMs)).timedOut;
 }
 

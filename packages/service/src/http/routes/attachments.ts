@@ -13,7 +13,7 @@ export function attachmentRoutes(context: RouteContext): void {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
     serve({ ...context, app }, 'uploadAttachment', async ({ control, caller, query, request, reply }) => {
-      const agent = await control.commandable(caller, bodyOf('status', query).agentId);
+      const agent = await control.targets.commandable(caller, bodyOf('status', query).agentId, 'others');
       const { 'content-type': type = '', 'content-length': length } = request.headers;
       const body = (request.body ?? request.raw) as IncomingMessage;
       const declared = length === undefined ? undefined : Number(length);

@@ -11,8 +11,11 @@ const problems: Readonly<Record<Exclude<Received, 'accepted'>, () => HttpError>>
     new HttpError('INVALID_ARGUMENT', `the body must be at most ${limits.deliveryBytes} bytes`, [], {
       connection: 'close',
     }),
-  busy: () => new HttpError('UNAVAILABLE', 'too many deliveries arrive at the same time; send it again'),
-  cut: () => new HttpError('INVALID_ARGUMENT', 'the body did not arrive'),
+  busy: () =>
+    new HttpError('UNAVAILABLE', 'too many deliveries arrive at the same time; send it again', [], {
+      'retry-after': '10',
+    }),
+  cut: () => new HttpError('INVALID_ARGUMENT', 'the body did not arrive', [], { connection: 'close' }),
 };
 
 /** The webhooks of code hosts. They have no key: each delivery is signed. */

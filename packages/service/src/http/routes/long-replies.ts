@@ -1,25 +1,20 @@
-import { type BodyOf, limits, routes, type Schema } from '@muster/sdk/contract';
-import type { Control } from '../../control/control.ts';
-import type { Principal } from '../../control/principal.ts';
-import type { FoundRow } from '../../control/read.ts';
-import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
-import { streamList, streamTimeline } from '../../control/streams.ts';
-import type { Waited } from '../../control/waits.ts';
+import { type BodyOf, routes, type Schema } from '@muster/sdk/contract';
+import { invalid, isRefusal } from '../../control/refusal.ts';
+import { streamList, streamTimeline } from '../../control/watching/streams.ts';
 import type { RouteContext } from '../context.ts';
 import { abortSignal, eventStream, replyToWait } from '../long-reply.ts';
 import { checked } from '../request-body.ts';
 import { type HttpCall, serve } from '../route.ts';
-import { runNumber } from './operations.ts';
 
 /** Routes whose reply stays open: waits, event streams and the polls of runners. */
 export function longReplyRoutes(context: RouteContext): void {
   const { control } = context;
 
   serve(context, 'wait', async (call) =>
-    replyToWait(context, call, await waitedTurn(control, call.caller, call.body)),
+    replyToWait(context, call, await control.waits.waitedTurn(call.caller, call.body)),
   );
   serve(context, 'waitMany', async (call) =>
-    replyToWait(context, call, await waitedAgents(control, call.caller, call.body)),
+    replyToWait(context, call, await control.waits.waitedAgents(call.caller, call.body)),
   );
 
   const serveList = async (
@@ -28,7 +23,7 @@ export function longReplyRoutes(context: RouteContext): void {
   ) => {
     const query = await control.lists.query(caller, body);
     if (isRefusal(query)) return query;
-    return eventStream(context, caller, reply, ({ signal, send }) =>
+    return eventStream(context, 'listStream', caller, reply, ({ signal, send }) =>
       streamList(control, query, {
         signal,
         show: (entries) => send(...entries.map((data) => ({ type: 'entry', data }))),
@@ -47,11 +42,11 @@ export function longReplyRoutes(context: RouteContext): void {
     const after = String(lastEventId || afterSequence);
     if (!/^\d{1,15}$/.test(after))
       return invalid(lastEventId ? 'Last-Event-ID' : 'afterSequence', 'must be the sequence of an entry');
-    const agent = await control.find(caller, agentId);
+    const agent = await control.targets.find(caller, agentId);
     if (isRefusal(agent)) return agent;
     const first = await control.reads.timeline(agent, { after: Number(after) }, 1);
     if (isRefusal(first)) return first;
-    return eventStream(context, caller, reply, ({ signal, send }) =>
+    return eventStream(context, 'timelineStream', caller, reply, ({ signal, send }) =>
       streamTimeline(control, agent, Number(after), {
         signal,
         send: (entry) => send({ id: entry.sequence, type: entry.type, data: entry }),
@@ -66,39 +61,6 @@ export function longReplyRoutes(context: RouteContext): void {
     const { signal, release } = abortSignal(context, caller, reply, 'poll');
     return control.runners.poll(caller, body, signal).finally(release);
   });
-}
-
-/** What a request waits for. */
-export async function waitedTurn(
-  control: Control,
-  caller: Principal,
-  { agentId, followUpId = '', runId }: BodyOf<'wait'>,
-): Promise<Waited | Refusal> {
-  if (followUpId !== '' && runId !== undefined)
-    return invalid('runId', 'may not be combined with followUpId; wait for one of the two');
-  const agent = await control.find(caller, agentId);
-  if (isRefusal(agent)) return agent;
-  if (runId !== undefined) return { agent, runId: runNumber(runId) };
-  return followUpId === '' ? { agents: [agent] } : { agent, followUpId };
-}
-
-export async function waitedAgents(
-  control: Control,
-  caller: Principal,
-  { agentIds = [], below, all = false }: BodyOf<'waitMany'>,
-): Promise<Waited | Refusal> {
-  if (below && agentIds.length > 0)
-    return invalid('below', 'may not be combined with agentIds; give one of the two');
-  if (below) {
-    const above = await control.find(caller, below, 'below.agent');
-    return isRefusal(above) ? above : { below: above, all };
-  }
-  if (agentIds.length === 0)
-    return invalid('agentIds', `must name 1 to ${limits.agentsPerWait} agents, unless below is set`);
-  const found = await Promise.all(
-    agentIds.map((agentId, i) => control.find(caller, agentId, `agentIds[${i}].agent`)),
-  );
-  return found.find(isRefusal) ?? { agents: found as FoundRow[], all };
 }
 
 type Query = Readonly<Record<string, string | readonly string[]>>;

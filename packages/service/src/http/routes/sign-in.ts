@@ -1,6 +1,6 @@
 import { errorInfo, preconditionFailure } from '@muster/sdk/contract';
 import type { FastifyRequest } from 'fastify';
-import { nameOf, type Principal } from '../../control/principal.ts';
+import { nameOf, type Principal } from '../../control/access/principal.ts';
 import { isRefusal } from '../../control/refusal.ts';
 import { bearerOf, clearSessionCookie, limitRate, personSecret, setSessionCookie } from '../authenticate.ts';
 import type { RouteContext } from '../context.ts';

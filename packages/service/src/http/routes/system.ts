@@ -9,14 +9,14 @@ const loopback = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1']);
 
 /** Health, metrics, the OpenAPI document and MCP. */
 export function systemRoutes(context: RouteContext): void {
-  const { app, control, metrics, workers, closing, publicUrl } = context;
+  const { app, control, databaseDisk, metrics, workers, closing, publicUrl } = context;
   workers?.on('metrics', () => metrics.registry.getMetricsAsJSON());
 
   app.get('/healthz', async () => ({ status: 'ok' }));
 
   app.get('/readyz', async () => {
     if (closing.aborted) throw new HttpError('UNAVAILABLE', 'the service is shutting down');
-    const unready = await control.unready();
+    const unready = databaseDisk.problem() ?? (await control.unready());
     if (unready !== null) throw new HttpError('UNAVAILABLE', unready);
     return { status: 'ok' };
   });

@@ -1,13 +1,12 @@
 import type { OutgoingHttpHeaders } from 'node:http';
-import type { FaultCode } from '@muster/sdk/contract';
-import type { ProviderName } from '../../harness/harness.ts';
+import type { FaultCode, ModelProvider } from '@muster/sdk/contract';
 
 /**
  * A way to a provider's models: it adds its credentials to a request that the gateway has checked. Credentials stay in
  * the runner's process; the sandbox has only the token of its run.
  */
 export interface Account {
-  readonly name: ProviderName;
+  readonly name: ModelProvider;
   /** The setting of the runner to change when the provider refuses the credentials. */
   readonly setting: string;
   /** Where it is and how it signs in, for the operator; without any value of a credential. */
@@ -47,14 +46,31 @@ export class AccountError extends Error {
 
 export const keyRefused: FaultCode = 'PROVIDER_KEY_REFUSED';
 
-/** What errors call a provider. */
-export const providerTitles: Readonly<Record<ProviderName, string>> = {
-  anthropic: 'anthropic',
-  bedrock: 'Amazon Bedrock',
-  vertex: 'Google Vertex',
-  openai: 'openai',
-  azure: 'Azure OpenAI',
-  chatgpt: 'ChatGPT',
+/** How a harness speaks to a provider; also the first part of the path at the gateway. */
+export type ProtocolName = 'anthropic' | 'bedrock' | 'vertex' | 'openai';
+
+interface ProviderFacts {
+  /** What errors call it. */
+  readonly title: string;
+  readonly protocol: ProtocolName;
+  /** What the operator usually changes when it refuses the credentials. */
+  readonly setting: string;
+  /** Its models have the names of the customer. */
+  readonly hasOwnNames?: true;
+}
+
+export const providerFacts: Readonly<Record<ModelProvider, ProviderFacts>> = {
+  anthropic: { title: 'anthropic', protocol: 'anthropic', setting: 'ANTHROPIC_API_KEY' },
+  bedrock: {
+    title: 'Amazon Bedrock',
+    protocol: 'bedrock',
+    setting: 'the AWS credentials',
+    hasOwnNames: true,
+  },
+  vertex: { title: 'Google Vertex', protocol: 'vertex', setting: 'the Google credentials' },
+  openai: { title: 'openai', protocol: 'openai', setting: 'OPENAI_API_KEY' },
+  azure: { title: 'Azure OpenAI', protocol: 'openai', setting: 'AZURE_OPENAI_API_KEY', hasOwnNames: true },
+  chatgpt: { title: 'ChatGPT', protocol: 'openai', setting: 'MUSTER_CODEX_AUTH' },
 };
 
 /** Whether asking for credentials failed because a host could not be reached or failed itself. */

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Account } from './account.ts';
-import { accountsOf, accountText, usualProvider } from './accounts.ts';
+import { accountNames, accountsOf, accountText, usualProvider } from './accounts.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'muster-accounts-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -206,4 +206,12 @@ describe('a ChatGPT login', () => {
     expect(account).toThrow(error);
     expect(account).not.toThrow('sk-secret');
   });
+});
+
+it('the name of an account differs when its key does, and does not contain it', () => {
+  const named = (key: string) => accountNames(accountsOf({ ANTHROPIC_API_KEY: key }));
+  expect(named('sk-secret-1')).toEqual(named('sk-secret-1'));
+  expect(named('sk-secret-1')).not.toEqual(named('sk-secret-2'));
+  expect(named('sk-secret-1').anthropic).toMatch(/^anthropic\/[0-9a-f]{12}$/);
+  expect(accountNames({})).toEqual({});
 });

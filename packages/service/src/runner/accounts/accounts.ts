@@ -1,5 +1,5 @@
-import type { Backend, ModelProvider } from '@muster/sdk/contract';
-import { modelProviders } from '@muster/sdk/contract';
+import { createHash } from 'node:crypto';
+import { type Backend, backendFacts, type ModelProvider } from '@muster/sdk/contract';
 import type { RunnerLog } from '../../lib/log.ts';
 import { type Environment, isOn } from '../workspace/environment.ts';
 import type { Account } from './account.ts';
@@ -24,6 +24,18 @@ export function accountsOf(environment: Environment, log?: RunnerLog): Accounts 
   return Object.fromEntries(found.flatMap((account) => (account ? [[account.name, account]] : [])));
 }
 
+/**
+ * A name for each account that differs when its credentials do, and says nothing about them. Credentials that are
+ * renewed may get another name at the next start.
+ */
+export const accountNames = (accounts: Accounts): Readonly<Partial<Record<ModelProvider, string>>> =>
+  Object.fromEntries(
+    Object.values(accounts).map(({ name, about, secrets }) => {
+      const digest = createHash('sha256').update(JSON.stringify([name, about, secrets()]));
+      return [name, `${name}/${digest.digest('hex').slice(0, 12)}`];
+    }),
+  );
+
 /** Whether the environment has an account at all, whether or not it is complete. */
 export const hasAccount = (environment: Environment): boolean =>
   accountVariables.some((name) => environment[name]) ||
@@ -36,21 +48,15 @@ const accountVariables = [
 ];
 
 /**
- * Of several accounts of a backend, the first that is configured serves the models that the table of models does not
- * assign to a provider. For Claude the order is that of Claude Code.
+ * Of several accounts of a backend, the one that serves the models that the table of models does not assign to a provider.
  */
-const precedence: Readonly<Record<Backend, readonly ModelProvider[]>> = {
-  BACKEND_A: ['bedrock', 'vertex', 'anthropic'],
-  BACKEND_B: ['azure', 'openai', 'chatgpt'],
-};
-
 export const usualProvider = (backend: Backend, accounts: Accounts): ModelProvider | undefined =>
-  precedence[backend].find((name) => accounts[name]);
+  backendFacts[backend].usualProviders.find((name) => accounts[name]);
 
 /** Which account serves the backend, and which others models of the table may use. */
 export function accountText(backend: Backend, accounts: Accounts): string | undefined {
   const usual = usualProvider(backend, accounts);
   if (!usual) return undefined;
-  const others = modelProviders[backend].filter((name) => name !== usual && accounts[name]);
+  const others = backendFacts[backend].providers.filter((name) => name !== usual && accounts[name]);
   return [accounts[usual]?.about, ...others.map((name) => `also ${accounts[name]?.about}`)].join('; ');
 }

@@ -1,13 +1,18 @@
 import type { MusterClient } from '@muster/sdk';
-import type { BodyOf, Claim, ReplyOf, RouteName, RunnerCheckpoint } from '@muster/sdk/contract';
-import type { Diff, Harness, HarnessListener, Processes } from '../../harness/harness.ts';
+import type {
+  BodyOf,
+  Claim,
+  ReplyOf,
+  ReportRequest,
+  RouteName,
+  RunnerCheckpoint,
+} from '@muster/sdk/contract';
+import type { Harness, HarnessListener, Processes } from '../../harness/harness.ts';
 import { retryTransient } from '../retry.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 
-export interface CheckpointListener extends Pick<HarnessListener, 'item'> {
-  diff(diff: Diff): void;
-  /** `isSaved`: a completed checkpoint contains it. */
-  unpushed(unpushed: { readonly commits: number; readonly files: number; readonly isSaved: boolean }): void;
+export interface CheckpointListener extends Pick<HarnessListener, 'item' | 'diff'> {
+  unpushed(unpushed: NonNullable<ReportRequest['unpushed']>): void;
 }
 
 /** What saving and restoring need to know of a run. */
@@ -24,6 +29,8 @@ export interface CheckpointOptions {
   readonly listener: CheckpointListener;
   /** The minimum time between two checkpoints. */
   readonly intervalMs: number;
+  /** How long saving may take once the run was interrupted. */
+  readonly interruptedMs?: number;
   /** Aborts when the run may no longer act. */
   readonly signal: AbortSignal;
 }

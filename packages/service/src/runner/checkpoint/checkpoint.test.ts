@@ -1,107 +1,49 @@
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Claim, RunnerCheckpoint } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type GitRemote, gitIn, makeGitRemote } from '../../../../../test/support/git-remote.ts';
-import type { Harness, Processes } from '../../harness/harness.ts';
-import { agentProcesses } from '../sandbox/processes.ts';
-import type { PreparedRepository } from '../workspace/prepare.ts';
-import type { CheckpointOptions } from './checkpoint-client.ts';
+import type { RunnerCheckpoint } from '@muster/sdk/contract';
+import { describe, expect, it } from 'vitest';
+import {
+  Machine,
+  makeRemote,
+  optionsOf,
+  repository,
+  unusedClient,
+} from '../../../../../test/support/checkpoint-machine.ts';
+import { gitIn } from '../../../../../test/support/git-remote.ts';
 import { type Packed, pack } from './pack.ts';
 import { CheckpointRestorer } from './restorer.ts';
-import { CheckpointSaver } from './saver.ts';
-
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'muster-checkpoint-'));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const { signal } = new AbortController();
-const repository = {
-  name: 'code',
-  path: '.',
-  baseBranch: '',
-  shownUrl: 'https://host/code',
-} as PreparedRepository;
-
-/** The folders of an agent on one machine. */
-class Machine {
-  readonly workspace = mkdtempSync(join(folder, 'workspace-'));
-  readonly home = mkdtempSync(join(folder, 'home-'));
-  readonly processes: Processes = agentProcesses({
-    sandbox: null,
-    folders: { workspaceFolder: this.workspace, homeFolder: this.home },
-    dataFolder: folder,
-    runFolder: folder,
-    agentKey: 'a',
-    runId: 1,
-    variables: { PATH: `${join(this.workspace, 'bin')}:${process.env.PATH}` },
-    gateway: { port: 9 },
-  });
-
-  sh(script: string): string {
-    return execFileSync('/bin/sh', ['-ec', script], {
-      cwd: this.workspace,
-      encoding: 'utf8',
-      env: {
-        PATH: process.env.PATH,
-        GIT_CONFIG_NOSYSTEM: '1',
-        GIT_CONFIG_GLOBAL: '/dev/null',
-        GIT_AUTHOR_NAME: 'A',
-        GIT_AUTHOR_EMAIL: 'a@b',
-        GIT_COMMITTER_NAME: 'A',
-        GIT_COMMITTER_EMAIL: 'a@b',
-      },
-    }).trim();
-  }
-
-  /** As a runner does it: the agent's own branch, where it was pushed or at the base. */
-  clone(remote: GitRemote): this {
-    this.sh(`git clone --quiet ${remote.url} . 2> /dev/null
-      git checkout --quiet -B work $(git rev-parse -q --verify origin/work || echo origin/main)`);
-    return this;
-  }
-}
 
 interface Archive {
   readonly packed: Packed | undefined;
   readonly parts: Buffer[];
 }
 
-async function packed(machine: Machine, repos = [repository], fingerprint = ''): Promise<Archive> {
+async function packed(
+  machine: Machine,
+  repos = [repository],
+  fingerprint = '',
+  maxBytes = 64 * 1024 ** 2,
+): Promise<Archive> {
   const parts: Buffer[] = [];
   const onPart = async (part: Buffer): Promise<void> => void parts.push(part);
   const { processes } = machine;
   return {
-    packed: await pack({ processes, repos, patterns: ['.s/*.jsonl'], fingerprint, signal, onPart }),
+    packed: await pack({
+      processes,
+      repos,
+      patterns: ['.s/*.jsonl'],
+      fingerprint,
+      maxBytes,
+      signal,
+      onPart,
+    }),
     parts,
   };
 }
-
-const unusedClient: CheckpointOptions['client'] = {
-  savePart: async () => {},
-  complete: async () => {},
-  checkpoints: async () => [],
-  loadPart: async () => Buffer.alloc(0),
-};
-
-const optionsOf = (machine: Machine, repos: readonly PreparedRepository[]): CheckpointOptions => ({
-  client: unusedClient,
-  claim: { session: 's', runId: 2 } as Claim,
-  harness: { sessionFiles: () => [] } as unknown as Harness,
-  workspaceFolder: machine.workspace,
-  homeFolder: machine.home,
-  isFresh: true,
-  repos,
-  processes: machine.processes,
-  listener: { item: () => {}, diff: () => {}, unpushed: () => {} },
-  intervalMs: 60_000,
-  signal,
-});
 
 /** Restores the archive on a machine, and returns the notes about it. */
 async function restored(
@@ -127,13 +69,6 @@ async function restored(
   });
   await restorer.restore(signal);
   return restorer.notes;
-}
-
-let remotes = 0;
-function makeRemote(): GitRemote {
-  const remote = makeGitRemote(folder, `remote-${remotes++}`);
-  remote.commit('main', { '.gitignore': 'build\n', 'a.txt': 'a\n', 'b.txt': 'b\n', 'run.sh': 'echo\n' });
-  return remote;
 }
 
 const state =
@@ -164,7 +99,10 @@ describe('a repository', () => {
 
     const fresh = new Machine().clone(remote);
     fresh.sh('git branch -q -u origin/work');
-    expect(await restored(fresh, archive)).toEqual([]);
+    expect(archive.packed?.skipped).toEqual(['files of . that git ignores: build/.']);
+    expect(await restored(fresh, archive)).toEqual([
+      'Not restored, because it is not in the checkpoint: files of . that git ignores: build/.',
+    ]);
     expect(fresh.sh(state)).toBe(before);
     expect(fresh.sh('cat "new folder"/*; readlink link; ls build 2> /dev/null || echo none')).toBe(
       'new\na.txt\nnone',
@@ -276,26 +214,90 @@ describe('a repository', () => {
     expect(() => readFileSync(join(machine.home, 'ran'))).toThrow(/ENOENT/);
   });
 
+  it('starts no filter, textconv or other program of the agent, and is restored byte by byte', async () => {
+    const remote = makeRemote();
+    const inner = makeRemote();
+    remote.commit('main', {
+      '.gitattributes': '* text=auto\n*.txt filter=own diff=own ident\n*.bat eol=crlf\n',
+    });
+    const old = new Machine().clone(remote);
+    const ran = join(old.home, 'ran');
+    const program = join(old.home, 'program');
+    writeFileSync(program, `#!/bin/sh\necho "$@" >> '${ran}'\ncat\n`, { mode: 0o755 });
+    old.sh(`git -c protocol.file.allow=always submodule add -q ${inner.url} sub; git commit -qm Sub
+      for folder in . sub; do (cd $folder
+        for key in filter.own.clean filter.own.smudge diff.own.command diff.own.textconv diff.external gpg.program core.fsmonitor
+        do git config $key "${program} $key"; done
+        git config filter.own.required true; git config log.showSignature true
+        echo '* filter=own' >> "$(git rev-parse --git-path info/attributes)")
+      done
+      printf 'a\\r\\nb\\n$Id: x$\\r\\n' > a.txt; printf 'x\\r\\ny\\n' > run.bat; printf 'mixed\\r\\nends\\n' > new.txt
+      touch b.txt sub/a.txt; rm -f '${ran}'`);
+    const files = 'cksum a.txt b.txt run.bat new.txt .gitattributes';
+    const before = old.sh(files);
+    const archive = await packed(old);
+    expect(existsSync(ran)).toBe(false);
+    expect(archive.packed).toMatchObject({ notes: [], parts: 1 });
+    const fresh = new Machine().clone(remote);
+    expect((await restored(fresh, archive)).join()).toMatch(/files in the home folder: program\.$/);
+    expect(fresh.sh(files)).toBe(before);
+  });
+
   it('reports a nested repository, which is not packed, and packs the rest', async () => {
     const machine = new Machine().clone(makeRemote());
     machine.sh('git init -q inner; echo x > inner/x; git -C inner add .; git -C inner commit -qm Inner');
     machine.sh('git init -q unborn; echo new > new.txt');
     const archive = await packed(machine);
-    expect(archive.packed?.notes).toEqual(
-      expect.arrayContaining([
-        'inner in . is a separate git repository.',
-        'Some files of . could not be read.',
-      ]),
-    );
-    expect(archive.packed).toMatchObject({ parts: 1 });
+    expect(archive.packed).toMatchObject({
+      notes: ['separate git repositories in .: inner/, unborn/.'],
+      parts: 1,
+    });
   });
 
-  it('that is too large is not packed, and its size is reported', async () => {
-    const machine = new Machine().clone(makeRemote());
-    machine.sh('truncate -s 300M large.bin');
-    const { packed: large, parts } = await packed(machine);
-    expect(parts).toEqual([]);
-    expect(large).toMatchObject({ files: 1, parts: 0, fingerprint: '', bytes: 300 * 1024 ** 2 });
+  const random = (kilobytes: number, name: string) => `head -c ${kilobytes}K /dev/urandom > '${name}'`;
+
+  it('with more than fits has its session, commits and smallest files saved; the rest is listed then and at the restore', async () => {
+    const remote = makeRemote();
+    const [old, fresh] = [new Machine().clone(remote), new Machine().clone(remote)];
+    old.sh(`echo 1 > one.txt; git add .; git commit -qm One; ${random(230, 'a.txt')}; rm b.txt
+      echo small > small.txt; truncate -s 150K zeros; ${random(25, 'some')}; ${random(2000, 'large\nnote x')}
+      for i in 1 2 3 4 5 6; do ${random(300, 'l$i').replaceAll("'", '')}; done
+      git init -q inner; echo x > inner/x; mkdir build; echo no > build/no`);
+    writeFileSync(join(old.home, 'notes.txt'), 'mine');
+    mkdirSync(join(old.home, '.s'));
+    writeFileSync(join(old.home, '.s', 'x.jsonl'), '{"a":1}\n');
+    const archive = await packed(old, [repository], '', 2 ** 18);
+    const left =
+      'too large: large?note x (2 MB), l1 (300 KB), l2 (300 KB), l3 (300 KB), l4 (300 KB) and 3 more (830 KB).';
+    const nested = 'separate git repositories in .: inner/.';
+    const skipped = ['files of . that git ignores: build/.', 'files in the home folder: notes.txt.'];
+    expect(archive.packed).toMatchObject({ commits: 1, notes: [nested, left], skipped, parts: 1 });
+    expect(await restored(fresh, archive)).toEqual(
+      [nested, left, ...skipped].map((text) => `Not restored, because it is not in the checkpoint: ${text}`),
+    );
+    expect(fresh.sh('git log -1 --format=%s; cat small.txt a.txt; wc -c < some; wc -c < zeros; ls')).toBe(
+      `One\nsmall\na\n${25 * 1024}\n${150 * 1024}\na.txt\none.txt\nrun.sh\nsmall.txt\nsome\nzeros`,
+    );
+    expect(readFileSync(join(fresh.home, '.s', 'x.jsonl'), 'utf8')).toBe('{"a":1}\n');
+
+    const last = archive.packed?.fingerprint;
+    expect((await packed(old, [repository], last, 2 ** 18)).packed).toBeUndefined();
+    old.sh('echo changed > small.txt');
+    expect((await packed(old, [repository], last, 2 ** 18)).packed).toMatchObject({ skipped: [] });
+  });
+
+  it('whose commits do not fit leaves the session, and they are listed', async () => {
+    const remote = makeRemote();
+    const [old, fresh] = [new Machine().clone(remote), new Machine().clone(remote)];
+    old.sh(`${random(500, 'large')}; git add .; git commit -qm Large`);
+    mkdirSync(join(old.home, '.s'));
+    writeFileSync(join(old.home, '.s', 'x.jsonl'), '{"a":1}\n');
+    const archive = await packed(old, [repository], '', 2 ** 18);
+    const notes = ['too large: unpushed commits of code (501 KB).'];
+    expect(archive.packed).toMatchObject({ commits: 1, notes, parts: 1 });
+    const warned = await restored(fresh, archive);
+    expect(warned[0]).toContain(notes[0]);
+    expect(readFileSync(join(fresh.home, '.s', 'x.jsonl'), 'utf8')).toBe('{"a":1}\n');
   });
 
   it('that is no longer a repository is reported', async () => {
@@ -335,50 +337,8 @@ describe('files outside the repositories', () => {
 it('packing fails when the agent has replaced a program by one that prints forever', async () => {
   const machine = new Machine();
   const flood = 'yes "note x"';
-  machine.sh(`mkdir bin; printf '#!/bin/sh\\n%s\\n' '${flood}' > bin/cat; chmod +x bin/cat`);
+  machine.sh(`mkdir bin; printf '#!/bin/sh\\n%s\\n' '${flood}' > bin/cmp; chmod +x bin/cmp`);
   await expect(packed(machine, [])).rejects.toThrow('the files could not be packed');
-});
-
-describe('the saver', () => {
-  function saverOn(machine: Machine, intervalMs: number) {
-    const events: string[] = [];
-    const saver = new CheckpointSaver({
-      ...optionsOf(machine, [repository]),
-      client: {
-        ...unusedClient,
-        savePart: async (_, part) => void events.push(`part ${part}`),
-        complete: async (_, parts, final) => void events.push(`complete ${parts}${final ? ' final' : ''}`),
-      },
-      listener: {
-        item: ({ text }) => events.push(text ?? ''),
-        diff: () => {},
-        unpushed: ({ commits, files, isSaved }) => events.push(`${commits} ${files} ${isSaved}`),
-      },
-      intervalMs,
-    });
-    return { saver, events };
-  }
-
-  it('saves during a run, and completes the last checkpoint if nothing has changed since', async () => {
-    const machine = new Machine().clone(makeRemote());
-    const { saver, events } = saverOn(machine, 1);
-    saver.start(() => 's');
-    await vi.waitUntil(() => events.length === 3, 20_000);
-    expect(await saver.finish('s')).toBe('');
-    expect(events).toEqual(['part 0', 'complete 1', '0 0 true', 'complete 1 final']);
-  });
-
-  it('reports once what could not be saved', async () => {
-    const machine = new Machine().clone(makeRemote());
-    machine.sh('truncate -s 300M large.bin');
-    const { saver, events } = saverOn(machine, 1);
-    saver.start(() => 's');
-    await vi.waitUntil(() => events.length > 2, 20_000);
-    const text = await saver.finish('s');
-    expect(text).toMatch(/^The agent's work could not be saved: it has 300 MB, and the limit is 64 MB\./);
-    expect(events.filter((line) => line === text)).toEqual([text]);
-    expect(new Set(events)).toEqual(new Set(['0 1 false', text]));
-  });
 });
 
 it('a session that an earlier version saved is restored', async () => {

@@ -13,6 +13,7 @@ const script = readFileSync(packageFile('scripts/pack-checkpoint.sh'), 'utf8');
 const packTimeoutMs = 5 * 60_000;
 export const maxCheckpointBytes = limits.checkpointParts * limits.checkpointPartBytes;
 const maxNotes = 20;
+const maxNoteLength = 600;
 /** In addition to one diff per repository. */
 const maxLines = 50;
 
@@ -23,17 +24,26 @@ export interface PackOptions {
   readonly patterns: readonly string[];
   /** Of the last checkpoint; empty to pack in any case. */
   readonly fingerprint: string;
+  /** Of the archive; by default what the service accepts. */
+  readonly maxBytes?: number;
   readonly signal: AbortSignal;
+  /** Called before the archive. */
+  readonly onCounts?: (counts: UnpushedCounts) => void;
   /** Called with each part of the archive, in order, one at a time. */
   readonly onPart: (part: Buffer, index: number) => Promise<void>;
 }
 
-export interface Packed {
+export interface UnpushedCounts {
   readonly commits: number;
   readonly files: number;
+}
+
+export interface Packed extends UnpushedCounts {
   readonly diffs: readonly Diff[];
-  /** What is not in the archive. */
+  /** The work that is not in the archive. */
   readonly notes: readonly string[];
+  /** What is never in an archive, such as ignored files; empty if it is the same as in the last one. */
+  readonly skipped: readonly string[];
   /** Empty if the work is too large, so that no archive was made. */
   readonly fingerprint: string;
   /** The size of the archive, also of one that is too large. */
@@ -47,8 +57,8 @@ export const sessionPatterns = (harness: Harness, session: string): readonly str
 
 /** Packs an agent's session and unpushed work with a process of the agent. Undefined: nothing has changed. */
 export async function pack(options: PackOptions): Promise<Packed | undefined> {
-  const { processes, repos, patterns, fingerprint, signal } = options;
-  const sizes = [String(maxCheckpointBytes), String(4 * limits.diffLength)];
+  const { processes, repos, patterns, fingerprint, maxBytes = maxCheckpointBytes, signal } = options;
+  const sizes = [String(maxBytes), String(4 * limits.diffLength)];
   const args = [fingerprint, ...sizes, patterns.join(' '), findExclusions(repos)];
   const repoArgs = repos.flatMap((repo) => [repoKey(repo), repo.path, repo.baseBranch || 'HEAD']);
   const scriptOptions = { signal, timeoutMs: packTimeoutMs, gateway: 'never' } as const;
@@ -60,10 +70,14 @@ export async function pack(options: PackOptions): Promise<Packed | undefined> {
 }
 
 /** Reads the script's output. The agent can replace the programs that the script uses, so nothing in it is trusted. */
-async function readPacked(output: ByteReader, { repos, onPart }: PackOptions): Promise<Packed | undefined> {
+async function readPacked(
+  output: ByteReader,
+  { repos, onCounts, onPart }: PackOptions,
+): Promise<Packed | undefined> {
   const found = { commits: 0, files: 0, fingerprint: '', bytes: 0, parts: 0 };
   const diffs: Diff[] = [];
-  const notes: string[] = [];
+  const texts = { note: [] as string[], skipped: [] as string[] };
+  const { note: notes, skipped } = texts;
   for (let lines = repos.length + maxLines; lines > 0; lines--) {
     const line = await output.line();
     if (line === undefined) break;
@@ -77,7 +91,8 @@ async function readPacked(output: ByteReader, { repos, onPart }: PackOptions): P
         found[word] = count;
         break;
       case 'note':
-        if (notes.length < maxNotes) notes.push(values.join(' ').slice(0, 300));
+      case 'skipped':
+        if (texts[word].length < maxNotes) texts[word].push(values.join(' ').slice(0, maxNoteLength));
         break;
       case 'diff': {
         const text = (await output.bytes(Math.min(count, 4 * limits.diffLength))).toString();
@@ -89,16 +104,17 @@ async function readPacked(output: ByteReader, { repos, onPart }: PackOptions): P
         break;
       }
       case 'large':
-        return { ...found, diffs, notes, bytes: count };
+        return { ...found, diffs, notes, skipped, bytes: count };
       case 'fingerprint':
         found.fingerprint = values[0] ?? '';
         break;
       case 'archive': {
         if (count === 0 || count > maxCheckpointBytes) throw notPacked();
+        onCounts?.(found);
         let parts = 0;
         for (let left = count; left > 0; left -= limits.checkpointPartBytes)
           await onPart(await output.bytes(Math.min(left, limits.checkpointPartBytes)), parts++);
-        return { ...found, diffs, notes, bytes: count, parts };
+        return { ...found, diffs, notes, skipped, bytes: count, parts };
       }
     }
   }
@@ -141,14 +157,13 @@ class ByteReader {
   }
 
   async bytes(length: number): Promise<Buffer> {
-    const parts: Buffer[] = [];
-    for (let missing = length; missing > 0; ) {
+    // Not a list of parts: they may be single bytes, each of which takes some hundred bytes of memory.
+    const bytes = Buffer.allocUnsafe(length);
+    for (let from = 0; from < length; ) {
       if (this.#rest.length === 0 && !(await this.#fill())) throw new Error('the output ended early');
-      const part = this.#take(Math.min(missing, this.#rest.length));
-      parts.push(part);
-      missing -= part.length;
+      from += this.#take(Math.min(length - from, this.#rest.length)).copy(bytes, from);
     }
-    return Buffer.concat(parts);
+    return bytes;
   }
 
   #take(length: number): Buffer {

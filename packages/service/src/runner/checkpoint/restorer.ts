@@ -1,17 +1,17 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { lstat, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { RunnerCheckpoint } from '@muster/sdk/contract';
 import { exitAfterOutput } from '../../harness/agent-process.ts';
 import type { AgentProcess } from '../../harness/harness.ts';
 import { packageFile } from '../../lib/package-file.ts';
-import { collectOutput, withScript } from '../workspace/agent-commands.ts';
+import { collectOutput, succeeds, withScript } from '../workspace/agent-commands.ts';
 import type { CheckpointOptions } from './checkpoint-client.ts';
 import { repoKey, sessionPatterns } from './pack.ts';
 
 const script = readFileSync(packageFile('scripts/restore-checkpoint.sh'), 'utf8');
 const maxOutputLength = 16 * 1024;
+/** Whether a file below HOME matches one of the patterns. */
+const matchScript = 'cd && for file in $1; do [ ! -e "$file" ] || exit 0; done; exit 1';
 
 /** Restores an agent's session and unpushed work on the runner to which it has moved. */
 export class CheckpointRestorer {
@@ -37,7 +37,7 @@ export class CheckpointRestorer {
     const { claim, isFresh, repos } = this.#options;
     if (claim.session === '') return false;
     const hasNoFiles = this.#patterns.length === 0;
-    if (!isFresh && (hasNoFiles || (await this.#hasSession()))) return true;
+    if (!isFresh && (hasNoFiles || (await this.#hasSession(signal)))) return true;
     const newest = await this.#next(signal);
     if (newest) {
       await this.#unpack(newest, isFresh ? 'all' : 'session', signal);
@@ -45,7 +45,7 @@ export class CheckpointRestorer {
     } else if (!hasNoFiles || repos.length > 0) {
       this.#note(nothingSaved);
     }
-    return hasNoFiles || this.#hasSession();
+    return hasNoFiles || this.#hasSession(signal);
   }
 
   /** If a session does not open: replaces it by the one saved before it. False: there is none. */
@@ -54,7 +54,7 @@ export class CheckpointRestorer {
     if (!older) return false;
     await this.#unpack(older, 'session', signal);
     this.#note(olderSessionText(older));
-    return this.#hasSession();
+    return this.#hasSession(signal);
   }
 
   async #next(signal: AbortSignal): Promise<RunnerCheckpoint | undefined> {
@@ -68,11 +68,9 @@ export class CheckpointRestorer {
     this.#options.listener.item({ type: 'WARNING', text });
   }
 
-  /** Whether a file matches one of the patterns. */
-  async #hasSession(): Promise<boolean> {
-    const { homeFolder } = this.#options;
-    for (const pattern of this.#patterns) if (await matches(homeFolder, pattern.split('/'))) return true;
-    return false;
+  /** A process of the agent looks, because these are the agent's folders. */
+  async #hasSession(signal: AbortSignal): Promise<boolean> {
+    return succeeds(this.#options.processes, [matchScript, this.#patterns.join(' ')], signal);
   }
 
   async #unpack(checkpoint: RunnerCheckpoint, what: 'all' | 'session', signal: AbortSignal): Promise<void> {
@@ -96,25 +94,6 @@ export class CheckpointRestorer {
 /** A process that exits early does not read the rest. */
 async function write({ child, exited }: AgentProcess, part: Buffer): Promise<void> {
   if (!child.stdin.write(part)) await Promise.race([once(child.stdin, 'drain'), exited]).catch(() => {});
-}
-
-/** `*` matches any part of one name. */
-async function matches(folder: string, [first, ...rest]: readonly string[]): Promise<boolean> {
-  if (first === undefined) return true;
-  for (const name of await namesMatching(folder, first)) {
-    const path = join(folder, name);
-    const found = await lstat(path).catch(() => undefined);
-    if (!found || (rest.length > 0 && !found.isDirectory())) continue;
-    if (await matches(path, rest)) return true;
-  }
-  return false;
-}
-
-async function namesMatching(folder: string, pattern: string): Promise<string[]> {
-  if (!pattern.includes('*')) return [pattern];
-  const escaped = pattern.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*');
-  const names = await readdir(folder).catch(() => []);
-  return names.filter((name) => new RegExp(`^${escaped}$`).test(name));
 }
 
 const olderText = ({ completedAt, runId }: RunnerCheckpoint): string =>

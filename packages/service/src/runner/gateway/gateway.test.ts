@@ -58,6 +58,15 @@ describe('what the tools of an agent send', () => {
     expect(upstream.seen).toHaveLength(1);
   });
 
+  it.each([
+    ['values', `[${'0,'.repeat(100_000)}0]`],
+    ['levels', '['.repeat(200)],
+  ])('is refused before it is parsed if it has too many %s', async (_, body) => {
+    const endpoint = await open({ mask });
+    const answer = await post(endpoint, '/mcp', { authorization: `Bearer ${token}` }, body);
+    expect(answer.status).toBe(413);
+  });
+
   it('is streamed as it is if the run has no secrets', async () => {
     const endpoint = await open({ mask: new ValueMask() });
     await post(endpoint, '/mcp', { authorization: `Bearer ${token}` }, '{ "spaces": "stay" }');

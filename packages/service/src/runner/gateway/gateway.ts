@@ -4,25 +4,22 @@ import { rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { limits } from '@muster/sdk/contract';
-import {
-  type HarnessListener,
-  type ProtocolName,
-  type ProviderAccess,
-  protocolOf,
-} from '../../harness/harness.ts';
+import type { ModelProvider } from '@muster/sdk/contract';
+import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
+import { refuseSmallParts } from '../../lib/small-parts.ts';
 import { hashSecret } from '../../lib/token.ts';
-import type { ValueMask } from '../../lib/value-mask.ts';
+import { type ProtocolName, providerFacts } from '../accounts/account.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { ResolvedMcpServers } from '../workspace/mcp-servers.ts';
+import { answer } from './answer.ts';
 import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
 import { McpServers } from './mcp-servers.ts';
 import { ProviderEndpoint, type SharedOptions } from './provider.ts';
 import type { ProviderFailure } from './provider-errors.ts';
-import { refuse } from './provider-protocols.ts';
-import { RequestChecker, receiveBody } from './request-body.ts';
-import { forward, forwardedHeaders, framingHeaders, joinUrl, requestUpstream } from './upstream.ts';
+import { providerProtocols, refuse } from './provider-protocols.ts';
+import { RequestChecker } from './request-body.ts';
+import { forwardToService, type ToolRequestOptions } from './tool-requests.ts';
 
 /**
  * The only network access of an agent's processes. Each run has its own endpoint, an HTTP server that closes with it:
@@ -55,9 +52,7 @@ const defaultLimits: GatewayLimits = {
   receiveMs: 60_000,
 };
 
-export interface EndpointOptions {
-  /** The token of the run's claim. */
-  readonly token: string;
+export interface EndpointOptions extends Pick<ToolRequestOptions, 'token' | 'beforeTool' | 'mask'> {
   readonly listenAt: { readonly socketPath: string } | { readonly port: 0 };
   /** Undefined: there is no forward proxy, as when the sandbox is off. */
   readonly allowHosts: readonly string[] | undefined;
@@ -66,11 +61,9 @@ export interface EndpointOptions {
   readonly git?: (request: IncomingMessage, response: ServerResponse, path: string) => void;
   readonly mcpServers?: Pick<ResolvedMcpServers, 'remote' | 'headerValues'>;
   readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
-  /** Applied to what the agent's tools tell the service. */
-  readonly mask?: ValueMask;
 }
 
-const protocols: readonly ProtocolName[] = ['anthropic', 'bedrock', 'vertex', 'openai'];
+const protocols = Object.keys(providerProtocols) as readonly ProtocolName[];
 const served = '/anthropic, /bedrock, /vertex, /openai/v1, /mcp and /git';
 
 /** What a run may have open at a time. All runs of the runner share its resources. */
@@ -78,8 +71,6 @@ const mostConnections = 128;
 const mostRequests = 128;
 /** Each is a git process outside the sandbox. */
 const mostGitRequests = 4;
-/** More than the service accepts. */
-const mostToolBytes = 2 * limits.bodyBytes;
 
 export class Gateway {
   readonly #shared: Shared;
@@ -106,6 +97,8 @@ type Shared = GatewayOptions & SharedOptions;
 export class OpenEndpoint {
   /** The first failure of the provider that ends the run; never rejects. */
   readonly failure: Promise<ProviderFailure>;
+  /** Resolves when the provider has accepted a request to a model. */
+  readonly accepted: Promise<void>;
   readonly #run: EndpointOptions;
   readonly #shared: Shared;
   readonly #tokenHash: Buffer;
@@ -125,6 +118,10 @@ export class OpenEndpoint {
     this.failure = new Promise((resolve) => {
       onFailure = resolve;
     });
+    let onAccepted = (): void => {};
+    this.accepted = new Promise((resolve) => {
+      onAccepted = resolve;
+    });
     this.#provider =
       run.provider &&
       new ProviderEndpoint({
@@ -134,9 +131,10 @@ export class OpenEndpoint {
         token: run.token,
         listener: run.listener,
         onFailure,
+        onAccepted,
       });
     this.#egress = run.allowHosts && new Egress(run.allowHosts, (item) => run.listener.item(item));
-    this.#mcpServers = run.mcpServers && new McpServers({ ...run, ...run.mcpServers, answer });
+    this.#mcpServers = run.mcpServers && new McpServers({ ...run, ...run.mcpServers });
     // No limits on requests and idle connections: a push or a model may take longer than any timeout, and a request on
     // a connection that is just being closed would fail.
     const timeouts = {
@@ -146,6 +144,7 @@ export class OpenEndpoint {
       keepAliveTimeout: 0,
     };
     this.#server = createServer(timeouts, (request, response) => {
+      refuseSmallParts(request);
       try {
         this.#handle(request, response);
       } catch (error) {
@@ -167,6 +166,10 @@ export class OpenEndpoint {
   get port(): number | undefined {
     const address = this.#server.address() as AddressInfo | string | null;
     return typeof address === 'object' ? address?.port : undefined;
+  }
+
+  get providerName(): ModelProvider | undefined {
+    return this.#run.provider?.name;
   }
 
   /** Why the provider's last answer failed on its side; undefined when it did not. */
@@ -229,12 +232,13 @@ export class OpenEndpoint {
     }
     if (provider) {
       const allowed = this.#run.provider?.name;
-      if (this.#provider && allowed && protocolOf[allowed] === provider)
+      if (this.#provider && allowed && providerFacts[allowed].protocol === provider)
         return this.#provider.handle(request, response, rest, query);
       const reason = allowed ? `its agent uses ${allowed}` : 'it is a rehearsal, without a model';
       return refuse(provider, response, 404, `This run has no access to ${provider}: ${reason}`);
     }
-    if (service === 'mcp' && rest === '') return void this.#toService(request, response, query);
+    if (service === 'mcp' && rest === '')
+      return void forwardToService(request, response, query, { ...this.#shared, ...this.#run });
     if (service === 'mcp-servers' && this.#mcpServers)
       return this.#mcpServers.handle(request, response, rest);
     if (service === 'git' && this.#run.git) return void this.#toGit(request, response, target);
@@ -278,50 +282,4 @@ export class OpenEndpoint {
       (text) => typeof text === 'string' && timingSafeEqual(hashSecret(text), this.#tokenHash),
     );
   }
-
-  /** A request with values of secrets is read, and sent without them. */
-  async #toService(request: IncomingMessage, response: ServerResponse, query: string): Promise<void> {
-    const { mask, token } = this.#run;
-    const { serviceUrl, memory, receiveMs } = this.#shared;
-    const method = request.method ?? 'POST';
-    const isMasked = mask !== undefined && !mask.isEmpty && method === 'POST';
-    const bounds = { memory, mostBytes: mostToolBytes, withinMs: receiveMs };
-    const received = isMasked ? await receiveBody(request, response, bounds) : null;
-    if (received === undefined) return;
-    if (received?.type === 'refused') return answer(response, received.status, received.message);
-    const body = received && mask && maskedJson(Buffer.from(received.bytes).toString(), mask);
-    received?.release();
-    const headers = {
-      ...forwardedHeaders(request, (name) => name !== 'x-api-key' && name !== 'cookie'),
-      ...(body ? { 'content-length': body.length } : framingHeaders(request)),
-      authorization: `Bearer ${token}`,
-    };
-    const url = joinUrl(serviceUrl, '/mcp', query);
-    forward(
-      request,
-      requestUpstream(url, method, headers),
-      response,
-      (error) => answer(response, 502, `The runner can't reach the service: ${error.code ?? error.message}`),
-      body ?? undefined,
-    );
-  }
-}
-
-/** The service refuses what is not JSON. */
-function maskedJson(text: string, mask: ValueMask): Buffer {
-  try {
-    return Buffer.from(JSON.stringify(mask.value(JSON.parse(text))));
-  } catch {
-    return Buffer.from(mask.text(text));
-  }
-}
-
-function answer(
-  response: ServerResponse,
-  status: number,
-  message: string,
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  const body = JSON.stringify({ error: { message } });
-  response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(body);
 }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { addAbortSignal } from 'node:stream';
+import { addAbortSignal, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { messageOf } from '../../lib/errors.ts';
@@ -45,26 +45,9 @@ export function gitEndpoint(options: GitEndpointOptions) {
   };
 
   const lfs = new LfsEndpoint();
-  const serveLfs = async (
-    [, index, , id]: RegExpExecArray,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> => {
-    const repository = options.repos[Number(index)];
-    try {
-      if (!repository) throw new LfsError(404, 'this URL is not a repository of the workspace');
-      if (id) return await lfs.transfer(id, request, response);
-      if (request.method !== 'POST') throw new LfsError(405, 'use POST');
-      await lfs.batch(repository, request, response);
-    } catch (error) {
-      if (response.headersSent) return void response.destroy();
-      answerError(response, error instanceof LfsError ? error.status : 422, messageOf(error));
-    }
-  };
-
   const serve = async (request: IncomingMessage, response: ServerResponse, path: string): Promise<void> => {
     const ofLfs = lfsPath.exec(path);
-    if (ofLfs) return serveLfs(ofLfs, request, response);
+    if (ofLfs) return serveLfs(lfs, options.repos[Number(ofLfs[1])], ofLfs[3], request, response);
     const [, index, part, query = ''] = urlPath.exec(path) ?? [];
     const repository = index === undefined ? undefined : options.repos[Number(index)];
     if (!repository) return refuse(response, 404, 'muster: this URL is not a repository of the workspace');
@@ -77,13 +60,7 @@ export function gitEndpoint(options: GitEndpointOptions) {
       return advertise(repository, service, request, response);
     }
     if (request.method !== 'POST') return refuse(response, 405, 'muster: use POST');
-    const body = /gzip/i.test(request.headers['content-encoding'] ?? '')
-      ? request.pipe(createGunzip())
-      : request;
-    // It may fail before it is read, while the push waits for the one before.
-    body.on('error', () => {});
-    addAbortSignal(AbortSignal.timeout(gitTimeoutMs), body);
-    request.once('error', (error) => body.destroy(error));
+    const body = unpackedBody(request);
     if (part === 'git-upload-pack') return upload(repository, request, body, response);
     if (repository.readOnly) return refuse(response, 403, `muster: ${repository.readOnly}`);
     const answer = await receive(repository, body);
@@ -105,6 +82,34 @@ export function gitEndpoint(options: GitEndpointOptions) {
       clearTimeout(timer);
     },
   };
+}
+
+async function serveLfs(
+  lfs: LfsEndpoint,
+  repository: PreparedRepository | undefined,
+  transferId: string | undefined,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  try {
+    if (!repository) throw new LfsError(404, 'this URL is not a repository of the workspace');
+    if (transferId) return await lfs.transfer(transferId, request, response);
+    if (request.method !== 'POST') throw new LfsError(405, 'use POST');
+    await lfs.batch(repository, request, response);
+  } catch (error) {
+    if (response.headersSent) return void response.destroy();
+    answerError(response, error instanceof LfsError ? error.status : 422, messageOf(error));
+  }
+}
+
+function unpackedBody(request: IncomingMessage): Readable {
+  const isPacked = /gzip/i.test(request.headers['content-encoding'] ?? '');
+  const body = isPacked ? request.pipe(createGunzip()) : request;
+  // It may fail before it is read, while the push waits for the one before.
+  body.on('error', () => {});
+  addAbortSignal(AbortSignal.timeout(gitTimeoutMs), body);
+  request.once('error', (error) => body.destroy(error));
+  return body;
 }
 
 /** Advertises the refs that the upstream has now. */

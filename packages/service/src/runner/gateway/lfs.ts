@@ -12,8 +12,9 @@ import { isIP } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { limits } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
-import { canonicalHost } from '../../lib/host-rules.ts';
-import { isObject } from '../../lib/json.ts';
+import { canonicalHost, isPrivateAddress } from '../../lib/host-rules.ts';
+import { exceededBound, isObject } from '../../lib/json.ts';
+import { refuseSmallParts } from '../../lib/small-parts.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 import type { HttpAccess } from '../workspace/remote-access.ts';
@@ -22,8 +23,9 @@ import { framingHeaders } from './upstream.ts';
 
 /**
  * The LFS server of a repository, for one run. The batch request goes to the real server with the runner's credential.
- * Its answer says where each object is and with which headers, on any host: these stay here, and the agent gets URLs of
- * the gateway instead. Only public addresses are reached, unless the tenant may reach others.
+ * Its answer says where each object is and with which headers: these stay here, and the agent gets URLs of the gateway
+ * instead. The server is not trusted. It could name an address of an internal network, and the agent would read what is
+ * there: so objects come from the server itself, from public addresses, and from those that the operator lists.
  */
 export class LfsEndpoint {
   /** What the server's answers allow, oldest first. */
@@ -44,13 +46,14 @@ export class LfsEndpoint {
     const access = await repository.mirror.httpAccess(repository.askCredential);
     const { hash_algo, objects, ref } = body;
     const sent = JSON.stringify({ operation, transfers: ['basic'], hash_algo, objects, ref });
-    const { answer, mask } = await sendBatch({ access, lookups: this.#lookups, client: response }, sent);
+    const place = { access, lookups: this.#lookups, client: response, isPublic: false };
+    const { answer, mask, isPublic } = await sendBatch(place, sent);
     const gateway = `http://${request.headers.host}${request.url?.replace(/[/.]*(git)?\/info\/lfs\/.*$/, '')}`;
     const objectsIn = Array.isArray(answer.objects) ? answer.objects.slice(0, limits.lfsBatchObjects) : [];
     const rewritten = objectsIn.filter(isObject).map((object) => ({
       ...{ oid: object.oid, size: object.size, authenticated: true },
       ...(isObject(object.error) && { error: mask.value(object.error) }),
-      ...(isObject(object.actions) && { actions: this.#keep(object.actions, access, gateway) }),
+      ...(isObject(object.actions) && { actions: this.#keep(object.actions, { access, isPublic }, gateway) }),
     }));
     response
       .writeHead(200, { 'content-type': batchType })
@@ -64,7 +67,7 @@ export class LfsEndpoint {
     if (request.method !== action.method) throw new LfsError(405, `use ${action.method}`);
     const type = request.headers['content-type'];
     const headers = { ...(type && { 'content-type': type }), ...framingHeaders(request), ...action.headers };
-    const place = { access: action.access, lookups: this.#lookups, client: response };
+    const place = { ...action.server, lookups: this.#lookups, client: response };
     const outgoing = await connect(place, action.url, action.method, headers);
     response.once('close', () => outgoing.destroy());
     request.pipe(outgoing);
@@ -82,30 +85,36 @@ export class LfsEndpoint {
     await pipeline(answer, response);
   }
 
-  #keep(actions: Readonly<Record<string, unknown>>, access: HttpAccess, gateway: string) {
+  #keep(actions: Readonly<Record<string, unknown>>, server: Server, gateway: string) {
     const kept = Object.entries(methods).flatMap(([name, method]) => {
       const given = actions[name];
-      if (!isObject(given) || typeof given.href !== 'string' || !URL.canParse(given.href)) return [];
+      if (!isObject(given) || typeof given.href !== 'string') return [];
+      if (given.href.length > mostHrefLength || !URL.canParse(given.href)) return [];
       const id = randomBytes(16).toString('hex');
       const [oldest] = this.#actions.keys();
       if (this.#actions.size >= limits.lfsBatchObjects * 4 && oldest) this.#actions.delete(oldest);
-      this.#actions.set(id, { access, method, url: new URL(given.href), headers: headersOf(given.header) });
+      this.#actions.set(id, { server, method, url: new URL(given.href), headers: headersOf(given.header) });
       return [[name, { href: `${gateway}/lfs/${id}` }]];
     });
     return Object.fromEntries(kept);
   }
 }
 
-interface Action {
+interface Server {
   readonly access: HttpAccess;
+  /** It answered the batch request from a public address. */
+  readonly isPublic: boolean;
+}
+
+interface Action {
+  readonly server: Server;
   readonly method: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /** The server or the object store of a request of the agent. */
-interface Place {
-  readonly access: HttpAccess;
+interface Place extends Server {
   readonly lookups: Lookups;
   readonly client: ServerResponse;
 }
@@ -130,21 +139,34 @@ export function answerError(response: ServerResponse, status: number, message: s
 const basicOf = ({ username, password }: NonNullable<HttpAccess['credential']>): string =>
   Buffer.from(`${username}:${password}`).toString('base64');
 
+const mostHrefLength = 8 * 1024;
 const mostHeaders = 50;
-const mostAnswerBytes = 8 * 1024 * 1024;
+/** Of all headers of an action. */
+const mostHeadersLength = 16 * 1024;
+const mostAnswerBytes = 4 * 1024 * 1024;
+/** Of a request and of an answer: the objects of a batch have some thirty values each. */
+const jsonBounds = { depth: 16, values: 50_000 };
 const idleMs = 5 * 60_000;
 const batchType = 'application/vnd.git-lfs+json';
 
-/** Without those that describe the connection or the body, which the gateway sets itself. */
+/** Headers about the connection or the body, which the gateway sets itself, and those that proxies add. */
+const ownHeaders =
+  /^(host|connection|keep-alive|content-length|transfer-encoding|expect|te|trailer|upgrade|forwarded|via|cookie)$|^(x-forwarded-|proxy-)/i;
+
+/** The metadata services of clouds refuse requests without these headers. */
+const metadataHeaders = /metadata/i;
+
 function headersOf(given: unknown): Record<string, string> {
   if (!isObject(given)) return {};
-  const isAllowed = ([name, value]: [string, unknown]) =>
-    typeof value === 'string' &&
-    /^[\w-]+$/.test(name) &&
-    /^[\x20-\x7e]*$/.test(value) &&
-    !/^(host|connection|content-length|transfer-encoding|expect|te|upgrade)$/i.test(name);
+  let length = 0;
+  const isAllowed = ([name, value]: [string, unknown]): boolean => {
+    if (typeof value !== 'string' || !/^[\w-]+$/.test(name) || !/^[\x20-\x7e]*$/.test(value)) return false;
+    if (ownHeaders.test(name) || metadataHeaders.test(name)) return false;
+    length += name.length + value.length;
+    return length <= mostHeadersLength;
+  };
   return Object.fromEntries(
-    Object.entries(given).filter(isAllowed).slice(0, mostHeaders) as [string, string][],
+    Object.entries(given).slice(0, mostHeaders).filter(isAllowed) as [string, string][],
   );
 }
 
@@ -152,16 +174,16 @@ function headersOf(given: unknown): Record<string, string> {
 async function sendBatch(
   place: Place,
   body: string,
-): Promise<{ answer: Record<string, unknown>; mask: ValueMask }> {
+): Promise<{ answer: Record<string, unknown>; mask: ValueMask; isPublic: boolean }> {
   const { access } = place;
   const first = await post(place, body, access.credential);
   const isRefused = first.status === 401 && !access.credential;
   const used = isRefused ? await access.ownCredential() : access.credential;
-  const { status, text } = isRefused && used ? await post(place, body, used) : first;
+  const { status, bytes, isPublic } = isRefused && used ? await post(place, body, used) : first;
   // A server could send back what it received.
   const mask = new ValueMask(used ? [used.password, basicOf(used)] : []);
-  const answer = parse(text);
-  if (status === 200 && isObject(answer)) return { answer, mask };
+  const answer = parse(bytes);
+  if (status === 200 && isObject(answer)) return { answer, mask, isPublic };
   const said =
     isObject(answer) && typeof answer.message === 'string' ? `: ${answer.message.slice(0, 300)}` : '';
   const message = mask.text(`the LFS server of ${access.url} answered ${status}${said}`);
@@ -177,13 +199,15 @@ async function post(place: Place, body: string, credential: HttpAccess['credenti
     'content-length': `${Buffer.byteLength(body)}`,
     ...(credential && { authorization: `Basic ${basicOf(credential)}` }),
   });
-  return new Promise<{ status: number; text: string }>((resolve, reject) => {
+  return new Promise<{ status: number; bytes: Buffer; isPublic: boolean }>((resolve, reject) => {
     outgoing.on('error', (error) =>
       reject(new LfsError(502, `${url.host} can't be reached: ${messageOf(error)}`)),
     );
     outgoing.once('response', (answer) => {
-      readText(answer, mostAnswerBytes).then(
-        (text) => resolve({ status: answer.statusCode ?? 0, text }),
+      const { remoteAddress } = answer.socket;
+      const isPublic = remoteAddress === undefined || !isPrivateAddress(remoteAddress);
+      readBytes(answer, mostAnswerBytes).then(
+        (bytes) => resolve({ status: answer.statusCode ?? 0, bytes, isPublic }),
         reject,
       );
     });
@@ -193,14 +217,14 @@ async function post(place: Place, body: string, credential: HttpAccess['credenti
 
 /** The name is resolved once, and only to addresses that the tenant may reach. */
 async function connect(
-  { access, lookups, client }: Place,
+  { access, lookups, client, isPublic }: Place,
   url: URL,
   method: string,
   headers: OutgoingHttpHeaders,
 ): Promise<ClientRequest> {
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     throw new LfsError(502, `the LFS server named a URL that is not HTTP: ${url.protocol}//${url.host}`);
-  const isAllowed = await access.addressesFor(url);
+  const isAllowed = await access.addressesFor(url, { isPublic });
   const host = canonicalHost(url.hostname);
   const refused = (address: string) =>
     new LfsError(
@@ -215,13 +239,14 @@ async function connect(
   });
   const send = url.protocol === 'https:' ? requestHttps : requestHttp;
   const outgoing = send(url, { method, headers, lookup: checked, agent: false });
+  outgoing.on('response', refuseSmallParts);
   // An error after the answer has begun would otherwise end the runner.
   outgoing.on('error', () => {});
   outgoing.setTimeout(idleMs, () => outgoing.destroy(new Error('it took too long')));
   return outgoing;
 }
 
-async function readText(stream: AsyncIterable<Buffer>, mostBytes: number): Promise<string> {
+async function readBytes(stream: AsyncIterable<Buffer>, mostBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of stream) {
@@ -229,15 +254,15 @@ async function readText(stream: AsyncIterable<Buffer>, mostBytes: number): Promi
     if (bytes > mostBytes) throw new LfsError(413, `more than ${mostBytes} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString();
+  return Buffer.concat(chunks);
 }
 
 const readJson = async (request: IncomingMessage, mostBytes: number): Promise<unknown> =>
-  parse(await readText(request, mostBytes));
+  parse(await readBytes(request, mostBytes));
 
-function parse(text: string): unknown {
+function parse(bytes: Buffer): unknown {
   try {
-    return JSON.parse(text);
+    return exceededBound(bytes, jsonBounds) ? undefined : JSON.parse(bytes.toString());
   } catch {
     return undefined;
   }

@@ -15,6 +15,7 @@ import type { HarnessListener } from '../../harness/harness.ts';
 import { canonicalHost, isPrivateAddress } from '../../lib/host-rules.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
 import type { RemoteMcpServer, ResolvedMcpServers } from '../workspace/mcp-servers.ts';
+import { answer } from './answer.ts';
 import { Lookups } from './lookups.ts';
 import { forwardedHeaders, framingHeaders, statusOf } from './upstream.ts';
 
@@ -22,10 +23,7 @@ export interface McpServersOptions extends Pick<ResolvedMcpServers, 'remote' | '
   /** The run's token, which is never forwarded. */
   readonly token: string;
   readonly listener: Pick<HarnessListener, 'item'>;
-  readonly answer: (response: ServerResponse, status: number, message: string, headers?: Headers) => void;
 }
-
-type Headers = Readonly<Record<string, string>>;
 
 /** The protocol's methods: a message, the stream of the server's own messages, the end of a session. */
 const methods = ['POST', 'GET', 'DELETE'];
@@ -65,7 +63,7 @@ export class McpServers {
 
   /** `path` is `/NAME`. */
   handle(request: IncomingMessage, response: ServerResponse, path: string): void {
-    const { remote, answer } = this.#options;
+    const { remote } = this.#options;
     const server = remote.find(({ name }) => path === `/${name}`);
     if (!server) return answer(response, 404, `MCP server ${JSON.stringify(path.slice(1, 101))} not found`);
     const { method = '' } = request;
@@ -87,7 +85,6 @@ export class McpServers {
   }
 
   #forward(server: RemoteMcpServer, request: IncomingMessage, response: ServerResponse): void {
-    const { answer } = this.#options;
     const inner = innerAddress(server);
     if (inner !== undefined) return this.#fail(server, response, inner);
     const outgoing = this.#request(server, request, response);
@@ -156,7 +153,7 @@ export class McpServers {
 
   /** The timeline has the first failure of each server. */
   #fail({ name }: RemoteMcpServer, response: ServerResponse, problem: string): void {
-    const { listener, answer } = this.#options;
+    const { listener } = this.#options;
     const text = this.#mask.text(`The MCP server ${name} ${problem}`);
     if (!this.#warned.has(name)) {
       this.#warned.add(name);
@@ -190,7 +187,7 @@ function innerAddress(server: RemoteMcpServer): string | undefined {
 const innerText = ({ mayBeInner }: RemoteMcpServer, host: string, address: string): string =>
   `is at ${host === address ? address : `${host}, ${address}`}, an address of an internal network; ${mayBeInner}`;
 
-/** Passes on so many bytes. */
+/** Passes on at most this many bytes. */
 function bounded(mostBytes: number, onMore: () => void): Transform {
   let bytes = 0;
   return new Transform({

@@ -1,11 +1,11 @@
+import type { ModelProvider } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
-import type { ProviderName } from '../../harness/harness.ts';
 import { failureOf, statusOfEvent } from './provider-errors.ts';
 
 const now = new Date('2026-11-15T12:00:00Z');
 
 const limited = (
-  provider: ProviderName,
+  provider: ModelProvider,
   headers: Record<string, string>,
   body: unknown = { error: { type: 'rate_limit_error', message: 'slow down' } },
 ): string | undefined => {

@@ -1,8 +1,7 @@
-import type { FaultCode } from '@muster/sdk/contract';
-import { type ProviderName, protocolOf } from '../../harness/harness.ts';
+import type { FaultCode, ModelProvider } from '@muster/sdk/contract';
 import { isObject } from '../../lib/json.ts';
-import { providerTitles } from '../accounts/account.ts';
-import { bounded } from '../run/report-queue.ts';
+import { providerFacts } from '../accounts/account.ts';
+import { bounded } from '../report-text.ts';
 
 /** Why a run can't continue with its provider: for some time, or until a person fixes it. */
 export type ProviderFailure =
@@ -10,7 +9,7 @@ export type ProviderFailure =
   | { readonly type: 'refused'; readonly code: FaultCode; readonly message: string };
 
 export interface FailedAnswer {
-  readonly provider: ProviderName;
+  readonly provider: ModelProvider;
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** With the provider's key masked. */
@@ -20,15 +19,6 @@ export interface FailedAnswer {
   readonly runnerName?: string | undefined;
 }
 
-const usualSettings: Readonly<Record<ProviderName, string>> = {
-  anthropic: 'ANTHROPIC_API_KEY',
-  bedrock: 'the AWS credentials',
-  vertex: 'the Google credentials',
-  openai: 'OPENAI_API_KEY',
-  azure: 'AZURE_OPENAI_API_KEY',
-  chatgpt: 'MUSTER_CODEX_AUTH',
-};
-
 const secondMs = 1_000;
 const shortestMs = secondMs;
 const longestMs = 7 * 24 * 3_600 * secondMs;
@@ -37,7 +27,7 @@ const fallbackMs = 60 * secondMs;
 /** Undefined when the run can continue: the harness handles the error. */
 export function failureOf(answer: FailedAnswer, now: Date): ProviderFailure | undefined {
   const error = errorIn(answer.body, answer.headers);
-  const answered = `${providerTitles[answer.provider]} answered ${answer.status}${detailOf(error, answer.body)}`;
+  const answered = `${providerFacts[answer.provider].title} answered ${answer.status}${detailOf(error, answer.body)}`;
   const code = refusalCode(answer.status, error);
   if (code) return { type: 'refused', code, message: `${answered}. ${remedy(answer, code)}` };
   if (answer.status !== 429) return undefined;
@@ -140,7 +130,7 @@ function remedy(
   code: FaultCode,
 ): string {
   const runner = runnerName ? `the runner ${runnerName}` : 'this runner';
-  const variable = setting ?? usualSettings[provider];
+  const variable = setting ?? providerFacts[provider].setting;
   if (!isKey(variable)) return otherRemedy(variable, runner, code);
   switch (code) {
     case 'PROVIDER_OUT_OF_CREDIT':
@@ -181,7 +171,7 @@ function waitOf({ provider, headers }: FailedAnswer, error: ProviderError, now: 
   const waits = [
     seconds(numberIn(retryAfter)),
     until(Date.parse(retryAfter)),
-    ...(protocolOf[provider] !== 'openai'
+    ...(providerFacts[provider].protocol !== 'openai'
       ? [
           until(seconds(numberIn(header('anthropic-ratelimit-unified-reset')))),
           until(resetOf(anthropicResets(headers))),

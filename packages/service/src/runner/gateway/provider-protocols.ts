@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import type { ProtocolName } from '../../harness/harness.ts';
+import { gatewayName } from '../../harness/harness-text.ts';
 import { isObject } from '../../lib/json.ts';
+import type { ProtocolName } from '../accounts/account.ts';
 import type { Tokens } from './prices.ts';
 
 /** What differs between the protocols. */
@@ -102,7 +103,7 @@ const anthropicTypes: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 };
 
-/** Answers with an error in the provider's format, which its clients understand. */
+/** Answers with an error of the gateway in the provider's format, which its clients understand. */
 export function refuse(
   name: ProtocolName,
   response: ServerResponse,
@@ -114,8 +115,9 @@ export function refuse(
     response.destroy();
     return;
   }
-  const body = JSON.stringify(providerProtocols[name].errorBody(status, message));
-  response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(body);
+  const body = JSON.stringify(providerProtocols[name].errorBody(status, `${gatewayName}: ${message}`));
+  const signed = { ...headers, 'content-type': 'application/json', server: 'muster-gateway' };
+  response.writeHead(status, signed).end(body);
 }
 
 /** The tokens that one answer of a model used, as far as the provider reported them. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ProtocolName } from '../../harness/harness.ts';
+import type { ProtocolName } from '../accounts/account.ts';
 import { checkRequest } from './provider-request.ts';
 
 const paths = { anthropic: '/v1/messages', bedrock: '', vertex: '', openai: '/responses' } as const;

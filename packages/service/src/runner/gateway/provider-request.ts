@@ -1,5 +1,5 @@
-import type { ProtocolName } from '../../harness/harness.ts';
 import { exceededBound, isObject } from '../../lib/json.ts';
+import type { ProtocolName } from '../accounts/account.ts';
 import { knownBetas } from './provider-protocols.ts';
 
 /**

@@ -60,8 +60,11 @@ describe('a request to a provider', () => {
       body: JSON.stringify({ ...messages, system: 'x'.repeat(2_000_000) }),
     });
     expect(response.status).toBe(502);
+    expect(response.headers.get('server')).toBe('muster-gateway');
     expect(await response.json()).toMatchObject({
-      error: { message: "The runner can't reach anthropic at 127.0.0.1:1: ECONNREFUSED" },
+      error: {
+        message: "Muster's gateway: The runner can't reach anthropic at 127.0.0.1:1: ECONNREFUSED",
+      },
     });
   });
 
@@ -70,7 +73,7 @@ describe('a request to a provider', () => {
     const refused = await ask(endpoint, '/openai/v1/responses');
     expect(refused.status).toBe(404);
     expect(await refused.json()).toMatchObject({
-      error: { message: 'This run has no access to openai: its agent uses anthropic' },
+      error: { message: "Muster's gateway: This run has no access to openai: its agent uses anthropic" },
     });
     expect((await get(endpoint, '/openai/v1/models')).status).toBe(404);
     expect(upstream.seen).toEqual([]);

@@ -1,15 +1,16 @@
 import { once } from 'node:events';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
-import {
-  type HarnessListener,
-  type ProtocolName,
-  type ProviderAccess,
-  protocolOf,
-} from '../../harness/harness.ts';
+import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
 import type { RunnerLog } from '../../lib/log.ts';
-import { type Account, AccountError, type AuthorizedCall, providerTitles } from '../accounts/account.ts';
-import { bounded } from '../run/report-queue.ts';
+import {
+  type Account,
+  AccountError,
+  type AuthorizedCall,
+  type ProtocolName,
+  providerFacts,
+} from '../accounts/account.ts';
+import { bounded } from '../report-text.ts';
 import { Capacity } from './capacity.ts';
 import { formatOf, Meter } from './meter.ts';
 import type { Prices } from './prices.ts';
@@ -51,6 +52,8 @@ export interface ProviderEndpointOptions extends ProviderAccess, SharedOptions {
   readonly token: string;
   readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
   readonly onFailure: (failure: ProviderFailure) => void;
+  /** The provider has accepted a request to a model. */
+  readonly onAccepted: () => void;
 }
 
 const largestErrorBytes = 1024 * 1024;
@@ -105,8 +108,8 @@ export class ProviderEndpoint {
 
   constructor(options: ProviderEndpointOptions) {
     this.#options = options;
-    this.#title = providerTitles[options.name];
-    this.#protocolName = protocolOf[options.name];
+    this.#title = providerFacts[options.name].title;
+    this.#protocolName = providerFacts[options.name].protocol;
     this.#protocol = providerProtocols[this.#protocolName];
     this.#usage = new UsageReport(options);
     this.#memory = new Capacity(mostRunBytes, options.memory);
@@ -335,6 +338,7 @@ export class ProviderEndpoint {
           failing.then((again) => again && release(), cancel);
           return resolve(failing.catch(() => undefined));
         }
+        if (isModelCall) this.#options.onAccepted();
         resolve(undefined);
         meter = this.#meter(call, answer, () => stall.refresh());
         response.writeHead(status, answerHeaders(answer));
@@ -377,7 +381,7 @@ export class ProviderEndpoint {
 
   /**
    * Reads an error whole and removes credentials before it is forwarded. Returns a limit that ends within `leftMs`, and
-   * whether refused credentials were renewed: the client has got nothing yet, so the request can be sent again.
+   * whether refused credentials were renewed: nothing was sent to the client yet, so the request can be repeated.
    */
   async #handleError(
     call: Call,

@@ -35,6 +35,7 @@ export interface AgentSandboxOptions {
   readonly limits: { readonly group: Pick<RunGroup, 'wrap'>; readonly scratchMb: number };
   readonly onFirstStart?: () => void;
   readonly listener: EndpointOptions['listener'] & GitEndpointOptions['listener'];
+  readonly beforeTool?: EndpointOptions['beforeTool'];
   readonly mask: ValueMask;
   readonly signal: AbortSignal;
 }
@@ -47,6 +48,8 @@ export interface AgentSandbox {
   readonly urlOf: (repository: PreparedRepository) => string;
   /** The runner's files for this sandbox; its processes may read them. */
   readonly runFolder: string;
+  /** Resolves when no process, endpoint and token is left. */
+  end(): Promise<void>;
 }
 
 /**
@@ -70,7 +73,6 @@ export async function openAgentSandbox(
     signal,
     log: context.log,
   });
-  undo.push(() => git.close());
   const gateway = await context.gateway.open({
     token,
     listenAt: sandbox ? { socketPath } : { port: 0 },
@@ -79,9 +81,12 @@ export async function openAgentSandbox(
     git: git.handle,
     ...(options.mcpServers && { mcpServers: options.mcpServers }),
     listener,
+    beforeTool: options.beforeTool,
     mask,
   });
-  undo.push(() => gateway.close());
+  const steps = [() => git.close(), () => gateway.close()];
+  const end = undoOnce(steps);
+  undo.push(end);
   const address = sandbox ? { socketPath } : { port: gateway.port ?? 0 };
   const endpoint = { url: endpointUrl(address), token };
   const gitConfigFile = join(runFolder, 'gitconfig');
@@ -101,9 +106,18 @@ export async function openAgentSandbox(
     ...(options.onFirstStart && { onFirstStart: options.onFirstStart }),
     gateway: address,
   });
-  undo.push(() => processes.killAll());
+  steps.push(() => processes.killAll());
   const urlOf = (repository: PreparedRepository) => gitUrl(endpoint.url, repos.indexOf(repository));
-  return { gateway, endpoint, processes, urlOf, runFolder };
+  return { gateway, endpoint, processes, urlOf, runFolder, end };
+}
+
+/** Undoes all steps when it is called first; later calls wait for that. */
+export function undoOnce(steps: readonly (() => Promise<unknown>)[]): () => Promise<void> {
+  let undoing: Promise<void> | undefined;
+  return () => {
+    undoing ??= undoAll(steps);
+    return undoing;
+  };
 }
 
 /** In reverse order, whatever fails. */

@@ -15,7 +15,7 @@ export interface MessageImagesOptions extends Pick<Claim, 'agentKey' | 'runId'> 
   readonly warn: (text: string) => void;
 }
 
-/** Reads the images that messages of a run have. One that can't be had is left out with a warning. */
+/** Reads the images in the messages of a run. One that can't be read is left out with a warning. */
 export class MessageImages {
   readonly #options: MessageImagesOptions;
 
@@ -41,7 +41,7 @@ export class MessageImages {
     }
     if (leftOut > 0)
       this.#options.warn(
-        `${leftOut} images were left out: the images of a turn have at most ${mostBytes} bytes together.`,
+        `${leftOut === 1 ? '1 image was' : `${leftOut} images were`} left out: the images of a turn have at most ${mostBytes} bytes together.`,
       );
     return images;
   }

@@ -1,38 +1,48 @@
 import type { MusterClient } from '@muster/sdk';
-import type { Claim, EnvironmentDocument, FaultCode } from '@muster/sdk/contract';
-import type { Harness, HarnessListener, Work } from '../../harness/harness.ts';
+import type { Claim, EnvironmentDocument, ReportRequest } from '@muster/sdk/contract';
+import type { Harness, HarnessListener, ProviderAccess, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { isPrivateRule } from '../../lib/host-rules.ts';
 import type { RunnerLog } from '../../lib/log.ts';
+import type { Repository } from '../../lib/repositories.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
-import { agentFolders, type KeptFacts } from '../agent-folders.ts';
+import { type AgentFolders, agentFolders, type KeptFacts } from '../agent-folders.ts';
 import { CheckpointClient, type CheckpointListener } from '../checkpoint/checkpoint-client.ts';
 import { CheckpointRestorer } from '../checkpoint/restorer.ts';
-import { CheckpointSaver } from '../checkpoint/saver.ts';
+import { CheckpointSaver, saveLater } from '../checkpoint/saver.ts';
 import type { Gateway, OpenEndpoint } from '../gateway/gateway.ts';
 import { reportLostPush } from '../gateway/receive-pack.ts';
 import type { Sandbox } from '../sandbox/bubblewrap.ts';
-import { groupFor, LimitMonitor, resourceLimits, type VmProfile } from '../sandbox/resource-limits.ts';
+import { LimitMonitor } from '../sandbox/limit-monitor.ts';
+import { groupFor, resourceLimits, type VmProfile } from '../sandbox/resource-limits.ts';
 import { type TenantAllow, TenantRights } from '../tenant-allow.ts';
 import { runSetup, unpushedCommits } from '../workspace/agent-commands.ts';
 import { environmentOf } from '../workspace/environment.ts';
-import { askCredential, notAsked } from '../workspace/git-credentials.ts';
+import { askCredential } from '../workspace/git-credentials.ts';
 import { pullLfsFiles } from '../workspace/lfs-files.ts';
 import { mcpServersOf } from '../workspace/mcp-servers.ts';
 import type { Mirrors } from '../workspace/mirror.ts';
-import { cloneRepositories, type PreparedRepository, prepareRepositories } from '../workspace/prepare.ts';
+import {
+  cloneRepositories,
+  gitHost,
+  type PreparedRepository,
+  prepareRepositories,
+} from '../workspace/prepare.ts';
 import type { PreparedCopies } from '../workspace/prepared-copies.ts';
 import {
   findSubmodules,
   knownSubmodules,
   notedSubmodules,
+  type OpenedSubmodule,
+  type Submodule,
   type SubmoduleOptions,
   updateSubmodules,
 } from '../workspace/submodules.ts';
-import { openAgentSandbox, undoAll } from './agent-sandbox.ts';
+import { type AgentSandbox, openAgentSandbox, undoOnce } from './agent-sandbox.ts';
+import { failingAs, gitFailure, isDiskFull, restoreFault, setupFault } from './prepare-failures.ts';
 import { batchDigest } from './prompts.ts';
 import { RunFailure } from './run-end.ts';
-import { warmStart } from './warm-start.ts';
+import { type WarmStart, type WarmStartOptions, warmStart } from './warm-start.ts';
 
 export interface PrepareContext {
   readonly client: MusterClient;
@@ -50,13 +60,18 @@ export interface PrepareContext {
   readonly log: RunnerLog;
 }
 
-export interface RunListener extends HarnessListener, CheckpointListener {}
+export interface RunListener extends HarnessListener, CheckpointListener {
+  /** Called before a call of one of the agent's tools is sent to the service. */
+  beforeTool(tool: string): Promise<void>;
+}
 
 /** What a run needs before its session can open. */
 export interface PreparedRun {
   readonly work: Omit<Work, 'tools' | 'signal' | 'instructions'>;
   readonly repos: readonly PreparedRepository[];
   readonly gateway: OpenEndpoint;
+  /** The git hosts that it was fetched from, as in `reached` of a report. */
+  readonly reached: readonly string[];
   /** The session already contains the messages: the provider interrupted the run before. */
   readonly hasBatch: boolean;
   /** The number of commits that no remote has. */
@@ -68,7 +83,11 @@ export interface PreparedRun {
   readonly checkpoints: CheckpointSaver;
   /** Stores what the next run on this runner has to know. */
   noteEnd(session: string, end: { readonly hasBatch: boolean; readonly notSaved: string }): Promise<void>;
-  /** Resolves when nothing of the run is left: no process, no endpoint, no token. */
+  /** Resolves when nothing of the run can act: no process, no endpoint, no token. */
+  end(): Promise<void>;
+  /** Saves a checkpoint of a run that has ended so, if the service still accepts one. */
+  saveLater(session: string, signal: AbortSignal): Promise<ReportRequest['unpushed']>;
+  /** Resolves when nothing of the run is left. */
   clear(): Promise<void>;
 }
 
@@ -88,163 +107,215 @@ export async function prepareRun(
   mask: ValueMask,
 ): Promise<PreparedRun> {
   const undo: (() => Promise<unknown>)[] = [];
-  let clearing: Promise<void> | undefined;
-  const clear = (): Promise<void> => {
-    clearing ??= undoAll(undo);
-    return clearing;
-  };
-  const warn = (text: string) => listener.item({ type: 'WARNING', text });
-  const { client, runnerId, sandbox, dataFolder } = context;
-  const { preparing } = signals;
+  const clear = undoOnce(undo);
   try {
     const provider = await failingAs(
       () => 'MODEL_UNKNOWN',
       'The model is not available',
       async () => harness.providerOf?.(claimed),
     );
-    const folders = await agentFolders(dataFolder, claimed);
-    const { homeFolder, workspaceFolder, isFresh } = folders;
+    const folders = await agentFolders(context.dataFolder, claimed);
     const claim = withRepos(claimed, folders.repos);
     const rights = new TenantRights(context.tenantAllow, claim.agentId.tenant, claim.firstTenant);
-    if (isFresh) listener.action('Preparing the workspace');
-    const preparingWorkspace = <T>(work: () => Promise<T>) =>
-      failingAs(gitFault, 'The workspace could not be prepared', work);
-    const repos = await preparingWorkspace(() =>
-      prepareRepositories({
-        claim,
-        folder: workspaceFolder,
-        mirrors: context.mirrors,
-        rights,
-        askFor: (repository) => askCredential(client, runnerId, claim, repository, signals.run),
-        fresh: isFresh,
-        signal: preparing,
-      }),
-    );
-    if (claim.attempt > 1) await reportLostPushes(claim, repos, listener, context.log);
-    const submoduleOptions: SubmoduleOptions = {
-      tenant: claim.agentId.tenant,
-      mirrors: context.mirrors,
-      rights,
-      askFor: (submodule, of) => askCredential(client, runnerId, claim, submodule, signals.run, of),
-      workspaceFolder,
-      warn,
-      signal: preparing,
-    };
-    const found = isFresh ? await preparingWorkspace(() => findSubmodules(repos, submoduleOptions)) : [];
-    const submodules = isFresh ? found : await knownSubmodules(folders.kept, repos, submoduleOptions);
-    const { setup, setupEach, secretValues, ...environment } = readEnvironment(claim, context, rights, warn);
-    // A rehearsal has no tools.
-    const mcpServers = readMcpServers(provider ? claim : null, context, rights);
-    mask.hide([...secretValues, ...mcpServers.secretValues]);
-    const profile = claim.workspace.vmProfile as VmProfile;
-    const limits = resourceLimits(profile);
-    // A built-in limit that this machine can't enforce is reported once, a configured one in every run.
-    const notEnforced = (limit: keyof VmProfile, text: string) => {
-      if (isFresh || profile[limit] !== undefined) warn(text);
-    };
-    const group = groupFor(limits, `${claim.agentKey}-${claim.runId}`, notEnforced);
-    undo.push(() => group.remove());
-    const fullScratch = () => processes.fullScratch();
-    const monitor = new LimitMonitor({ profile, limits, group, fullScratch, warn });
-    undo.push(() => monitor.stop());
-    const shared = {
-      context,
-      claim,
-      repos,
-      submodules,
-      environment,
-      limits: { group, scratchMb: limits.scratchMb },
-      listener,
-      mask,
-      signal: signals.run,
-    };
-    const warm = isFresh
-      ? await preparingWorkspace(() =>
-          warmStart({ ...shared, submodules: found, folders, copies: context.preparedCopies, setup }),
-        )
-      : undefined;
-    const kept: KeptFacts = isFresh
-      ? { preparedAt: warm?.preparedAt, submodules: notedSubmodules(found, repos) }
-      : folders.kept;
-    const setUp = <T>(work: () => Promise<T>) => failingAs(setupFault, setupFailed, work);
-    if (warm) await setUp(() => warm.copy(preparing));
-    else if (isFresh)
-      await preparingWorkspace(() =>
-        cloneRepositories(workspaceFolder, repos, { ...claim, signal: preparing }),
-      );
-    const own = await openAgentSandbox(
-      {
-        ...shared,
-        token: claim.token,
-        provider,
-        mcpServers,
-        folders: { workspaceFolder, homeFolder, ...kept },
-        onFirstStart: () => {
-          if (!sandbox) warn(noSandbox);
-          else if (!sandbox.limitsScratch && limits.scratchMb > 0)
-            notEnforced('scratchMb', `The limit scratchMb: ${limits.scratchMb} ${oldBubblewrap}`);
-          monitor.start();
-        },
-      },
-      undo,
-    );
-    const { gateway, endpoint, processes } = own;
-    if (warm) await setUp(() => warm.adopt(own, preparing));
-    const { servers, environment: serverEnvironment } = mcpServers;
-    const forHarness = { servers, environment: serverEnvironment, commonVariables: processes.variables };
-    const checkpoints = {
-      client: new CheckpointClient(client, runnerId, claim),
-      claim,
-      harness,
-      workspaceFolder,
-      homeFolder,
-      isFresh,
-      repos,
-      processes,
-      listener,
-      intervalMs: context.checkpointMs,
-      signal: signals.run,
-    };
-    const restorer = new CheckpointRestorer(checkpoints);
-    const restoring = (restore: () => Promise<boolean>) =>
-      failingAs(restoreFault, "The agent's saved work could not be restored", restore);
-    const resumes = await restoring(() => restorer.restore(preparing));
-    if (isFresh)
-      await preparingWorkspace(async () => {
-        await updateSubmodules(found, processes, own.urlOf, submoduleOptions);
-        await pullLfsFiles({ ...claim, repos, submodules: found, processes, warn, signal: preparing });
-      });
-    const commands = isFresh ? [...(warm ? [] : setup), ...setupEach] : [];
-    await setUp(() => runSetup(commands, processes, listener, preparing, mask));
-    preparing.throwIfAborted();
-    await folders.settle(kept);
-    return {
-      work: {
-        claim,
-        workspaceFolder,
-        homeFolder,
-        resumes,
-        endpoint,
-        processes,
-        mcpServers: forHarness,
-        mask,
-      },
-      repos,
-      gateway,
-      hasBatch: resumes && claim.attempt > 1 && folders.heldBatch === batchDigest(claim, claim.session),
-      unpushedCommits: () => unpushedCommits(processes, repos),
-      notes: () => [folders.notSaved, ...restorer.notes].filter((text) => text !== ''),
-      restoreOlderSession: () => restoring(() => restorer.restoreOlderSession(preparing)),
-      checkpoints: new CheckpointSaver(checkpoints),
-      noteEnd: (session, { hasBatch, notSaved }) =>
-        folders.settle(kept, { heldBatch: hasBatch ? batchDigest(claim, session) : '', notSaved }),
-      clear,
-    };
+    const warn = (text: string) => listener.item({ type: 'WARNING', text });
+    const run: Preparation = { claim, context, listener, signals, mask, folders, rights, warn, undo };
+    return { ...(await prepare(run, harness, provider)), clear };
   } catch (error) {
     await clear();
     if (error instanceof RunFailure || !isDiskFull(error)) throw error;
     throw new RunFailure('DISK_FULL', `The run could not be prepared: ${messageOf(error)}`);
   }
+}
+
+/** Each step in order. */
+async function prepare(
+  run: Preparation,
+  harness: Harness,
+  provider: ProviderAccess | undefined,
+): Promise<Omit<PreparedRun, 'clear'>> {
+  const { claim, context, listener, signals, mask, folders } = run;
+  const { workspaceFolder, homeFolder, isFresh, heldBatch } = folders;
+  const sources = await openSources(run);
+  const values = readValues(run, provider !== undefined);
+  const limited = limitRun(run, () => own.processes.fullScratch());
+  const shared = {
+    ...{ context, claim, listener, mask, repos: sources.repos, submodules: sources.submodules },
+    environment: values.environment,
+    limits: limited,
+    signal: signals.run,
+  };
+  const { warm, kept } = await fillWorkspace(run, sources, values.setup, shared);
+  const own: AgentSandbox = await openAgentSandbox(
+    {
+      ...shared,
+      token: claim.token,
+      beforeTool: (tool) => listener.beforeTool(tool),
+      provider,
+      mcpServers: values.mcpServers,
+      folders: { workspaceFolder, homeFolder, ...kept },
+      onFirstStart: limited.onFirstStart,
+    },
+    run.undo,
+  );
+  const { gateway, endpoint, processes } = own;
+  if (warm) await settingUp(() => warm.adopt(own, signals.preparing));
+  const checkpoints = {
+    ...{ claim, harness, listener, processes, repos: sources.repos, signal: signals.run },
+    ...{ workspaceFolder, homeFolder, isFresh },
+    client: new CheckpointClient(context.client, context.runnerId, claim),
+    intervalMs: context.checkpointMs,
+  };
+  const restorer = new CheckpointRestorer(checkpoints);
+  const resumes = await restoring(() => restorer.restore(signals.preparing));
+  await setUpWorkspace(run, sources, values, own, warm !== undefined);
+  await folders.settle(kept);
+  const { servers, environment } = values.mcpServers;
+  const mcpServers = { servers, environment, commonVariables: processes.variables };
+  return {
+    work: { claim, workspaceFolder, homeFolder, resumes, endpoint, processes, mcpServers, mask },
+    repos: sources.repos,
+    gateway,
+    reached: isFresh ? hostsOf(sources.repos) : [],
+    hasBatch: resumes && claim.attempt > 1 && heldBatch === batchDigest(claim, claim.session),
+    unpushedCommits: () => unpushedCommits(processes, sources.repos),
+    notes: () => [folders.notSaved, ...restorer.notes].filter((text) => text !== ''),
+    restoreOlderSession: () => restoring(() => restorer.restoreOlderSession(signals.preparing)),
+    checkpoints: new CheckpointSaver(checkpoints),
+    noteEnd: (session, { hasBatch, notSaved }) =>
+      folders.settle(kept, { heldBatch: hasBatch ? batchDigest(claim, session) : '', notSaved }),
+    end: own.end,
+    saveLater: (session, signal) =>
+      saveLater({ ...checkpoints, processes: processes.later, signal }, session),
+  };
+}
+
+/** What every step knows. `undo` gets what removes again what a step has made. */
+interface Preparation {
+  readonly claim: Claim;
+  readonly context: PrepareContext;
+  readonly listener: RunListener;
+  readonly signals: { readonly run: AbortSignal; readonly preparing: AbortSignal };
+  readonly mask: ValueMask;
+  readonly folders: AgentFolders;
+  readonly rights: TenantRights;
+  readonly warn: (text: string) => void;
+  readonly undo: (() => Promise<unknown>)[];
+}
+
+const preparingWorkspace = <T>(work: () => Promise<T>): Promise<T> =>
+  work().catch(async (error: unknown) => {
+    throw await gitFailure(error);
+  });
+
+const settingUp = <T>(work: () => Promise<T>): Promise<T> => failingAs(setupFault, setupFailed, work);
+
+const restoring = (restore: () => Promise<boolean>): Promise<boolean> =>
+  failingAs(restoreFault, "The agent's saved work could not be restored", restore);
+
+interface Sources {
+  readonly repos: readonly PreparedRepository[];
+  /** Those that the agent's git may fetch. */
+  readonly submodules: readonly OpenedSubmodule[];
+  /** Those that are to be checked out in new clones. */
+  readonly found: readonly Submodule[];
+  readonly submoduleOptions: SubmoduleOptions;
+}
+
+/** Fetches the mirrors of the repositories and of their submodules. */
+async function openSources(run: Preparation): Promise<Sources> {
+  const { claim, context, listener, signals, folders, rights, warn } = run;
+  const { mirrors, client, runnerId } = context;
+  const { workspaceFolder, isFresh } = folders;
+  const askFor = (repository: Repository, of?: Repository) =>
+    askCredential(client, runnerId, claim, repository, signals.run, of);
+  if (isFresh) listener.action('Preparing the workspace');
+  const shared = { mirrors, rights, askFor, signal: signals.preparing };
+  const repos = await preparingWorkspace(() =>
+    prepareRepositories({ ...shared, claim, folder: workspaceFolder, fresh: isFresh }),
+  );
+  if (claim.attempt > 1) await reportLostPushes(claim, repos, listener, context.log);
+  const submoduleOptions = { ...shared, tenant: claim.agentId.tenant, workspaceFolder, warn };
+  const found = isFresh ? await preparingWorkspace(() => findSubmodules(repos, submoduleOptions)) : [];
+  const submodules = isFresh ? found : await knownSubmodules(folders.kept, repos, submoduleOptions);
+  return { repos, submodules, found, submoduleOptions };
+}
+
+/** The environment and the MCP servers. Their secret values are hidden from here on. */
+function readValues({ claim, context, rights, mask, warn }: Preparation, hasTools: boolean) {
+  const { setup, setupEach, secretValues, ...environment } = readEnvironment(claim, context, rights, warn);
+  const mcpServers = readMcpServers(hasTools ? claim : null, context, rights);
+  // An older service sends no earlier values.
+  const earlier = (claim.secrets ?? []).flatMap((secret) => secret.earlier ?? []);
+  mask.hide([...secretValues, ...mcpServers.secretValues, ...earlier]);
+  return { setup, setupEach, environment, mcpServers };
+}
+
+/** Makes the control group of the run, and watches its limits from the first start of a process on. */
+function limitRun(
+  { claim, context, folders, warn, undo }: Preparation,
+  fullScratch: () => Promise<readonly string[]>,
+) {
+  const { sandbox } = context;
+  const profile = claim.workspace.vmProfile as VmProfile;
+  const limits = resourceLimits(profile);
+  // A built-in limit that this machine can't enforce is reported once, a configured one in every run.
+  const notEnforced = (limit: keyof VmProfile, text: string) => {
+    if (folders.isFresh || profile[limit] !== undefined) warn(text);
+  };
+  const group = groupFor(limits, `${claim.agentKey}-${claim.runId}`, notEnforced);
+  undo.push(() => group.remove());
+  const monitor = new LimitMonitor({ profile, limits, group, fullScratch, warn });
+  undo.push(() => monitor.stop());
+  return {
+    group,
+    scratchMb: limits.scratchMb,
+    onFirstStart: () => {
+      if (!sandbox) warn(noSandbox);
+      else if (!sandbox.limitsScratch && limits.scratchMb > 0)
+        notEnforced('scratchMb', `The limit scratchMb: ${limits.scratchMb} ${oldBubblewrap}`);
+      monitor.start();
+    },
+  };
+}
+
+/** Copies a prepared workspace into new folders, or clones the repositories there. Other folders stay as they are. */
+async function fillWorkspace(
+  { claim, context, folders, signals }: Preparation,
+  { repos, found }: Sources,
+  setup: readonly string[],
+  shared: Omit<WarmStartOptions, 'copies' | 'setup' | 'folders' | 'submodules'>,
+): Promise<{ readonly warm: WarmStart | undefined; readonly kept: KeptFacts }> {
+  if (!folders.isFresh) return { warm: undefined, kept: folders.kept };
+  const prepared = await preparingWorkspace(() =>
+    warmStart({ ...shared, submodules: found, folders, copies: context.preparedCopies, setup }),
+  );
+  const isCopied = prepared && (await settingUp(() => prepared.copy(signals.preparing)));
+  const warm = isCopied ? prepared : undefined;
+  if (!warm)
+    await preparingWorkspace(() =>
+      cloneRepositories(folders.workspaceFolder, repos, { ...claim, signal: signals.preparing }),
+    );
+  return { warm, kept: { preparedAt: warm?.preparedAt, submodules: notedSubmodules(found, repos) } };
+}
+
+/** What processes of the agent do in new folders: submodules, large files, the commands of the environment. */
+async function setUpWorkspace(
+  { claim, listener, signals, folders, mask, warn }: Preparation,
+  { repos, found, submoduleOptions }: Sources,
+  { setup, setupEach }: Pick<ReturnType<typeof readValues>, 'setup' | 'setupEach'>,
+  { processes, urlOf }: AgentSandbox,
+  isWarm: boolean,
+): Promise<void> {
+  const { preparing } = signals;
+  if (folders.isFresh) {
+    await preparingWorkspace(async () => {
+      await updateSubmodules(found, processes, urlOf, submoduleOptions);
+      await pullLfsFiles({ ...claim, repos, submodules: found, processes, warn, signal: preparing });
+    });
+    const commands = [...(isWarm ? [] : setup), ...setupEach];
+    await settingUp(() => runSetup(commands, processes, listener, preparing, mask));
+  }
+  preparing.throwIfAborted();
 }
 
 /** A host that does not answer now does not keep the run from starting. */
@@ -276,52 +347,10 @@ const withRepos = (claim: Claim, repos: unknown): Claim => ({
   workspace: { ...claim.workspace, document: { ...claim.workspace.document, repos } },
 });
 
-async function failingAs<T>(
-  codeOf: (error: unknown) => FaultCode,
-  what: string,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    throw new RunFailure(codeOf(error), `${what}: ${messageOf(error)}`);
-  }
-}
-
-const isDiskFull = (error: unknown): boolean =>
-  /no space left on device|disk quota exceeded|ENOSPC|EDQUOT/i.test(messageOf(error));
-
-const setupFault = (error: unknown): FaultCode => (isDiskFull(error) ? 'DISK_FULL' : 'SETUP_FAILED');
-
-const restoreFault = (error: unknown): FaultCode => (isDiskFull(error) ? 'DISK_FULL' : 'SESSION_NOT_OPENED');
-
-/** Errors of git, curl and ssh when the host or the network is down; a refusal by the host has other texts. */
-const networkErrors = new RegExp(
-  [
-    "(could not|can't be) resolve",
-    'temporary failure in name resolution',
-    '(failed|could not) (to )?connect',
-    'connect to host',
-    'connection (timed out|refused|reset|closed)',
-    'operation timed out',
-    'network is unreachable',
-    'no route to host',
-    'returned error: 5\\d\\d',
-    'HTTP 5\\d\\d',
-    'early EOF',
-    'unexpected disconnect',
-    'remote end hung up',
-    'empty reply from server',
-    'it took too long',
-    notAsked,
-  ].join('|'),
-  'i',
-);
-
-export function gitFault(error: unknown): FaultCode {
-  if (isDiskFull(error)) return 'DISK_FULL';
-  return networkErrors.test(messageOf(error)) ? 'GIT_UNREACHABLE' : 'WORKSPACE_NOT_PREPARED';
-}
+const hostsOf = (repos: readonly PreparedRepository[]): string[] =>
+  [...new Set(repos.map(({ shownUrl }) => gitHost(shownUrl)))].flatMap((host) =>
+    host ? [`git:${host}`] : [],
+  );
 
 function readEnvironment(
   { workspace, secrets }: Claim,

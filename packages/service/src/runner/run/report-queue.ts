@@ -1,6 +1,9 @@
 import { limits, type ReportItem, type ReportRequest } from '@muster/sdk/contract';
-import type { ContextUse, Diff, Partial, Push, Usage } from '../../harness/harness.ts';
+import { within } from '../../harness/agent-process.ts';
+import type { ContextUse, Diff, PartialOutput, Push, Usage } from '../../harness/harness.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
+import { bounded, jsonBytes, storable, storableValue } from '../report-text.ts';
+import { ToolCalls } from './tool-calls.ts';
 
 type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed' | 'context'>;
 type Contents = Latest & Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage'>;
@@ -14,6 +17,8 @@ type Part = { readonly bytes: number } & (
   | { readonly diff: Diff }
 );
 
+/** How long a call of a tool waits until the service has what is queued. */
+const flushMs = 5_000;
 /** So that the end of the run also fits into a request of 1 MiB. */
 const reportBytes = 384 * 1024;
 export const textBytes = 256 * 1024;
@@ -39,6 +44,9 @@ export interface QueueOptions {
   /** Called after each change. */
   readonly onChange: () => void;
   readonly onPush: () => void;
+  /** Sends everything that is queued; resolves when the service has it. */
+  readonly flush: () => Promise<void>;
+  readonly onUsage?: (usage: Usage) => void;
   /** Applied to every text before it is cut. */
   readonly mask: ValueMask;
   readonly output: ProducedTexts;
@@ -47,7 +55,7 @@ export interface QueueOptions {
 
 /** What the run is producing, for those who watch it. */
 export interface ProducedTexts {
-  add(partial: Partial): void;
+  add(partial: PartialOutput): void;
   discard(key: string): void;
   /** The item with the whole text is reported. */
   settle(key: string): void;
@@ -65,6 +73,7 @@ export interface ProducedTexts {
 export class ReportQueue {
   readonly #options: QueueOptions;
   readonly #runningCalls = new Set<unknown>();
+  readonly #toolCalls = new ToolCalls();
   readonly #waitingPushes: Push[] = [];
   #sessionName = '';
   #parts: Part[] = [];
@@ -93,10 +102,22 @@ export class ReportQueue {
     const { type, data } = item;
     this.#addItem(item, images);
     if (typeof data?.key === 'string') this.#options.output.settle(data.key);
-    if (type === 'TOOL_CALL') this.#runningCalls.add(data?.id);
+    if (type === 'TOOL_CALL') {
+      this.#runningCalls.add(data?.id);
+      this.#toolCalls.seen(String(data?.tool));
+    }
     if (type === 'TOOL_RESULT') this.#runningCalls.delete(data?.id);
     if (harnessItems.includes(type)) this.flushPushes();
     this.#options.onChange();
+  }
+
+  /**
+   * The agent has called one of its tools at the service, which may write to the timeline: the call comes first. A harness
+   * reports it at about the same time; if it does not, or the service can't be reached, the call goes on.
+   */
+  async beforeTool(tool: string): Promise<void> {
+    await this.#toolCalls.whenSeen(tool);
+    await within(flushMs, this.#options.flush());
   }
 
   /** Of an item that was taken. They are uploaded before it is reported. */
@@ -104,7 +125,7 @@ export class ReportQueue {
     return this.#images.get(item) ?? [];
   }
 
-  partial(partial: Partial): void {
+  partial(partial: PartialOutput): void {
     this.#options.output.add(partial);
   }
 
@@ -142,9 +163,9 @@ export class ReportQueue {
     this.#set({ context: { usedTokens, windowTokens: windowTokens || known } });
   }
 
-  unpushed({ commits, files, isSaved }: NonNullable<ReportRequest['unpushed']>): void {
+  unpushed({ isSaved, isPartial = !isSaved, ...counts }: NonNullable<ReportRequest['unpushed']>): void {
     const wasSaved = this.#latest.unpushed?.isSaved ?? false;
-    this.#set({ unpushed: { commits, files, isSaved: isSaved || wasSaved } });
+    this.#set({ unpushed: { ...counts, isSaved: isSaved || wasSaved, ...(isPartial && { isPartial }) } });
   }
 
   #set(latest: Latest): void {
@@ -213,14 +234,8 @@ export class ReportQueue {
   }
 
   usage(usage: Usage): void {
-    const before = this.#usage;
-    const sum = (field: keyof Usage, max: number) => Math.min(max, usage[field] + (before?.[field] ?? 0));
-    this.#usage = {
-      inputTokens: sum('inputTokens', Number.MAX_SAFE_INTEGER),
-      cachedInputTokens: sum('cachedInputTokens', Number.MAX_SAFE_INTEGER),
-      outputTokens: sum('outputTokens', Number.MAX_SAFE_INTEGER),
-      costUsd: sum('costUsd', 1e9),
-    };
+    this.#usage = sumOf(this.#usage ?? noUsage, usage);
+    this.#options.onUsage?.(usage);
     this.#options.onChange();
   }
 
@@ -278,39 +293,16 @@ export class ReportQueue {
   }
 }
 
-/**
- * Text for the service. Agents print anything: PostgreSQL refuses NUL and lone surrogates, the contract limits the
- * length, and requests have a maximum size. NUL and lone surrogates become U+FFFD.
- */
-export function storable(text: string): string {
-  return text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
-}
+export const noUsage: Usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costUsd: 0 };
 
-/** The same for every string of a JSON value, including field names. Levels that are nested too deep are cut. */
-export function storableValue(value: unknown, levelsLeft: number = limits.documentDepth): unknown {
-  if (typeof value === 'string') return storable(value);
-  if (typeof value !== 'object' || value === null) return value;
-  if (levelsLeft === 0) return truncationMark.trim();
-  if (Array.isArray(value)) return value.map((inner) => storableValue(inner, levelsLeft - 1));
-  return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [storable(name), storableValue(inner, levelsLeft - 1)]),
-  );
-}
-
-const truncationMark = ' […]';
-
-/** Storable text with a maximum length in characters, and in bytes as JSON. */
-export function bounded(text: string, maxLength: number, maxBytes = Number.POSITIVE_INFINITY): string {
-  let kept = text;
-  let length = maxLength;
-  // Each round at least halves a text that is too large, so few rounds are needed.
-  while (kept.length > length || (maxBytes !== Number.POSITIVE_INFINITY && jsonBytes(kept) > maxBytes)) {
-    if (kept.length <= length) length = Math.floor(kept.length / 2);
-    kept = text.slice(0, Math.max(0, length - truncationMark.length)) + truncationMark.slice(0, length);
-  }
-  return storable(kept);
+export function sumOf(a: Usage, b: Usage): Usage {
+  const sum = (field: keyof Usage, max: number) => Math.min(max, a[field] + b[field]);
+  return {
+    inputTokens: sum('inputTokens', Number.MAX_SAFE_INTEGER),
+    cachedInputTokens: sum('cachedInputTokens', Number.MAX_SAFE_INTEGER),
+    outputTokens: sum('outputTokens', Number.MAX_SAFE_INTEGER),
+    costUsd: sum('costUsd', 1e9),
+  };
 }
 
 const bytesOf = (images: readonly Buffer[]): number => images.reduce((sum, { length }) => sum + length, 0);
-
-export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '');

@@ -1,5 +1,6 @@
 import type { MusterClient } from '@muster/sdk';
 import {
+  errorLength,
   limits,
   type ReportItem,
   type ReportReply,
@@ -7,6 +8,8 @@ import {
   reportFailed,
 } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
+import type { NumberedItems, RunNote } from '../late-reports.ts';
+import { Lease } from '../lease.ts';
 import { backoffMs, faultOf, pauseUnless, serviceFailure } from '../retry.ts';
 import { type QueueOptions, ReportQueue } from './report-queue.ts';
 import type { ToolImages } from './tool-images.ts';
@@ -16,7 +19,9 @@ import type { ToolImages } from './tool-images.ts';
  * again under its number until it is, or until the run may no longer act; the service takes each number once. So every
  * item arrives once and in order, whatever the network does.
  */
-export interface ReportStreamOptions extends Omit<QueueOptions, 'onChange'> {
+export interface ReportStreamOptions extends Omit<QueueOptions, 'onChange' | 'onUsage' | 'flush'> {
+  /** Keeps what is not acknowledged. */
+  readonly note?: Pick<RunNote, 'add' | 'itemsChanged' | 'countItemsWith'>;
   readonly images: Pick<ToolImages, 'accept' | 'upload'>;
   readonly client: MusterClient;
   readonly runnerId: string;
@@ -27,23 +32,25 @@ export interface ReportStreamOptions extends Omit<QueueOptions, 'onChange'> {
   /** False when the lease has expired, even before the stream is closed. */
   readonly mayAct: () => boolean;
   readonly onReply: (reply: ReportReply) => void;
+  /** A report that was sent at this time has extended the runner's lease. */
+  readonly renewLease: (sentAt: number, leaseMs: number) => void;
   /** The service refused a report because this runner no longer has the run. */
   readonly onFenced: () => void;
   /** The service called a report invalid, so its contents were dropped. */
   readonly onDropped: (error: unknown) => void;
-  /** The service failed repeatedly on the same report. */
-  readonly onFailed: (incident: string) => void;
+  /** The service failed repeatedly on the same report, or refused one even without its contents: how the run ends. */
+  readonly onFailed: (end: RunEnd) => void;
 }
 
 export type RunEnd = NonNullable<ReportRequest['end']>;
-type Extra = Pick<ReportRequest, 'started' | 'end' | 'omitTasks' | 'steers'>;
+type Extra = Pick<ReportRequest, 'started' | 'end' | 'omitTasks' | 'steers' | 'reached'>;
 type Report = Omit<ReportRequest, 'runnerId' | 'agentKey' | 'runId' | 'report'>;
 
 /** Items that are added together go into one report. */
 const collectMs = 2;
 /**
- * The time between two reports that are not urgent: about so many times as long as the last one took. Agents that write a
- * lot must not use up a service that others wait for. It varies, so that they do not report at the same moments.
+ * The time between two reports that are not urgent, as a multiple of the time that the last one took: agents that write a
+ * lot must not slow the service down for others. It varies, so that they do not report at the same moments.
  */
 const intervalFactor = { watched: 5, unwatched: 50 };
 const minIntervalMs = 50;
@@ -59,13 +66,19 @@ export class ReportsClosed extends Error {
 }
 
 /** The end of a run whose reports made the service fail, without the contents on which it failed. */
-export const reportFailedEnd = (incident: string): RunEnd => ({
+const reportFailedEnd = (incident: string): RunEnd => ({
   outcome: 'FAILED',
   error: {
     code: reportFailed,
     message: `The service failed ${limits.equalReportFailures} times on the same report of this run (incident ${incident}).`,
   },
 });
+
+const reportRefusedEnd = (error: unknown) =>
+  ({ outcome: 'FAILED', error: { code: 'REPORT_REFUSED', message: refusalText(error) } }) as const;
+
+const refusalText = (error: unknown): string =>
+  `The service refused a report: ${messageOf(error)}`.slice(0, errorLength);
 
 /** The service failed on one report several times in a row, in the same way. */
 class ReportFailed extends Error {
@@ -92,12 +105,24 @@ export class ReportStream {
   #sending = 0;
   /** When the next one that is not urgent may be sent. */
   #nextMs = Number.NEGATIVE_INFINITY;
+  /** The items of the report that is being sent. */
+  #sent: NumberedItems | undefined;
   /** The queue has something that no report has taken. */
   #hasNews = false;
 
   constructor(options: ReportStreamOptions) {
     this.#options = options;
-    this.queue = new ReportQueue({ ...options, onChange: () => this.#flushSoon() });
+    const { note } = options;
+    this.queue = new ReportQueue({
+      ...options,
+      flush: () => this.sendWaiting(),
+      onUsage: (usage) => note?.add(usage),
+      onChange: () => {
+        note?.itemsChanged();
+        this.#flushSoon();
+      },
+    });
+    note?.countItemsWith(() => this.queue.length + (this.#sent?.items.length ?? 0));
   }
 
   /** Sends what is waiting, and `extra` in the last report. Resolves with the reply to that; rejects when closed. */
@@ -109,6 +134,8 @@ export class ReportStream {
   /** Called before the agent changes something by another request, so that the timeline has both in order. */
   async sendWaiting(): Promise<void> {
     if (this.queue.length > 0) await this.#send().catch(() => {});
+    // What was taken already may still be on its way.
+    else await this.#busy;
   }
 
   #send(extra: Extra = {}): Promise<ReportReply> {
@@ -149,6 +176,18 @@ export class ReportStream {
     );
   }
 
+  /** The items that no report has acknowledged, once the stream is closed. */
+  unacknowledged(): NumberedItems[] {
+    const left = this.#sent ? [this.#sent] : [];
+    while (this.queue.length > 0) {
+      this.#number += 1;
+      left.push({ report: this.#number, items: this.queue.take().items ?? [] });
+    }
+    return left
+      .map(({ report, items }) => ({ report, items: this.#masked({ items: [...items] }).items ?? [] }))
+      .filter(({ items }) => items.length > 0);
+  }
+
   #flushSoon(): void {
     this.#hasNews = true;
     this.#options.output.hold();
@@ -165,12 +204,16 @@ export class ReportStream {
   async #sendAll(extra: Extra): Promise<ReportReply> {
     for (;;) {
       this.#hasNews = false;
-      const report = await this.#withImages(this.queue.take());
+      const taken = this.queue.take();
+      this.#number += 1;
+      this.#sent = { report: this.#number, items: taken.items ?? [] };
+      const report = await this.#withImages(taken);
       // A diff and the end of a run of the maximum size would not fit into one request.
       const isLast = this.queue.length === 0 && !(report.diff && extra.end);
-      this.#number += 1;
       const fromMs = performance.now();
       const reply = await this.#deliver(this.#masked(isLast ? { ...report, ...extra } : report));
+      this.#sent = undefined;
+      this.#options.note?.itemsChanged();
       const nowMs = performance.now();
       const factor = intervalFactor[this.#options.output.isWatched() ? 'watched' : 'unwatched'];
       this.#nextMs = nowMs + intervalAfter(nowMs - fromMs, factor);
@@ -207,13 +250,15 @@ export class ReportStream {
         if (error instanceof ReportsClosed) throw error;
         if (error instanceof ReportFailed) {
           this.close();
-          this.#options.onFailed(error.incident);
+          this.#options.onFailed(reportFailedEnd(error.incident));
           throw new ReportsClosed();
         }
-        const reduced = faultOf(error) === 'refused' ? withoutContents(attempt, error) : undefined;
+        const isRefused = faultOf(error) === 'refused';
+        const reduced = isRefused ? withoutContents(attempt, error) : undefined;
         if (!reduced) {
           this.close();
-          this.#options.onFenced();
+          if (isRefused) this.#options.onFailed(reportRefusedEnd(error));
+          else this.#options.onFenced();
           throw new ReportsClosed();
         }
         this.#options.onDropped(error);
@@ -224,14 +269,17 @@ export class ReportStream {
 
   /** Sends the same number and body until there is a reply, or until the service has failed on it too often. */
   async #post(report: Report, signal: AbortSignal): Promise<ReportReply> {
-    const { client, runnerId, agentKey, runId, mayAct } = this.#options;
+    const { client, runnerId, agentKey, runId, mayAct, renewLease } = this.#options;
     // The checklist may be large, so it is only requested when needed.
     const body = { runnerId, agentKey, runId, report: this.#number, omitTasks: true, ...report };
     let equal = { text: '', times: 0 };
     for (let failures = 1; ; failures++) {
       if (signal.aborted || !mayAct()) throw new ReportsClosed();
       try {
+        const sentAt = Lease.now();
         const reply = await client.call('runnerReport', body, { signal, timeoutMs: callTimeoutMs });
+        // An older service sends none.
+        if (reply.leaseMs > 0) renewLease(sentAt, reply.leaseMs);
         if (Array.isArray(reply.activeTaskIds)) return reply;
       } catch (error) {
         if (signal.aborted) throw new ReportsClosed();
@@ -251,11 +299,13 @@ export class ReportStream {
  * a warning replaces the items, and an end becomes a failure. Undefined if nothing is left to remove.
  */
 function withoutContents(report: Report, error: unknown): Report | undefined {
-  const message = `The service refused a report: ${messageOf(error)}`.slice(0, 4096);
   const isBare = report.items?.length === 1 && report.items[0]?.data?.lost !== undefined;
   if (isBare) return undefined;
-  const warning: ReportItem = { type: 'WARNING', text: message, data: { lost: report.items?.length ?? 0 } };
-  const failed = { outcome: 'FAILED', error: { code: 'REPORT_REFUSED', message } } as const;
+  const warning: ReportItem = {
+    type: 'WARNING',
+    text: refusalText(error),
+    data: { lost: report.items?.length ?? 0 },
+  };
   return {
     items: [warning],
     ...(report.usage && { usage: report.usage }),
@@ -264,6 +314,6 @@ function withoutContents(report: Report, error: unknown): Report | undefined {
     ...(report.started && { started: true }),
     ...(report.steers && { steers: report.steers }),
     ...(report.omitTasks === false && { omitTasks: false }),
-    ...(report.end && { end: failed }),
+    ...(report.end && { end: reportRefusedEnd(error) }),
   };
 }

@@ -3,7 +3,8 @@ import type { ReportItem, ReportRequest } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest';
 import { ValueMask } from '../../lib/value-mask.ts';
 import { LiveOutput } from '../live-output.ts';
-import { bounded, jsonBytes, ReportQueue, storable, storableValue } from './report-queue.ts';
+import { bounded, jsonBytes, storable, storableValue } from '../report-text.ts';
+import { ReportQueue } from './report-queue.ts';
 import { ReportStream } from './report-stream.ts';
 
 const mask = new ValueMask(['hidden-value']);
@@ -23,7 +24,7 @@ const partials: string[] = [];
 const live = new LiveOutput(async (sent) => void partials.push(...sent.map(({ text }) => text)));
 const output = live.open({ agentKey: 'a', runId: 1 }, mask, 'mst_a.secret');
 
-/** A stream, the texts of each report it sent, and the incidents of failed reports. */
+/** A stream, the texts of each report it sent, and the errors with which the run has to end. */
 function open(answer: (report: ReportRequest) => void | Promise<void> = () => {}) {
   const reports: string[][] = [];
   const failed: string[] = [];
@@ -47,10 +48,11 @@ function open(answer: (report: ReportRequest) => void | Promise<void> = () => {}
     output,
     images,
     mayAct: () => true,
+    renewLease: () => {},
     onReply: () => {},
     onFenced: () => {},
     onDropped: () => {},
-    onFailed: (incident) => failed.push(incident),
+    onFailed: ({ error }) => failed.push(`${error?.code}: ${error?.message}`),
   });
   const say = (...texts: string[]) => {
     for (const text of texts) stream.queue.item({ type: 'MESSAGE', text });
@@ -129,6 +131,61 @@ test('many items do not wait', async () => {
   expect(reports.map(({ length }) => length)).toEqual([1, 200]);
 });
 
+describe("a call of one of the agent's tools", () => {
+  const call = {
+    type: 'TOOL_CALL',
+    text: 'create_tasks',
+    data: { tool: 'mcp__muster__create_tasks' },
+  } as const;
+
+  test('waits until the harness has reported it and the service has that report', async () => {
+    let accept = (): void => {};
+    const { stream, reports } = open(() => new Promise((resolve) => (accept = resolve)));
+    const order: string[] = [];
+    void stream.queue.beforeTool('create_tasks').then(() => order.push('called'));
+    await vi.advanceTimersByTimeAsync(100);
+    stream.queue.item(call);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(reports).toEqual([['create_tasks']]);
+    expect(order).toEqual([]);
+    accept();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(order).toEqual(['called']);
+  });
+
+  test('waits for a report that is on its way, and for each of two calls', async () => {
+    const accepts: (() => void)[] = [];
+    const { stream } = open(() => new Promise((resolve) => accepts.push(resolve)));
+    const order: number[] = [];
+    stream.queue.item(call);
+    await vi.advanceTimersByTimeAsync(10);
+    void stream.queue.beforeTool('create_tasks').then(() => order.push(1));
+    void stream.queue.beforeTool('create_tasks').then(() => order.push(2));
+    await vi.advanceTimersByTimeAsync(10);
+    expect(order).toEqual([]);
+    accepts.shift()?.();
+    await vi.advanceTimersByTimeAsync(10);
+    expect(order).toEqual([1]);
+    stream.queue.item(call);
+    await vi.advanceTimersByTimeAsync(100);
+    accepts.shift()?.();
+    await vi.advanceTimersByTimeAsync(10);
+    expect(order).toEqual([1, 2]);
+  });
+
+  test('goes on if it is never reported, or if the service does not answer', async () => {
+    const { stream } = open(() => new Promise(() => {}));
+    const order: number[] = [];
+    void stream.queue.beforeTool('other').then(() => order.push(1));
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(order).toEqual([1]);
+    stream.queue.item(call);
+    void stream.queue.beforeTool('create_tasks').then(() => order.push(2));
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(order).toEqual([1, 2]);
+  });
+});
+
 describe('a report on which the service fails', () => {
   const incident = (n: number) => `0000000${n}-0000-4000-8000-000000000000`;
   const internal = (n: number, text = 'something went wrong on our side') =>
@@ -145,8 +202,24 @@ describe('a report on which the service fails', () => {
     const { say, reports, failed } = failing(internal(1), internal(2), internal(3), internal(4));
     say('a');
     await vi.advanceTimersByTimeAsync(60_000);
-    expect(failed).toEqual([incident(3)]);
+    expect(failed).toEqual([expect.stringMatching(`^REPORT_FAILED: .*incident ${incident(3)}`)]);
     expect(reports).toEqual([['a'], ['a'], ['a']]);
+  });
+
+  test('that the service refuses is sent without its items, and the run ends if that is refused too', async () => {
+    const refusal = new MusterError(400, { code: 3, message: 'usage.inputTokens: must be at most 1' });
+    const once = failing(refusal);
+    const always = failing(refusal, refusal);
+    for (const { say, stream } of [once, always]) {
+      say('a');
+      stream.queue.usage({ inputTokens: 2 ** 60, cachedInputTokens: 0, outputTokens: 0, costUsd: 0 });
+    }
+    await vi.advanceTimersByTimeAsync(60_000);
+    const text = `The service refused a report: ${refusal.message}`;
+    expect(once.reports).toEqual([['a'], [text]]);
+    expect(once.failed).toEqual([]);
+    expect(always.reports).toEqual([['a'], [text]]);
+    expect(always.failed).toEqual([`REPORT_REFUSED: ${text}`]);
   });
 
   test.each<[what: string, errors: Error[]]>([
@@ -183,7 +256,16 @@ describe('a report on which the service fails', () => {
 
 describe('ReportQueue', () => {
   const queueOf = (maxItems: number, textLength: number) =>
-    new ReportQueue({ maxItems, textLength, mask, output, images, onChange: () => {}, onPush: () => {} });
+    new ReportQueue({
+      maxItems,
+      textLength,
+      mask,
+      output,
+      images,
+      onChange: () => {},
+      onPush: () => {},
+      flush: async () => {},
+    });
 
   it('masks the values of secrets in every text, before it is cut', () => {
     const queue = queueOf(10, 16);
@@ -258,6 +340,7 @@ describe('the order of pushes', () => {
       images,
       onChange,
       onPush: () => {},
+      flush: async () => {},
     });
     const item = (type: ReportItem['type'], id: string) => queue.item({ type, data: { id } });
     const push = (ref: string) => queue.push({ ref, commits: [], files: [] });

@@ -2,7 +2,8 @@ import { errorLength, type FaultCode, limits } from '@muster/sdk/contract';
 import type { TurnResult } from '../../harness/harness.ts';
 import { isDeeperThan } from '../../lib/json.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
-import { bounded, jsonBytes, storableValue, textBytes } from './report-queue.ts';
+import { bounded, jsonBytes, storableValue } from '../report-text.ts';
+import { textBytes } from './report-queue.ts';
 import type { RunEnd } from './report-stream.ts';
 
 const maxOutputBytes = 256 * 1024;
@@ -11,10 +12,13 @@ const maxOutputBytes = 256 * 1024;
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
   readonly code: FaultCode;
+  /** The git host that could not be reached, as in `reached` of a report. */
+  readonly awaits: string | undefined;
 
-  constructor(code: FaultCode, message: string) {
+  constructor(code: FaultCode, message: string, awaits?: string) {
     super(message);
     this.code = code;
+    this.awaits = awaits;
   }
 }
 
@@ -57,10 +61,11 @@ export function endOf(unmasked: TurnResult, textLength: number, mask: ValueMask)
   }
 }
 
-export function failedEnd(code: FaultCode, message: string): RunEnd {
-  return { outcome: 'FAILED', error: { code, message: bounded(message, errorLength) } };
+export function failedEnd(code: FaultCode, message: string, awaits?: string): RunEnd {
+  const error = { code, message: bounded(message, errorLength) };
+  return { outcome: 'FAILED', error, ...(awaits !== undefined && { awaits }) };
 }
 
-/** The provider limited, failed or refused the run: its session contains the messages and can continue. */
+/** The provider or the gateway limited, failed or refused the run: its session contains the messages and can continue. */
 export const isInterruptedByProvider = ({ outcome, error }: RunEnd): boolean =>
-  outcome === 'PARKED' || error?.code.startsWith('PROVIDER_') === true;
+  outcome === 'PARKED' || /^(PROVIDER_|GATEWAY_REFUSED$)/.test(error?.code ?? '');

@@ -10,11 +10,13 @@ import {
 } from './run-machine.ts';
 
 const completed = { outcome: 'COMPLETED', response: 'said' } as const;
+const refused = { outcome: 'FAILED', error: { code: 'REPORT_REFUSED', message: '' } } as const;
+const full = { outcome: 'FAILED', error: { code: 'DISK_FULL', message: '' } } as const;
 const broken = { outcome: 'FAILED', error: { code: 'HARNESS_ERROR', message: '' } } as const;
 
 const lastReports: readonly LastReport[] = [
   { type: 'end', end: completed },
-  { type: 'failure', incident: 'x' },
+  { type: 'failure', end: refused },
   { type: 'gone' },
   { type: 'none' },
 ];
@@ -25,17 +27,18 @@ const states: readonly RunState[] = [
   { at: 'closing', end: completed },
   ...lastReports.map((last) => ({ at: 'killing' as const, last })),
   ...lastReports.filter(({ type }) => type !== 'none').map((last) => ({ at: 'reporting' as const, last })),
-  { at: 'ended', unreportedIncident: '' },
+  { at: 'ended', unreported: null },
 ];
 
 const fromOutside: readonly RunEvent[] = [
   { type: 'interrupt' },
   { type: 'handBack' },
   { type: 'turnLimit' },
+  { type: 'diskFull', end: full },
   { type: 'kill' },
   { type: 'fenced' },
   { type: 'leaseLost' },
-  { type: 'reportFailed', incident: 'x' },
+  { type: 'reportFailed', end: refused },
 ];
 const events: readonly RunEvent[] = [
   { type: 'prepared' },
@@ -58,7 +61,7 @@ function labelOf(state: RunState): string {
   if ('end' in state) return `${state.at} ${state.end.outcome}`;
   if ('last' in state)
     return `${state.at} ${state.last.type === 'end' ? state.last.end.outcome : state.last.type}`;
-  return state.unreportedIncident === '' ? state.at : `${state.at} unreported`;
+  return state.unreported === null ? state.at : `${state.at} unreported`;
 }
 
 const nameOf = (event: RunEvent): string =>
@@ -78,26 +81,30 @@ const cut = {
   reportFailed: 'killing failure, closeReports, kill',
 };
 const unstopped = (at: string) => ({
-  interrupt: `${at} INTERRUPT, interrupt`,
+  interrupt: `${at} INTERRUPT, interrupt, hurry`,
   handBack: `${at} HAND_BACK, interrupt, setDeadline`,
   turnLimit: `${at} INTERRUPT, interrupt, warnOfTurnLimit, setDeadline`,
   deadline: 'killing INTERRUPTED, kill',
   failed: 'closing FAILED, close',
+  diskFull: 'killing FAILED, kill',
   ...cut,
 });
 const interrupted = (at: string) => ({
+  interrupt: `${at} INTERRUPT, hurry`,
   handBack: `${at} INTERRUPT, setDeadline`,
   turnLimit: `${at} INTERRUPT, warnOfTurnLimit, setDeadline`,
   deadline: 'killing INTERRUPTED, kill',
   failed: 'closing INTERRUPTED, close',
+  diskFull: 'killing INTERRUPTED, kill',
   ...cut,
 });
 const handedBack = (at: string) => ({
-  interrupt: `${at} INTERRUPT`,
+  interrupt: `${at} INTERRUPT, hurry`,
   handBack: `${at} HAND_BACK, setDeadline`,
   turnLimit: `${at} INTERRUPT, warnOfTurnLimit, setDeadline`,
   deadline: 'killing HANDED_BACK, kill',
   failed: 'closing HANDED_BACK, close',
+  diskFull: 'killing HANDED_BACK, kill',
   ...cut,
 });
 
@@ -118,6 +125,7 @@ const table: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'closing COMPLETED': {
     closed: 'reporting COMPLETED, report end',
     deadline: 'killing COMPLETED, kill',
+    interrupt: 'closing COMPLETED, hurry',
     handBack: 'closing COMPLETED, setDeadline',
     turnLimit: 'closing COMPLETED, setDeadline',
     ...cut,
@@ -202,7 +210,7 @@ const completions: Readonly<Record<string, readonly RunEvent[]>> = {
 const holdsFolders = ({ open, done }: Simulation): boolean =>
   open.includes('prepare') || open.includes('open') || !(done.includes('close') || done.includes('kill'));
 
-const repeatable = ['setDeadline', 'warnOfTurnLimit', 'closeReports'];
+const repeatable = ['hurry', 'setDeadline', 'warnOfTurnLimit', 'closeReports'];
 
 /** What must hold when an effect is requested. */
 function check(simulation: Simulation, effect: string): void {

@@ -8,22 +8,23 @@ import type { RunEnd } from './report-stream.ts';
  *       └───────────┴──────────┴───────────┴──────────┴─▶ killing ─▲
  *
  * A stop (interrupt, hand-back, turn limit) lets the turn end, and the end is reported. A hand-back and a turn limit have
- * a deadline; then the session is killed, and the end is reported too. A run that was killed, fenced or whose reports
+ * a deadline; then the session is killed, and the end is reported too. A run that fills the disk is killed without a
+ * deadline, and its end is reported. A run that was killed, fenced or whose reports
  * failed is killed immediately, and so is every run of a runner that lost its lease; their own end is never reported. In
- * all cases, `reporting` comes after the last process is gone and the folders are free.
+ * all cases, `reporting` comes after the last process is gone. A killed run saves a checkpoint after `ended`.
  */
 export type RunState =
   | { readonly at: 'preparing' | 'opening' | 'starting' | 'working'; readonly stop: Stop }
   | { readonly at: 'closing'; readonly end: RunEnd }
   | { readonly at: 'killing' | 'reporting'; readonly last: LastReport }
-  | { readonly at: 'ended'; readonly unreportedIncident: string };
+  | { readonly at: 'ended'; readonly unreported: RunEnd | null };
 
 export type Stop = 'NONE' | 'INTERRUPT' | 'HAND_BACK';
 
 export type LastReport =
   | { readonly type: 'end'; readonly end: RunEnd }
-  /** The service failed on reports of this run. */
-  | { readonly type: 'failure'; readonly incident: string }
+  /** The service failed on a report of this run, or can't accept it. */
+  | { readonly type: 'failure'; readonly end: RunEnd }
   /** This runner no longer has the run, and nothing of it is left. */
   | { readonly type: 'gone' }
   /** The lease has expired: the service would refuse every report. */
@@ -36,10 +37,12 @@ export type RunEvent =
   | { readonly type: 'turnsDone'; readonly end: RunEnd }
   /** Preparing, opening or a turn threw. */
   | { readonly type: 'failed'; readonly end: RunEnd }
+  /** The disk is almost full, and this run has to stop writing. */
+  | { readonly type: 'diskFull'; readonly end: RunEnd }
   | { readonly type: 'reported'; readonly report: LastReport['type']; readonly isAccepted: boolean }
   | { readonly type: 'interrupt' | 'handBack' | 'turnLimit' | 'deadline' }
   | { readonly type: 'kill' | 'fenced' | 'leaseLost' }
-  | { readonly type: 'reportFailed'; readonly incident: string };
+  | { readonly type: 'reportFailed'; readonly end: RunEnd };
 
 export type Effect =
   /** Waits for the agent's earlier run, then prepares this one: `prepared` or `failed`. */
@@ -51,11 +54,13 @@ export type Effect =
   | 'work'
   /** Cancels preparing or opening, or interrupts the session. */
   | 'interrupt'
+  /** Limits the time for the last checkpoint. */
+  | 'hurry'
   | 'warnOfTurnLimit'
   | 'setDeadline'
   /** Closes the session, saves a checkpoint and frees the folders: `closed`. */
   | 'close'
-  /** Kills the session, also one that is being opened, and frees the folders: `killed`. */
+  /** Kills the session, also one that is being opened, and every process: `killed`. */
   | 'kill'
   /** Only the last report may still be sent. */
   | 'closeReports'
@@ -84,7 +89,7 @@ export function next(state: RunState, event: RunEvent): Transition {
     case 'fenced':
       return cutOff(state, { type: 'gone' });
     case 'reportFailed':
-      return cutOff(state, { type: 'failure', incident: event.incident });
+      return cutOff(state, { type: 'failure', end: event.end });
     case 'leaseLost':
       return cutOff(state, { type: 'none' });
   }
@@ -93,6 +98,7 @@ export function next(state: RunState, event: RunEvent): Transition {
       if (event.type === 'closed') return report({ type: 'end', end: state.end });
       if (event.type === 'deadline') return kill({ type: 'end', end: state.end });
       // The turn has ended, so there is nothing to interrupt, but closing must not take forever.
+      if (event.type === 'interrupt') return { state, effects: ['hurry'] };
       if (event.type === 'handBack' || event.type === 'turnLimit') return { state, effects: ['setDeadline'] };
       return stay(state);
     case 'killing':
@@ -100,7 +106,7 @@ export function next(state: RunState, event: RunEvent): Transition {
     case 'reporting': {
       if (event.type !== 'reported' || event.report !== state.last.type) return stay(state);
       const isUnreported = state.last.type === 'failure' && !event.isAccepted;
-      return finish(isUnreported ? state.last.incident : '');
+      return finish(isUnreported ? state.last.end : null);
     }
     default:
       return nextOfActive(state, event);
@@ -117,13 +123,15 @@ function nextOfActive(state: Active, event: RunEvent): Transition {
   const { at, stop } = state;
   switch (event.type) {
     case 'interrupt':
-      return stopped(state, 'INTERRUPT');
+      return stopped(state, 'INTERRUPT', 'hurry');
     case 'handBack':
       return stopped(state, 'HAND_BACK', 'setDeadline');
     case 'turnLimit':
       return stopped(state, 'INTERRUPT', 'warnOfTurnLimit', 'setDeadline');
     case 'deadline':
       return kill({ type: 'end', end: endAfter(stop, interrupted) });
+    case 'diskFull':
+      return kill({ type: 'end', end: endAfter(stop, stop === 'NONE' ? event.end : interrupted) });
     case 'failed':
       // A harness that was interrupted may fail.
       return close(endAfter(stop, stop === 'NONE' ? event.end : interrupted));
@@ -135,7 +143,7 @@ function nextOfActive(state: Active, event: RunEvent): Transition {
   return { state: { at: steps[at].next, stop }, effects: [steps[at].effect] };
 }
 
-/** A run that was interrupted ends so, also when the runner leaves. */
+/** A run that was interrupted ends as INTERRUPTED, also when the runner leaves. */
 function stopped(state: Active, stop: Stop, ...more: readonly Effect[]): Transition {
   const effects: readonly Effect[] = state.stop === 'NONE' ? ['interrupt', ...more] : more;
   const isKnown = state.stop === stop || state.stop === 'INTERRUPT';
@@ -168,7 +176,7 @@ const close = (end: RunEnd): Transition => ({ state: { at: 'closing', end }, eff
 const kill = (last: LastReport): Transition => ({ state: { at: 'killing', last }, effects: ['kill'] });
 const report = (last: LastReport): Transition =>
   last.type === 'none' ? finish() : { state: { at: 'reporting', last }, effects: [{ report: last }] };
-const finish = (unreportedIncident = ''): Transition => ({
-  state: { at: 'ended', unreportedIncident },
+const finish = (unreported: RunEnd | null = null): Transition => ({
+  state: { at: 'ended', unreported },
   effects: ['finish'],
 });

@@ -1,10 +1,14 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Claim, Task } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
 import { RunnerFixture } from '../../../../../test/support/fake-service.ts';
+import { makeGitRemote } from '../../../../../test/support/git-remote.ts';
 import { sampleTask } from '../../../../../test/support/samples.ts';
 import type { Harness, HarnessSession } from '../../harness/harness.ts';
 
@@ -60,6 +64,69 @@ describe('a claimed run', () => {
     expect(fixture.service.endOf(asks)).toMatchObject({ outcome: 'COMPLETED', question: 'Which?' });
     expect(fixture.service.endOf(fails)).toMatchObject({ outcome: 'FAILED', error: { message: 'no' } });
     expect(fixture.service.endOf(parks)).toMatchObject({ outcome: 'PARKED', limitUntil: expect.any(String) });
+  });
+
+  it('skips a malformed directive when it is retried, or when another message follows', async () => {
+    fixture.start();
+    const message = (text: string) => ({ followUpId: '', text, attachmentIds: [] });
+    const text = '!sleep soon\n!say done';
+    const claims = [
+      fixture.service.offer(text),
+      fixture.service.offer(text, { attempt: 2 }),
+      fixture.service.offer('', { messages: [message(text), message('!say now')] }),
+      fixture.service.offer('', { messages: [message('!say now'), message(text)] }),
+    ];
+    await Promise.all(claims.map((claim) => fixture.ended(claim)));
+    expect(claims.map((claim) => fixture.service.endOf(claim)?.error?.code ?? 'done')).toEqual([
+      'INVALID_DIRECTIVE',
+      'done',
+      'done',
+      'INVALID_DIRECTIVE',
+    ]);
+    expect(claims.slice(1, 3).map((claim) => fixture.service.textsOf(claim, 'WARNING'))).toEqual(
+      Array(2).fill([expect.stringMatching(/!sleep needs SECONDS.*\(skipped\)/)]),
+    );
+    expect(fixture.service.textsOf(claims[2] as Claim, 'MESSAGE')).toEqual(['done', 'now']);
+  });
+
+  it('reports a git host that it could not reach, and that it was reached until no agent waits for it', async () => {
+    const remote = makeGitRemote(fixture.dataFolder, 'remote');
+    remote.commit('main', { 'a.txt': 'a' });
+    remote.git('update-server-info');
+    let isDown = true;
+    const host = createServer((request, response) => {
+      const file = join(
+        remote.url,
+        new URL(request.url ?? '', 'http://x').pathname.replace('/remote.git', ''),
+      );
+      if (isDown || !existsSync(file)) return void response.writeHead(isDown ? 503 : 404).end();
+      response.end(readFileSync(file));
+    });
+    await once(host.listen(0, '127.0.0.1'), 'listening');
+    try {
+      const { port } = host.address() as AddressInfo;
+      const document = { repos: [`http://127.0.0.1:${port}/remote.git`] };
+      const workspace = { document, environment: {}, environmentVersion: '', vmProfile: {} };
+      fixture.start();
+      const ended = async () => {
+        const claim = fixture.service.offer('!say hi', { workspace });
+        await fixture.ended(claim);
+        return { claim, reached: fixture.service.reportsOf(claim).flatMap(({ reached = [] }) => reached) };
+      };
+      const { claim } = await ended();
+      expect(fixture.service.endOf(claim)).toMatchObject({
+        error: { code: 'GIT_UNREACHABLE' },
+        awaits: 'git:127.0.0.1',
+      });
+      isDown = false;
+      fixture.service.awaited = ['git:127.0.0.1'];
+      expect((await ended()).reached).toEqual(['git:127.0.0.1']);
+      fixture.service.awaited = [];
+      expect((await ended()).reached).toEqual(['git:127.0.0.1']);
+      expect((await ended()).reached).toEqual([]);
+    } finally {
+      host.close();
+    }
   });
 
   it('fails if the runner has no harness for its model', async () => {

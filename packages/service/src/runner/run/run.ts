@@ -1,15 +1,18 @@
-import type { Claim, Steer, StopKind } from '@muster/sdk/contract';
+import type { Claim, ModelProvider, Steer, StopKind } from '@muster/sdk/contract';
 import type { Harness, HarnessSession, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { schemaProblem } from '../../lib/output-schema/schema-worker.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
-import { type Harnesses, harnessFor, type Slot, slotOf } from '../harnesses.ts';
+import type { accountNames } from '../accounts/accounts.ts';
+import { type Harnesses, harnessFor, noHarness, type Slot, slotOf } from '../harnesses.ts';
+import type { LateReports, RunNote } from '../late-reports.ts';
 import type { LiveOutput, RunOutput } from '../live-output.ts';
+import type { Outages } from '../outages.ts';
 import { agentTools } from './agent-tools.ts';
 import { MessageImages } from './message-images.ts';
 import { type PrepareContext, type PreparedRun, prepareRun } from './prepare-run.ts';
 import { instructionsFor } from './prompts.ts';
-import { ReportStream, ReportsClosed, type RunEnd, reportFailedEnd } from './report-stream.ts';
+import { ReportStream, ReportsClosed, type RunEnd } from './report-stream.ts';
 import { endOf, failedEnd, isInterruptedByProvider, RunFailure } from './run-end.ts';
 import { begin, type Effect, next, type RunEvent, type RunState, type SentReport } from './run-machine.ts';
 import { Steers } from './steers.ts';
@@ -21,7 +24,11 @@ export interface RunContext extends PrepareContext {
   readonly harnesses: Harnesses;
   readonly limits: RunLimits;
   readonly mayAct: () => boolean;
+  readonly renewLease: (sentAt: number, leaseMs: number) => void;
   readonly live: LiveOutput;
+  readonly outages: Outages;
+  readonly accountNames: ReturnType<typeof accountNames>;
+  readonly late: LateReports;
 }
 
 export interface RunLimits {
@@ -34,6 +41,9 @@ export interface RunLimits {
   readonly turnMinutes: number;
 }
 
+/** How long saving the work of a killed run may take. */
+const saveLaterMs = 30_000;
+
 /**
  * One run, from claim to last report. `run-machine.ts` decides what happens; this class performs it and dispatches the
  * results as events.
@@ -42,11 +52,14 @@ export class Run {
   readonly slot: Slot;
   /** Resolves, never rejects, when nothing is left to do or to report. */
   readonly done: Promise<void>;
+  /** Resolves after that, when the agent's folders are free: a killed run saves a last checkpoint. */
+  readonly left: Promise<void>;
   readonly #claim: Claim;
   readonly #context: RunContext;
   readonly #before: Promise<void>;
   readonly #turnMinutes: number;
   readonly #output: RunOutput;
+  readonly #note: RunNote;
   readonly #stream: ReportStream;
   readonly #turns: Turns;
   readonly #steers: Steers;
@@ -60,8 +73,15 @@ export class Run {
   readonly #preparing = new AbortController();
   /** Aborts when the run may no longer act. */
   readonly #acting = new AbortController();
+  /** Aborts when a killed run may no longer save a checkpoint. */
+  readonly #leaving = new AbortController();
+  #isGone = false;
   readonly #timers: NodeJS.Timeout[] = [];
   #finish: () => void = () => {};
+  /** The service has the end of the run. */
+  #isAcknowledged = false;
+  /** The lease of the runner has expired. */
+  #isLost = false;
 
   /** `before` resolves when nothing of an earlier run of the agent is left in its folders. */
   constructor(claim: Claim, context: RunContext, before: Promise<void> = Promise.resolve()) {
@@ -70,6 +90,7 @@ export class Run {
     this.#before = before;
     this.slot = slotOf(claim, context.harnesses.rehearses);
     this.#output = context.live.open(this.ref, this.#mask, claim.token);
+    this.#note = context.late.noteOf(this.ref);
     this.#stream = this.#openStream();
     const images = new MessageImages({
       ...this.ref,
@@ -92,6 +113,7 @@ export class Run {
       this.#finish = resolve;
     });
     void this.done.then(() => this.#output.close());
+    this.left = this.done.then(() => this.#leave()).catch(() => {});
     this.#turnMinutes = claim.maxTurnMinutes ?? context.limits.turnMinutes;
     if (this.#turnMinutes > 0) this.#dispatchLater({ type: 'turnLimit' }, this.#turnMinutes * 60_000);
     for (const effect of begin.effects) this.#perform(effect);
@@ -101,9 +123,9 @@ export class Run {
     return { agentKey: this.#claim.agentKey, runId: this.#claim.runId };
   }
 
-  /** Once it is done: the incident because of which the service did not accept the end of the run, or empty. */
-  get unreportedIncident(): string {
-    return this.#state.at === 'ended' ? this.#state.unreportedIncident : '';
+  /** Once it is done: the end that the service did not accept, or null. */
+  get unreported(): RunEnd | null {
+    return this.#state.at === 'ended' ? this.#state.unreported : null;
   }
 
   /** Returns whether this changed anything. */
@@ -127,9 +149,22 @@ export class Run {
     this.#dispatch({ type: 'handBack' });
   }
 
+  /** Kills everything immediately, because the disk is almost full. Returns false if the run is ending already. */
+  stopForDisk(message: string): boolean {
+    if (!('stop' in this.#state)) return false;
+    this.#warn(message);
+    return this.#dispatch({ type: 'diskFull', end: failedEnd('DISK_FULL', message) });
+  }
+
   /** Kills everything immediately and reports nothing. */
   abandon(): void {
+    this.#isLost = true;
     this.#dispatch({ type: 'leaseLost' });
+  }
+
+  /** The agent's folders are needed: a killed run saves no checkpoint any more. */
+  stopSaving(): void {
+    this.#leaving.abort();
   }
 
   /** Returns whether the event changed anything. */
@@ -154,12 +189,15 @@ export class Run {
         this.#session = this.#open();
         return this.#dispatchResult(this.#session, () => ({ type: 'opened' }));
       case 'reportStart':
-        return this.#dispatchResult(this.#stream.send({ started: true }), () => ({ type: 'startReported' }));
+        return this.#dispatchResult(this.#reportStart(), () => ({ type: 'startReported' }));
       case 'work':
         return this.#dispatchResult(this.#work(), (end) => ({ type: 'turnsDone', end }));
       case 'interrupt':
         this.#preparing.abort();
         this.#session.then((session) => session.interrupt()).catch(() => {});
+        return;
+      case 'hurry':
+        this.#prepared.then(({ checkpoints }) => checkpoints.hurry()).catch(() => {});
         return;
       case 'warnOfTurnLimit': {
         const limit = `the limit of ${this.#turnMinutes} minutes (maxTurnMinutes of its pool)`;
@@ -179,7 +217,10 @@ export class Run {
         for (const timer of this.#timers) clearTimeout(timer);
         this.#acting.abort();
         this.#stream.close();
-        return this.#finish();
+        void this.#settleNote()
+          .catch((error: unknown) => this.#context.log.warn({ ...this.ref, err: error }, 'usage not settled'))
+          .then(() => this.#finish());
+        return;
       default: {
         const report = effect.report.type;
         return this.#dispatchResult(this.#report(effect.report), (isAccepted) => ({
@@ -206,7 +247,9 @@ export class Run {
       this.#context.log.error({ ...this.ref, error: this.#mask.text(text) }, 'run failed unexpectedly');
     }
     const code = error instanceof RunFailure ? error.code : 'HARNESS_ERROR';
-    this.#dispatch({ type: 'failed', end: failedEnd(code, this.#mask.text(messageOf(error))) });
+    const awaits = error instanceof RunFailure ? error.awaits : undefined;
+    if (awaits !== undefined) this.#context.outages.failed(awaits);
+    this.#dispatch({ type: 'failed', end: failedEnd(code, this.#mask.text(messageOf(error)), awaits) });
   }
 
   #isStopped(): boolean {
@@ -264,11 +307,41 @@ export class Run {
       if (!isUnopened || !(await this.#restoreOlderSession(prepared))) {
         if (result.type === 'parked') this.#warn(result.message);
         await this.#steers.end();
-        return endOf(result, this.#context.limits.reportedTextLength, this.#mask);
+        const end = endOf(result, this.#context.limits.reportedTextLength, this.#mask);
+        return this.#withCause(end, prepared.gateway.providerName);
       }
       await session.close().catch(() => session.kill());
       this.#session = this.#open();
     }
+  }
+
+  /** What the next attempt waits for. */
+  #withCause(end: RunEnd, provider: ModelProvider | undefined): RunEnd {
+    const { outages, accountNames } = this.#context;
+    if (provider === undefined) return end;
+    const limitAccount = accountNames[provider];
+    if (end.outcome === 'PARKED' && limitAccount) return { ...end, limitAccount };
+    if (end.error?.code !== 'PROVIDER_UNAVAILABLE') return end;
+    const awaits = `provider:${provider}`;
+    outages.failed(awaits);
+    return { ...end, awaits };
+  }
+
+  async #reportStart(): Promise<void> {
+    const { reached, gateway } = await this.#prepared;
+    void gateway.accepted
+      .then(() => this.#reportReached([`provider:${gateway.providerName}`]))
+      .catch(() => {});
+    await this.#reportReached(reached, { started: true });
+  }
+
+  /** Agents that wait for what this run reached are retried. */
+  async #reportReached(names: readonly string[], extra: { readonly started?: true } = {}): Promise<void> {
+    const { outages } = this.#context;
+    const reached = names.filter((name) => outages.mayBeAwaited(name));
+    if (reached.length === 0 && !extra.started) return;
+    const reply = await this.#stream.send({ ...extra, ...(reached.length > 0 && { reached }) });
+    outages.reported(reached, reply.awaited ?? []);
   }
 
   async #close(): Promise<void> {
@@ -284,7 +357,24 @@ export class Run {
 
   async #kill(): Promise<void> {
     await this.#killSession();
-    await this.#prepared.then((prepared) => prepared.clear()).catch(() => {});
+    await this.#prepared.then((prepared) => prepared.end()).catch(() => {});
+  }
+
+  /** Saves the work of a killed run after the report that none of its processes is left, because the kill waits for that report. */
+  async #leave(): Promise<void> {
+    const prepared = await this.#prepared.catch(() => undefined);
+    if (!prepared) return;
+    if (this.#isGone) await this.#saveLater(prepared).catch(() => {});
+    await prepared.clear();
+  }
+
+  async #saveLater(prepared: PreparedRun): Promise<void> {
+    const { client, runnerId } = this.#context;
+    const signal = AbortSignal.any([this.#leaving.signal, AbortSignal.timeout(saveLaterMs)]);
+    const unpushed = await prepared.saveLater(this.#stream.queue.sessionName, signal);
+    if (!unpushed) return;
+    const body = { runnerId, ...this.ref, report: 1, gone: true, unpushed };
+    await client.call('runnerReport', body, { signal, timeoutMs: saveLaterMs });
   }
 
   async #killSession(): Promise<void> {
@@ -295,10 +385,20 @@ export class Run {
 
   /** Returns false if the service failed on it. */
   async #report(last: SentReport): Promise<boolean> {
-    if (last.type === 'gone') return this.#stream.sendLast({ gone: true });
-    if (last.type === 'failure') return this.#stream.sendLast({ end: reportFailedEnd(last.incident) });
+    if (last.type === 'gone') {
+      this.#isGone = await this.#stream.sendLast({ gone: true });
+      return this.#isGone;
+    }
+    if (last.type === 'failure') return this.#stream.sendLast({ end: last.end });
     await this.#stream.send({ end: last.end });
+    this.#isAcknowledged = true;
     return true;
+  }
+
+  /** What the service does not know is reported later. It wants no items of a run that was killed. */
+  #settleNote(): Promise<void> {
+    if (this.#isAcknowledged) return this.#note.remove();
+    return this.#context.late.add(this.#note, this.#isLost ? this.#stream.unacknowledged() : []);
   }
 
   #warn(text: string): void {
@@ -320,17 +420,13 @@ export class Run {
   }
 
   #openStream(): ReportStream {
-    const { client, runnerId, limits, mayAct, log } = this.#context;
+    const { client, runnerId, limits, mayAct, renewLease, log } = this.#context;
     return new ReportStream({
       ...this.ref,
       token: this.#claim.token,
-      client,
-      runnerId,
-      mayAct,
+      ...{ client, runnerId, mayAct, renewLease, note: this.#note, mask: this.#mask, output: this.#output },
       maxItems: limits.reportItems,
       textLength: limits.reportedTextLength,
-      mask: this.#mask,
-      output: this.#output,
       images: new ToolImages({ ...this.ref, client, runnerId, mask: this.#mask, token: this.#claim.token }),
       onPush: () => this.#turns.changed(),
       onReply: (reply) => {
@@ -338,9 +434,9 @@ export class Run {
         this.stop(reply.stop);
       },
       onFenced: () => this.#dispatch({ type: 'fenced' }),
-      onFailed: (incident) => {
-        log.error({ ...this.ref, incident }, 'report failed repeatedly; run abandoned');
-        this.#dispatch({ type: 'reportFailed', incident });
+      onFailed: (end) => {
+        log.error({ ...this.ref, error: end.error }, 'report not accepted; run abandoned');
+        this.#dispatch({ type: 'reportFailed', end });
       },
       onDropped: (error) => log.error({ ...this.ref, err: error }, 'report refused; items dropped'),
     });
@@ -352,6 +448,3 @@ function notRequested(): Promise<never> {
   rejected.catch(() => {});
   return rejected;
 }
-
-const noHarness = ({ model, backend }: Claim): string =>
-  `This runner has no harness for the model ${model || '(none)'} of ${backend}. Give it the provider's key and install the harness, or use rehearsal-a or rehearsal-b.`;

@@ -33,6 +33,7 @@ function open(save: () => Promise<object>) {
     ...{ client, runnerId: 'r', token, mask, images, maxItems: 500, textLength: 1000 },
     output: new LiveOutput(async () => {}).open(run, mask, token),
     mayAct: () => true,
+    renewLease: () => {},
     ...{ onPush: nothing, onReply: nothing, onFenced: nothing, onDropped: nothing, onFailed: nothing },
   });
   const add = (...sent: string[]) => stream.queue.item({ type: 'TOOL_RESULT', data: { id: 'call' } }, sent);

@@ -74,8 +74,8 @@ export class Turns {
     result: TurnResult,
     unpushedCommits: () => Promise<number>,
   ): Promise<TurnResult> {
-    const { isStopped, isRehearsed, warn } = this.#options;
-    if (isRehearsed || isStopped() || !isDone(result)) return result;
+    const { isStopped, warn } = this.#options;
+    if (isStopped() || !isDone(result)) return result;
     const commits = await unpushedCommits();
     if (commits === 0 || isStopped() || (await this.#hasAsked())) return result;
     warn(`Reminder: ${commits === 1 ? '1 commit is' : `${commits} commits are`} not pushed.`);

@@ -21,8 +21,8 @@ import { type AgentSandbox, type AgentSandboxOptions, openAgentSandbox, undoAll 
 export interface WarmStart {
   /** The path at which set-up saw the copy, and at which the agent's processes see their own folders too. */
   readonly preparedAt: string;
-  /** Copies it into the agent's folders, after making it if needed. */
-  copy(signal: AbortSignal): Promise<void>;
+  /** Copies it into the agent's folders, after making it if needed. False: it can't be copied. */
+  copy(signal: AbortSignal): Promise<boolean>;
   /** Turns its clones into those of the agent. */
   adopt(own: Pick<AgentSandbox, 'processes' | 'runFolder'>, signal: AbortSignal): Promise<void>;
 }
@@ -61,7 +61,9 @@ export async function warmStart(options: WarmStartOptions): Promise<WarmStart | 
         listener: { item: (item) => listener.item(item), action: (action) => listener.action(action) },
         signal,
       });
+      if (result === 'too deep') listener.item({ type: 'WARNING', text: tooDeepText });
       if (result === 'found') listener.item({ type: 'SETUP_OUTPUT', text: foundText(repos, starts) });
+      return result !== 'too deep';
     },
     adopt: async ({ processes, runFolder }, signal) => {
       const args = await Promise.all(
@@ -121,6 +123,9 @@ async function makeCopy(
 
 /** Set-up has no model and can't push. */
 const silent = { usage: () => {}, push: () => {}, diff: () => {} };
+
+const tooDeepText =
+  'The setup commands nest folders too deeply: their result can not be copied for other agents, so they run for each agent.';
 
 const readOnlyText = 'the setup of a workspace may not push';
 

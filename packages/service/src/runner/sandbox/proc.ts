@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import { readFile } from 'node:fs';
+import { close, open, read, readFile } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -23,11 +23,49 @@ export function exitOf(child: ChildProcess): Promise<ProcessExit> {
   });
 }
 
-/** Takes half the processor time of `node:fs/promises`; a scan reads hundreds of files. */
-const read = promisify(readFile);
+/** These take half the processor time of `node:fs/promises`; a search reads hundreds of files. */
+const files = {
+  open: promisify(open),
+  read: promisify(read),
+  close: promisify(close),
+  text: promisify(readFile),
+};
 
-/** Empty if it can't be read. */
-const textOf = (path: string): Promise<string> => read(path, 'utf8').catch(() => '');
+/** Empty if there is no such file, or it may not be read. */
+async function textOf(path: string, read: (path: string) => Promise<string> = wholeText): Promise<string> {
+  for (;;) {
+    try {
+      return await read(path);
+    } catch (error) {
+      // With too many open files nothing is known about the process: it must not count as gone.
+      if (!['EMFILE', 'ENFILE'].includes((error as NodeJS.ErrnoException).code ?? '')) return '';
+      await pause(20);
+    }
+  }
+}
+
+const wholeText = (path: string): Promise<string> => files.text(path, 'utf8');
+
+/** A process may choose what memory counts as its environment, up to all of it. */
+const environmentBytes = 128 * 1024;
+/** How many environments are read at the same time. */
+const searches = 8;
+
+async function beginningOf(path: string): Promise<string> {
+  const file = await files.open(path, 'r');
+  try {
+    const buffer = Buffer.allocUnsafe(environmentBytes);
+    let length = 0;
+    while (length < environmentBytes) {
+      const { bytesRead } = await files.read(file, buffer, length, environmentBytes - length, null);
+      if (bytesRead === 0) break;
+      length += bytesRead;
+    }
+    return buffer.toString('latin1', 0, length);
+  } finally {
+    await files.close(file);
+  }
+}
 
 /** A process in /proc. The start time tells it apart from a later process with the same pid. */
 export interface ProcessId {
@@ -83,12 +121,14 @@ export async function killAndWait(id: ProcessId): Promise<void> {
 
 /**
  * Kills every process whose environment contains this variable, and what they start meanwhile. It finds processes that
- * have left their process group and parent, but not those that also cleared their environment: only a sandbox does.
+ * have left their process group and parent, but not those that also cleared or enlarged their environment: only a sandbox
+ * does.
  */
 export async function killMarked(name: string, value: string): Promise<void> {
   if (process.platform !== 'linux') return;
   for (;;) {
-    const found = await marked(`${name}=${value}`);
+    // Environments are compared byte by byte.
+    const found = await marked(Buffer.from(`${name}=${value}`).toString('latin1'));
     if (found.length === 0) return;
     await Promise.all(found.map(killAndWait));
   }
@@ -97,13 +137,17 @@ export async function killMarked(name: string, value: string): Promise<void> {
 async function marked(entry: string): Promise<ProcessId[]> {
   const all = new Set(await pids());
   for (const pid of kernelThreads) if (!all.has(pid)) kernelThreads.delete(pid);
-  const found = await Promise.all(
-    [...all].map(async (pid) => {
+  const found: ProcessId[] = [];
+  const left = all.values();
+  const search = async (): Promise<void> => {
+    for (const pid of left) {
       const environment = await environmentOf(pid);
-      return `\0${environment}\0`.includes(`\0${entry}\0`) ? await processId(pid) : undefined;
-    }),
-  );
-  return found.filter((id) => id !== undefined);
+      const id = `\0${environment}\0`.includes(`\0${entry}\0`) ? await processId(pid) : undefined;
+      if (id) found.push(id);
+    }
+  };
+  await Promise.all(Array.from({ length: searches }, search));
+  return found;
 }
 
 /** Those of the last search. To read the state of each again would take longer than the rest of a search. */
@@ -119,7 +163,7 @@ const replacingMs = 512;
 async function environmentOf(pid: number): Promise<string> {
   let before: string | undefined;
   for (let ms = 1; ms <= replacingMs; ms *= 2) {
-    const environment = await textOf(`/proc/${pid}/environ`);
+    const environment = await textOf(`/proc/${pid}/environ`, beginningOf);
     if (environment !== '' || kernelThreads.has(pid)) return environment;
     const stat = await statOf(pid);
     if (stat && stat.code === undefined) kernelThreads.add(pid);

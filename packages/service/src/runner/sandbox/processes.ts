@@ -42,8 +42,10 @@ export interface AgentProcesses extends Processes {
   readonly variables: readonly string[];
   /** The tmpfs folders that are almost full, in any sandbox of the run. */
   fullScratch(): Promise<readonly string[]>;
-  /** Resolves when no process of the run is left. None can be started after. */
+  /** Resolves when no process of the run is left. Only `later` can start one after that. */
   killAll(): Promise<void>;
+  /** For the runner's own work in the agent's folders after the run. */
+  readonly later: Processes;
 }
 
 const runVariable = 'MUSTER_RUN';
@@ -65,10 +67,9 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
   const { sandbox, folders, dataFolder, runFolder, reads = [], limits, scratchMb = 0, gateway } = options;
   const mark = `${options.agentKey}/${options.runId}`;
   const marker = { [runVariable]: mark, [folderVariable]: dataFolder };
-  const base: Record<string, string> = {
-    ...environmentOf(options),
-    ...(sandbox ? { [runVariable]: mark } : marker),
-  };
+  const marks = sandbox ? { [runVariable]: mark } : marker;
+  // The marks come first: only the beginning of an environment is searched.
+  const base: Record<string, string> = { ...marks, ...environmentOf(options), ...marks };
   const limited = limits?.wrap ?? ((argv) => argv);
   const running = new Set<Started>();
   let isOver = false;
@@ -94,17 +95,21 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
       gateway: own.gateway,
     });
   };
+  const startTracked = (argv: readonly string[], startOptions: StartOptions = {}): Started => {
+    if (!hasStarted) options.onFirstStart?.();
+    hasStarted = true;
+    const started = start(argv, startOptions);
+    running.add(started);
+    void started.exited.then(() => running.delete(started));
+    return started;
+  };
   return {
     variables: Object.keys(base),
-    start: (argv, startOptions = {}) => {
+    start: (argv, startOptions) => {
       if (isOver) throw new Error('the run has ended: no more processes can be started for it');
-      if (!hasStarted) options.onFirstStart?.();
-      hasStarted = true;
-      const started = start(argv, startOptions);
-      running.add(started);
-      void started.exited.then(() => running.delete(started));
-      return started;
+      return startTracked(argv, startOptions);
     },
+    later: { start: startTracked },
     fullScratch: async () => {
       const full = await Promise.all([...running].map((one) => one.fullScratch?.()));
       return [...new Set(full.flatMap((folders) => folders ?? []))];
@@ -112,8 +117,8 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
     killAll: async () => {
       isOver = true;
       await Promise.all([...running].map((one) => one.kill()));
-      // Reading the environment of every process is expensive: skipped for runs that started none.
-      if (hasStarted) await killMarked(runVariable, mark);
+      // The init of a sandbox has proved the end. Otherwise the environment of every process is searched.
+      if (hasStarted && !sandbox) await killMarked(runVariable, mark);
     },
   };
 }
@@ -159,7 +164,7 @@ class ProcessGroup implements AgentProcess {
     const child = assertSpawned(
       spawn(program, rest, {
         cwd: folder,
-        env: { ...environment, [processVariable]: this.#id },
+        env: { [processVariable]: this.#id, ...environment },
         detached: true,
         stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
       }),

@@ -1,15 +1,15 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { getPriority, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sandbox } from '../../../../../test/support/sandbox.ts';
+import { LimitMonitor } from './limit-monitor.ts';
 import { agentProcesses } from './processes.ts';
 import {
   type GroupFiles,
   groupFor,
-  LimitMonitor,
   type RunGroup,
   removeStaleGroups,
   resourceLimits,
@@ -100,11 +100,11 @@ describe.skipIf(!isAvailable).each(places)('limits hold %s', (_name, boundary) =
 });
 
 it.skipIf(process.platform !== 'linux').each(places)(
-  'an agent makes no core dump and is killed before its runner, %s',
+  'an agent makes no core dump, has a lower priority and is killed before its runner, %s',
   async (_name, boundary) => {
-    const { stdout } = await limitedShell({}, 'ulimit -c; cat /proc/self/oom_score_adj', boundary);
+    const { stdout } = await limitedShell({}, 'ulimit -c; cat /proc/self/oom_score_adj; nice', boundary);
     const own = Number(readFileSync('/proc/self/oom_score_adj', 'utf8'));
-    expect(stdout).toBe(`0\n${Math.max(500, own)}\n`);
+    expect(stdout).toBe(`0\n${Math.max(500, own)}\n${Math.min(19, getPriority() + 5)}\n`);
   },
 );
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { limits as contractLimits } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
-import { servicePid } from '../../lib/worker-channel.ts';
+import { startedPid } from '../../lib/service-process.ts';
 import { isRunning, parseStat } from './proc.ts';
 
 /**
@@ -267,20 +267,20 @@ function moveRunner(folder: string, files: GroupFiles): void {
 
 /** A process of the service or runner: the one that was started, or one of its descendants. */
 function isOwn(pid: number, files: GroupFiles): boolean {
-  if (pid === servicePid()) return true;
+  if (pid === startedPid()) return true;
   const parent = attempt(() => parseStat(files.read(`/proc/${pid}/stat`))?.parent) ?? 0;
   return parent > 1 && isOwn(parent, files);
 }
 
 /**
- * It also turns off core dumps, and makes the kernel kill an agent's processes before the runner or its database when
- * the machine runs out of memory.
+ * It also turns off core dumps, gives each process a third of the weight of one of the service, and makes the kernel kill an agent's processes before the runner or
+ * its database when the machine runs out of memory.
  */
 const enterScript = [
   'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift',
   'ulimit -c 0',
   '{ read -r score < /proc/self/oom_score_adj && [ "$score" -lt 500 ] && echo 500 > /proc/self/oom_score_adj; } 2> /dev/null',
-  'exec "$@"',
+  'exec nice -n 5 "$@"',
 ].join('\n');
 
 async function removeAll(folders: ReadonlySet<string>, files: GroupFiles): Promise<void> {
@@ -295,56 +295,5 @@ async function removeAll(folders: ReadonlySet<string>, files: GroupFiles): Promi
       }
       await pause(ms);
     }
-  }
-}
-
-const checkMs = 2000;
-
-export interface LimitMonitorOptions {
-  readonly profile: VmProfile;
-  readonly limits: ResourceLimits;
-  readonly group: Pick<RunGroup, 'reached'>;
-  /** The tmpfs folders of the sandbox that are full. */
-  readonly fullScratch: () => Promise<readonly string[]>;
-  readonly warn: (text: string) => void;
-}
-
-/** Warns once per limit and run that the limit was reached, and how to raise it. */
-export class LimitMonitor {
-  readonly #options: LimitMonitorOptions;
-  readonly #warned = new Set<keyof ResourceLimits>();
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(options: LimitMonitorOptions) {
-    this.#options = options;
-  }
-
-  start(): void {
-    this.#timer ??= setInterval(() => void this.check(), checkMs).unref();
-  }
-
-  /** Checks once more: the run's processes may be gone, but its groups still have the counts. */
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    if (this.#timer) await this.check();
-  }
-
-  async check(): Promise<void> {
-    const { group, fullScratch } = this.#options;
-    const { memoryMb, processes } = group.reached();
-    if (memoryMb > 0) this.#warn('memoryMb', `The kernel killed ${memoryMb} of its processes.`);
-    if (processes > 0) this.#warn('processes', `${processes} processes or threads could not be started.`);
-    const full = await fullScratch();
-    if (full.length > 0) this.#warn('scratchMb', `Full: ${full.join(', ')}.`);
-  }
-
-  #warn(limit: keyof ResourceLimits, what: string): void {
-    if (this.#warned.has(limit)) return;
-    this.#warned.add(limit);
-    const { profile, limits, warn } = this.#options;
-    warn(
-      `The run reached its limit ${limit}: ${limits[limit]}. ${what} ` +
-        `To raise it, set ${limit} in the vm-profile ${profile.name ?? 'default'}, which the pool of this run uses.`,
-    );
   }
 }

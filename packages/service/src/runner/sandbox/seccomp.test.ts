@@ -8,7 +8,7 @@ import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
 import { agentProcesses } from './processes.ts';
 import { seccompFilter } from './seccomp.ts';
 
-type Verdict = 'allowed' | 'EPERM' | 'ENOSYS' | 'killed';
+type Verdict = 'allowed' | 'EPERM' | 'ENOSYS' | 'EPROTONOSUPPORT' | 'killed';
 interface Case {
   readonly name: string;
   /** On x86-64 and arm64; null if there is no such call. */
@@ -24,6 +24,7 @@ const both = (number: number): Case['numbers'] => [number, number];
 const refused = [
   ...always('EPERM', { add_key: [248, 217], request_key: [249, 218], keyctl: [250, 219] }),
   ...always('EPERM', { userfaultfd: [323, 282], perf_event_open: [298, 241], bpf: [321, 280] }),
+  ...always('EPERM', { fanotify_init: [300, 262] }),
   ...always('EPERM', { kexec_load: [246, 104], kexec_file_load: [320, 294], reboot: [169, 142] }),
   ...always('EPERM', { mount: [165, 40], umount2: [166, 39], pivot_root: [155, 41], setns: [308, 268] }),
   ...always('EPERM', { open_tree: both(428), move_mount: both(429), fsopen: both(430), fsconfig: both(431) }),
@@ -60,6 +61,14 @@ const byArgument: Case[] = [
   { name: 'an ALG socket', numbers: socket, args: [38, 5, 0], verdict: 'EPERM' },
   { name: 'a PACKET socket', numbers: socket, args: [17, 3, 0], verdict: 'EPERM' },
   { name: 'a pair of TIPC sockets', numbers: [53, 199], args: [30, 1, 0, 0], verdict: 'EPERM' },
+  ...[
+    { name: 'an MPTCP socket', args: [2, 1, 262] },
+    { name: 'an SCTP socket of IPv6', args: [10, 1, 132] },
+    { name: 'a ping socket', args: [2, 2, 1] },
+    { name: 'a raw socket', args: [2, 3, 255] },
+    { name: 'a netfilter socket', args: [16, 3, 12] },
+    { name: 'an audit socket', args: [16, 3, 9] },
+  ].map((each): Case => ({ ...each, numbers: socket, verdict: 'EPROTONOSUPPORT' })),
   { name: 'typing into a terminal', numbers: ioctl, args: [0, 0x5412, 0], verdict: 'EPERM' },
   { name: 'pasting into a console', numbers: ioctl, args: [0, 0x541c, 0], verdict: 'EPERM' },
 ];
@@ -67,7 +76,10 @@ const byArgument: Case[] = [
 const allowed: Case[] = [
   { name: 'a UNIX socket', numbers: socket, args: [1, 1, 0], verdict: 'allowed' },
   { name: 'a TCP socket', numbers: socket, args: [2, 1, 0], verdict: 'allowed' },
+  { name: 'a TCP socket by name', numbers: socket, args: [2, 0x80001, 6], verdict: 'allowed' },
+  { name: 'a UDP socket', numbers: socket, args: [2, 2, 17], verdict: 'allowed' },
   { name: 'a TCP socket of IPv6', numbers: socket, args: [10, 1, 0], verdict: 'allowed' },
+  { name: 'inotify', numbers: [294, 26], args: [0], verdict: 'allowed' },
   { name: 'a netlink socket', numbers: socket, args: [16, 3, 0], verdict: 'allowed' },
   { name: 'unshare of open files', numbers: unshare, args: [0x400], verdict: 'allowed' },
   { name: 'ptrace', numbers: [101, 117], args: [0, 0, 0, 0], verdict: 'allowed' },
@@ -102,8 +114,10 @@ function run(filter: Buffer, audit: number, call: number, args: readonly number[
 
 function verdictOf(result: number): Verdict {
   const verdicts: Record<number, Verdict> = { 2147418112: 'allowed', 2147483648: 'killed' };
-  return verdicts[result] ?? ({ 327681: 'EPERM', 327718: 'ENOSYS' } as const)[result] ?? fails(result);
+  return verdicts[result] ?? errors[result & 0xffff] ?? fails(result);
 }
+
+const errors: Record<number, Verdict> = { 1: 'EPERM', 38: 'ENOSYS', 93: 'EPROTONOSUPPORT' };
 
 function fails(result: number): never {
   throw new Error(`unknown result ${result.toString(16)}`);
@@ -179,10 +193,10 @@ describe.skipIf(!sandbox || !hasPerl)('from inside the sandbox', () => {
       [numbers[column], ...args, ...Array(6 - args.length).fill(0)].join(' '),
     );
     const script = `printf '%s\\n' ${lines.map((line) => `'${line}'`).join(' ')} | perl -e '${attempts.replaceAll("'", `'"'"'`)}'`;
-    const errors = (await inside(['/bin/sh', '-c', script])).trim().split('\n');
-    const names: Record<string, Verdict> = { 0: 'allowed', 1: 'EPERM', 38: 'ENOSYS' };
+    const numbers = (await inside(['/bin/sh', '-c', script])).trim().split('\n').map(Number);
+    const names: Record<number, Verdict> = { 0: 'allowed', ...errors };
     return Object.fromEntries(
-      cases.map(({ name }, at) => [name, names[errors[at] ?? ''] ?? (`errno ${errors[at]}` as Verdict)]),
+      cases.map(({ name }, at) => [name, names[numbers[at] ?? -1] ?? (`errno ${numbers[at]}` as Verdict)]),
     );
   }
 
@@ -192,6 +206,22 @@ describe.skipIf(!sandbox || !hasPerl)('from inside the sandbox', () => {
   it('every call of the table is refused, and calls that programs need are allowed', async () => {
     const cases = [...refused, ...byArgument, ...allowed].filter(({ numbers }) => numbers[column] !== null);
     expect(await verdictsOf(cases)).toEqual(expected(cases));
+  });
+
+  it('programs can use the network of the sandbox and list its interfaces', async () => {
+    const script = `const net = require('node:net'), dgram = require('node:dgram'), os = require('node:os');
+      const done = (what) => console.log(what);
+      done(Object.keys(os.networkInterfaces()).join());
+      const udp = dgram.createSocket('udp4').bind(0, '127.0.0.1', () => { done('udp'); udp.close(); });
+      const server = net.createServer((one) => one.end('tcp')).listen(0, '127.0.0.1', () =>
+        net.connect(server.address().port, '127.0.0.1').on('data', (text) => { done(String(text)); server.close(); }));
+      require('node:dns').lookup('localhost', (error, address) => done(error ? error.code : 'lookup'));`;
+    expect((await inside([process.execPath, '-e', script])).trim().split('\n').sort()).toEqual([
+      'lo',
+      'lookup',
+      'tcp',
+      'udp',
+    ]);
   });
 
   it('a debugger can attach to another process of the agent', async () => {

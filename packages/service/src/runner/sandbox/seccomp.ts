@@ -16,7 +16,7 @@ const architectures: ReadonlyMap<string, { readonly audit: number; readonly colu
   ['arm64', { audit: 0xc00000b7, column: 1 }],
 ]);
 
-const errno = { EPERM: 1, ENOSYS: 38 } as const;
+const errno = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93 } as const;
 
 /** The numbers on x86-64 and on arm64; null where the architecture has no such call. */
 type Numbers = readonly [x64: number | null, arm64: number | null];
@@ -31,6 +31,8 @@ const deniedCalls: Readonly<Record<string, Numbers>> = {
   userfaultfd: [323, 282],
   perf_event_open: [298, 241],
   bpf: [321, 280],
+  // The kernel counts its groups per user: one agent could use up those of all.
+  fanotify_init: [300, 262],
   // Mounts: what the agent sees is decided before its first process starts.
   mount: [165, 40],
   umount2: [166, 39],
@@ -79,8 +81,16 @@ const newestCall = 469;
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET: any of them makes a namespace. */
 const namespaceFlags = 0x7e020000;
-/** UNIX, INET, INET6, NETLINK (programs list network interfaces by it). Refused among others: VSOCK, ALG, PACKET. */
-const allowedFamilies = [1, 2, 10, 16] as const;
+/**
+ * The protocols of each socket family; null for all. Refused are other families, such as VSOCK, ALG and PACKET, and other
+ * protocols: with EPROTONOSUPPORT, as a kernel without them does, because programs then have another way.
+ */
+const allowedProtocols: ReadonlyMap<number, readonly number[] | null> = new Map([
+  [1, null], // UNIX
+  [2, [0, 6, 17]], // INET: the default of the type, TCP, UDP. Not MPTCP, SCTP, ICMP.
+  [10, [0, 6, 17]], // INET6
+  [16, [0]], // NETLINK: ROUTE, by which programs list network interfaces. Not netfilter, crypto, audit.
+]);
 /** TIOCSTI and TIOCLINUX type into the terminal that another program reads. */
 const deniedTerminalRequests = [0x5412, 0x541c] as const;
 
@@ -133,7 +143,18 @@ export function seccompFilter(name: string): Buffer {
     ...rules,
   ];
   const namespaces = [...endIf(ifAnySet, namespaceFlags, denied), end(allow)];
-  const families = [...allowedFamilies.flatMap((family) => endIf(ifEqual, family, allow)), end(denied)];
+  const sockets = [
+    ...[...allowedProtocols].flatMap(([family, protocols]) => {
+      if (!protocols) return endIf(ifEqual, family, allow);
+      const ofFamily = [
+        load(offsets.argument(2)),
+        ...protocols.flatMap((protocol) => endIf(ifEqual, protocol, allow)),
+        end(fail(errno.EPROTONOSUPPORT)),
+      ];
+      return [unless(ifEqual, family, ofFamily.length), ...ofFamily];
+    }),
+    end(denied),
+  ];
   const terminal = [
     ...deniedTerminalRequests.flatMap((request) => endIf(ifEqual, request, denied)),
     end(allow),
@@ -150,8 +171,8 @@ export function seccompFilter(name: string): Buffer {
     ...numbersOf(deniedCalls).flatMap((number) => endIf(ifEqual, number, denied)),
     ...byArgument(call('clone'), 0, namespaces),
     ...byArgument(call('unshare'), 0, namespaces),
-    ...byArgument(call('socket'), 0, families),
-    ...byArgument(call('socketpair'), 0, families),
+    ...byArgument(call('socket'), 0, sockets),
+    ...byArgument(call('socketpair'), 0, sockets),
     ...byArgument(call('ioctl'), 1, terminal),
     end(allow),
   ]);

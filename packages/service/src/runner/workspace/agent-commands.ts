@@ -65,6 +65,21 @@ export async function runScript(
   });
 }
 
+/** Whether a script exits with 0. */
+export async function succeeds(
+  processes: Processes,
+  script: readonly [script: string, ...args: string[]],
+  signal: AbortSignal,
+): Promise<boolean> {
+  return withScript(processes, script, { signal, gateway: 'never' }, async (started) => {
+    collectOutput(started, 0);
+    started.child.stdin.end();
+    const { exitCode } = await exitAfterOutput(started);
+    signal.throwIfAborted();
+    return exitCode === 0;
+  });
+}
+
 const flushMs = 200;
 const flushLength = 16 * 1024;
 /** How much output of one command goes to the timeline as it comes; after that only the end does. */

@@ -1,7 +1,7 @@
 import { limits } from '@muster/sdk/contract';
 import type { Diff } from '../../harness/harness.ts';
 import type { Repository } from '../../lib/repositories.ts';
-import { bounded, storable } from '../run/report-queue.ts';
+import { bounded, storable } from '../report-text.ts';
 import type { LocalRepository } from './git.ts';
 
 const maxCommits = limits.reportItems;

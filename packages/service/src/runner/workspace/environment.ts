@@ -29,7 +29,7 @@ export interface VariableSources {
   readonly runner: Environment;
   readonly rights: TenantRights;
   /** Of the claim; an older service sends none. */
-  readonly secrets: Claim['secrets'] | undefined;
+  readonly secrets: readonly Pick<Claim['secrets'][number], 'name' | 'value' | 'problem'>[] | undefined;
 }
 
 /**

@@ -70,11 +70,15 @@ export function remoteEnvironment(environment: Environment): Record<string, stri
   };
 }
 
-/** A file above the threshold is never read into memory as a whole. */
+/**
+ * A file above the threshold is never read into memory as a whole. A redirect could lead into an internal network, or
+ * take a credential to another server.
+ */
 const settings = [
   ...['-c', 'core.hooksPath=/dev/null'],
   ...['-c', 'safe.directory=*'],
   ...['-c', 'core.bigFileThreshold=16m'],
+  ...['-c', 'http.followRedirects=false'],
 ];
 
 /**

@@ -103,7 +103,7 @@ function innerOf(text: string, { rights }: VariableSources): true | string {
 const prefixed = (prefix: string, variables: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(variables).map(([name, value]) => [`${prefix}_${name}`, value]));
 
-/** Values stay as they are, each in its own variable, so that they are recognized wherever they are printed. */
+/** Values stay as they are, each in its own variable, so that they are recognized where they are printed. */
 function scriptOf(
   script: string,
   { command = '', args = [] }: McpServerDocument,

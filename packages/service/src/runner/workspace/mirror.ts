@@ -48,7 +48,7 @@ export class Mirrors {
     repository: Repository,
     { shownUrl }: Repository,
   ): Promise<Mirror> {
-    return this.#mirrorOf(tenant, rights.ofSubmodules(shownUrl), repository, `\nsubmodule of ${shownUrl}`);
+    return this.#mirrorOf(tenant, rights.ofNamedBy(shownUrl), repository, `\nsubmodule of ${shownUrl}`);
   }
 
   async #mirrorOf(
@@ -59,7 +59,7 @@ export class Mirrors {
   ): Promise<Mirror> {
     await this.#refuseRunnerFiles(repository);
     const environment = this.#environment;
-    const access = await remoteAccess(repository, rights, environment);
+    const access = await remoteAccess(repository, rights, environment, this.#innerHosts);
     const key = `${tenant.provider}\n${tenant.org}\n${repository.url}${use}`;
     const name = createHash('sha256').update(key).digest('hex').slice(0, 32);
     const folder = join(this.#dataFolder, 'mirrors', `${name}.git`);

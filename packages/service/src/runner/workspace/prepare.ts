@@ -1,6 +1,7 @@
 import { appendFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
+import { messageOf } from '../../lib/errors.ts';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
 import type { TenantRights } from '../tenant-allow.ts';
 import { gitErrorText, runGit } from './git.ts';
@@ -29,6 +30,22 @@ export interface PreparedRepository extends Repository {
   readonly readOnly?: string;
 }
 
+/** A repository could not be fetched from this host; empty for a path. */
+export class FetchError extends Error {
+  override readonly name = 'FetchError';
+  readonly host: string;
+
+  constructor(host: string, message: string, options: ErrorOptions) {
+    super(message, options);
+    this.host = host;
+  }
+}
+
+/** The host in a URL, or in `user@host:path`; empty for a path. */
+export const gitHost = (url: string): string =>
+  (/^(?:https?|ssh):\/\/(?:[^/@]*@)?(\[[^\]]*\]|[^/:?#]*)/i.exec(url) ??
+    /^(?:[^/@:]*@)([^/:]+):/.exec(url))?.[1]?.toLowerCase() ?? '';
+
 /** The repositories of a workspace, with mirrors that have what their clones need. */
 export async function prepareRepositories(options: PrepareOptions): Promise<readonly PreparedRepository[]> {
   const { claim, folder, mirrors, rights, askFor, fresh, signal } = options;
@@ -40,7 +57,11 @@ export async function prepareRepositories(options: PrepareOptions): Promise<read
   }
   signal.throwIfAborted();
   const toFetch = fresh ? repos : await withEmptyMirrors(repos);
-  const fetched = toFetch.map(({ mirror, askCredential }) => mirror.refresh(askCredential));
+  const fetched = toFetch.map(({ mirror, askCredential, shownUrl }) =>
+    mirror.refresh(askCredential).catch((error: unknown) => {
+      throw new FetchError(gitHost(shownUrl), messageOf(error), { cause: error });
+    }),
+  );
   await unlessAborted(signal, Promise.all(fetched));
   return repos;
 }

@@ -1,10 +1,12 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, linkSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, utimes } from 'node:fs/promises';
+import { mkdir, mkdtemp, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { limits, type ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { silentLog } from '../../lib/log.ts';
+import { removeFolder } from '../disk.ts';
 import { type CopyOptions, PreparedCopies } from './prepared-copies.ts';
 
 let folder: string;
@@ -15,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   copies.close();
-  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  await removeFolder(folder);
 });
 
 let agents = 0;
@@ -60,6 +62,23 @@ it('a copy is made once for all who wait, who get its output; each has its own f
     const own = statSync(join(agent, 'workspace', 'file'));
     expect(own).toMatchObject({ nlink: 2 });
     expect(own.ino).not.toBe(statSync(join(copy, 'workspace', 'file')).ino);
+  }
+});
+
+it('a result with paths that are too long to copy is left to the agents, which get empty folders', async () => {
+  const nest = `const name = 'x'.repeat(200);
+    for (let i = 0; i < 30; i++) { require('node:fs').mkdirSync(name); process.chdir(name); }`;
+  const makeDeep: CopyOptions['make'] = async (copy, listener) => {
+    await write(copy, listener);
+    execFileSync(process.execPath, ['-e', nest], { cwd: join(copy, 'workspace') });
+  };
+  const started = [await start('a', makeDeep), await start('a', never)];
+  for (const { agent, result } of started) {
+    expect(result).toBe('too deep');
+    const left = readdirSync(agent, { recursive: true }).filter(
+      (name) => !['workspace', 'home'].includes(`${name}`),
+    );
+    expect(left).toEqual([]);
   }
 });
 

@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { limits, type ReportItem } from '@muster/sdk/contract';
-import type { HarnessListener } from '../../harness/harness.ts';
+import { limits } from '@muster/sdk/contract';
 import type { RunnerLog } from '../../lib/log.ts';
 import { isDiskFull, removeFolder } from '../disk.ts';
 import { folderVariable } from '../sandbox/processes.ts';
+import { CopyBeingMade, type SetupListener } from './copy-being-made.ts';
 import { unlessAborted } from './prepare.ts';
 
 /**
@@ -26,7 +26,7 @@ export class PreparedCopies {
   readonly #log: RunnerLog;
   readonly #stocking = new Set<string>();
   readonly #closing = new AbortController();
-  readonly #making = new Map<string, Making>();
+  readonly #making = new Map<string, CopyBeingMade>();
   readonly #exclusive = new Map<string, Promise<unknown>>();
   readonly #readers = new Map<string, number>();
   #key: Promise<Buffer> | undefined;
@@ -49,14 +49,19 @@ export class PreparedCopies {
   /**
    * Copies the folders `workspace` and `home` of a prepared copy into the folder of an agent, which has neither. `make`
    * makes a missing copy; several callers wait for the same one and get its output and its failure. If it is aborted, the
-   * next caller tries again.
+   * next caller tries again. `too deep`: what set-up made can't be copied, and the folders are empty.
    */
-  async copyTo(agentFolder: string, copy: string, options: CopyOptions): Promise<'made' | 'found'> {
+  async copyTo(
+    agentFolder: string,
+    copy: string,
+    options: CopyOptions,
+  ): Promise<'made' | 'found' | 'too deep'> {
     const { signal, listener } = options;
     for (let result: 'made' | 'found' = 'found'; ; ) {
       signal.throwIfAborted();
       const making = this.#making.get(copy) ?? (await this.#copyOrMake(agentFolder, copy, options));
-      if (!making) {
+      if (making === 'too deep') return making;
+      if (making === 'copied') {
         void this.#stock(copy).catch(() => {});
         return result;
       }
@@ -71,12 +76,16 @@ export class PreparedCopies {
     }
   }
 
-  /** Undefined if there was a copy. */
-  async #copyOrMake(agentFolder: string, copy: string, options: CopyOptions): Promise<Making | undefined> {
+  async #copyOrMake(
+    agentFolder: string,
+    copy: string,
+    options: CopyOptions,
+  ): Promise<CopyBeingMade | Copied> {
     const { signal } = options;
     for (;;) {
       await unlessAborted(signal, this.#exclusive.get(copy) ?? Promise.resolve());
-      if (await this.#read(copy, () => this.#fill(copy, agentFolder, signal))) return undefined;
+      const copied = await this.#read(copy, (note) => this.#fill(copy, note, agentFolder, signal));
+      if (copied) return copied;
       const making = this.#making.get(copy);
       if (making) return making;
       if (!this.#exclusive.has(copy)) return this.#make(copy, options);
@@ -84,7 +93,8 @@ export class PreparedCopies {
   }
 
   /** Takes the spare, or copies the files. */
-  async #fill(copy: string, agentFolder: string, signal: AbortSignal): Promise<void> {
+  async #fill(copy: string, note: Note, agentFolder: string, signal: AbortSignal): Promise<Copied> {
+    if (note.isTooDeep) return 'too deep';
     const now = new Date();
     await utimes(join(copy, noteFile), now, now);
     for (const name of folders) await removeFolder(join(agentFolder, name));
@@ -93,9 +103,20 @@ export class PreparedCopies {
       () => true,
       () => false,
     );
-    if (!hasSpare) return this.#copyFiles(copy, agentFolder, signal);
-    for (const name of folders) await rename(join(taken, name), join(agentFolder, name));
-    await removeFolder(taken);
+    if (hasSpare) {
+      for (const name of folders) await rename(join(taken, name), join(agentFolder, name));
+      await removeFolder(taken);
+      return 'copied';
+    }
+    const copied = await this.#copyFiles(copy, agentFolder, signal);
+    if (copied === 'copied') return copied;
+    // Noted, so that the next agents need not try.
+    await writeNote(copy, { ...note, isTooDeep: true });
+    for (const name of folders) {
+      await removeFolder(join(agentFolder, name));
+      await mkdir(join(agentFolder, name), { mode: 0o700 });
+    }
+    return copied;
   }
 
   /** Makes the spare, unless there is one or the disk is almost full. */
@@ -108,8 +129,8 @@ export class PreparedCopies {
       await this.#read(copy, async () => {
         if (await stat(join(copy, spare)).catch(() => undefined)) return;
         await mkdir(unfinished, { mode: 0o700 });
-        await this.#copyFiles(copy, unfinished, this.#closing.signal);
-        await rename(unfinished, join(copy, spare));
+        const copied = await this.#copyFiles(copy, unfinished, this.#closing.signal);
+        if (copied === 'copied') await rename(unfinished, join(copy, spare));
       });
     } finally {
       await removeFolder(unfinished).catch(() => {});
@@ -118,24 +139,29 @@ export class PreparedCopies {
   }
 
   /** In one command, which keeps hard links between the two. Where the file system can, the files share blocks. */
-  async #copyFiles(copy: string, to: string, signal: AbortSignal): Promise<void> {
+  async #copyFiles(copy: string, to: string, signal: AbortSignal): Promise<Copied> {
     const from = folders.map((name) => join(copy, name));
     const args = ['-dR', '--preserve=mode,timestamps,links', '--reflink=auto', '--', ...from, to];
-    const env = { PATH: process.env.PATH, [folderVariable]: this.#dataFolder };
+    const env = { PATH: process.env.PATH, LC_ALL: 'C', [folderVariable]: this.#dataFolder };
     const child = spawn('cp', args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
     const kill = () => child.kill('SIGKILL');
     signal.addEventListener('abort', kill, { once: true });
     if (signal.aborted) kill();
     let errors = '';
+    let isTooDeep = false;
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      errors = `${errors}${text}`.slice(0, 2000);
+      errors += text;
+      isTooDeep ||= errors.includes('File name too long');
+      errors = errors.slice(-2000);
     });
     const [exitCode] = await once(child, 'close').finally(() => signal.removeEventListener('abort', kill));
     signal.throwIfAborted();
+    if (isTooDeep) return 'too deep';
     if (exitCode !== 0)
       throw new Error(
         `the result of the setup could not be copied: ${errors.trim() || `cp ended with ${exitCode}`}`,
       );
+    return 'copied';
   }
 
   /** Stops what is done for later. */
@@ -164,23 +190,22 @@ export class PreparedCopies {
     }
   }
 
-  /** Calls `use` if the copy is complete; returns whether it was. */
-  async #read(copy: string, use: () => Promise<void>): Promise<boolean> {
+  /** What `use` returns; undefined if the copy is not complete. */
+  async #read<T>(copy: string, use: (note: Note) => Promise<T>): Promise<T | undefined> {
     const change = (by: number) => this.#readers.set(copy, (this.#readers.get(copy) ?? 0) + by);
-    if (this.#exclusive.has(copy)) return false;
+    if (this.#exclusive.has(copy)) return undefined;
     change(1);
     try {
-      if (!(await readNote(copy))) return false;
-      await use();
-      return true;
+      const note = await readNote(copy);
+      return note && (await use(note));
     } finally {
       change(-1);
       if (this.#readers.get(copy) === 0) this.#readers.delete(copy);
     }
   }
 
-  #make(copy: string, { group, make, signal }: CopyOptions): Making {
-    const making = new Making(async (listener) => {
+  #make(copy: string, { group, make, signal }: CopyOptions): CopyBeingMade {
+    const making = new CopyBeingMade(async (listener) => {
       // Another caller may have completed it while this one looked.
       if (await readNote(copy)) return;
       await removeFolder(copy);
@@ -191,9 +216,7 @@ export class PreparedCopies {
       const own = folders.map((name) => join(copy, name));
       await run('chmod', ['-R', 'u+rX', '--', ...own]).catch(() => {});
       await run('chmod', ['u+rwx', '--', ...own]);
-      const note: Note = { group, boot: await bootId(), bytes: 2 * (await bytesOf(copy)) };
-      await writeFile(join(copy, `${noteFile}.new`), JSON.stringify(note));
-      await rename(join(copy, `${noteFile}.new`), join(copy, noteFile));
+      await writeNote(copy, { group, boot: await bootId(), bytes: 2 * (await bytesOf(copy)) });
     }, signal);
     this.#making.set(copy, making);
     const ended = making.done.then(async ({ type }) => {
@@ -258,8 +281,6 @@ export class PreparedCopies {
   }
 }
 
-type SetupListener = Pick<HarnessListener, 'item' | 'action'>;
-
 export interface CopyOptions {
   /** Of the workspace: only its newest copies are kept. */
   readonly group: string;
@@ -276,52 +297,11 @@ interface Note {
   readonly boot: string;
   /** With a spare. */
   readonly bytes: number;
+  /** It contains paths that are too long for a program. */
+  readonly isTooDeep?: boolean;
 }
 
-type Outcome =
-  | { readonly type: 'made' }
-  | { readonly type: 'aborted' }
-  | { readonly type: 'failed'; readonly error: unknown };
-
-/** A copy that is being made. Those who wait for it get everything that its commands print. */
-class Making {
-  /** Never rejects. */
-  readonly done: Promise<Outcome>;
-  /** Of the caller that makes it. */
-  readonly signal: AbortSignal;
-  readonly #items: ReportItem[] = [];
-  readonly #listeners = new Set<SetupListener>();
-  #action = '';
-
-  constructor(make: (listener: SetupListener) => Promise<void>, signal: AbortSignal) {
-    const listener: SetupListener = {
-      item: (item) => {
-        if (this.#items.length < keptItems) this.#items.push(item);
-        for (const one of this.#listeners) one.item(item);
-      },
-      action: (action) => {
-        this.#action = action;
-        for (const one of this.#listeners) one.action(action);
-      },
-    };
-    this.signal = signal;
-    this.done = make(listener).then(
-      () => ({ type: 'made' }) as const,
-      (error: unknown) => (signal.aborted ? { type: 'aborted' } : { type: 'failed', error }),
-    );
-  }
-
-  follow(listener: SetupListener): Promise<Outcome> {
-    for (const item of this.#items) listener.item(item);
-    if (this.#action) listener.action(this.#action);
-    this.#listeners.add(listener);
-    return this.done;
-  }
-
-  unfollow(listener: SetupListener): void {
-    this.#listeners.delete(listener);
-  }
-}
+type Copied = 'copied' | 'too deep';
 
 const dayMs = 24 * 3_600_000;
 const noteFile = 'note.json';
@@ -329,9 +309,6 @@ const spare = 'spare';
 const folders = ['workspace', 'home'] as const;
 const keyFile = 'key';
 const keyBytes = 32;
-/** Of those who come while a copy is being made. An item is at most a few KiB. */
-const keptItems = 200;
-
 const run = promisify(execFile);
 
 async function readNote(copy: string): Promise<Note | undefined> {
@@ -341,6 +318,12 @@ async function readNote(copy: string): Promise<Note | undefined> {
   } catch {
     return undefined;
   }
+}
+
+async function writeNote(copy: string, note: Note): Promise<void> {
+  const file = join(copy, `${noteFile}-${randomUUID()}`);
+  await writeFile(file, JSON.stringify(note));
+  await rename(file, join(copy, noteFile));
 }
 
 const bootId = (): Promise<string> => readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '');

@@ -49,7 +49,7 @@ afterEach(async () => {
 const accessTo = (url: string, rights: TenantRights, resolve?: (host: string) => Promise<string[]>) => {
   const [repository] = readRepos({ repos: [url] });
   if (!repository) throw new Error('no repository');
-  return remoteAccess(repository, rights, environment, resolve);
+  return remoteAccess(repository, rights, environment, [], resolve);
 };
 
 const settingsOf = async (url: string, rights: TenantRights) => (await accessTo(url, rights)).settings();
@@ -92,7 +92,6 @@ describe('a tenant that is not listed', () => {
     );
     const settings = await access.settings();
     expect(settings).toContain('http.curloptResolve=git.example:443:203.0.114.1,[2a00::1]');
-    expect(settings).toContain('http.followRedirects=false');
     await expect(access.settings()).rejects.toThrow(
       'git.example is 10.0.0.1, an address of an internal network',
     );
@@ -128,6 +127,21 @@ describe('a tenant with a listed repository', () => {
     }
   });
 
+  it('is not led elsewhere by a redirect, and neither is the first tenant', async () => {
+    host.removeAllListeners('request').on('request', (request, response) => {
+      headers.push(request.url ?? '');
+      response.writeHead(302, { location: `http://localhost:${port}/inner/` }).end();
+    });
+    const url = `http://127.0.0.1:${port}/app.git`;
+    for (const rights of [listing('http://127.0.0.1:*/**'), new TenantRights(new Map(), tenant, true)]) {
+      const { environment: variables, settings } = await accessTo(url, rights);
+      const options = { isRemote: true, environment: variables } as const;
+      expect((await runGit([...(await settings()), 'ls-remote', url], options)).exitCode).not.toBe(0);
+    }
+    expect(headers.filter((path) => path.startsWith('/inner'))).toEqual([]);
+    expect(headers).toHaveLength(2);
+  });
+
   it('reaches nothing else by another spelling', async () => {
     const rights = listing('http://127.0.0.1/acme/**');
     for (const path of [
@@ -154,5 +168,18 @@ describe('a tenant with a listed repository', () => {
     for (const path of ['private/app.git', 'listed/link/app.git'])
       await expect(settingsOf(join(folder, path), rights)).rejects.toThrow(/may not use a repository on/);
     await expect(settingsOf(`${folder}/listed/../private/app.git`, rights)).rejects.toThrow(/may not use/);
+  });
+});
+
+describe('the objects that an LFS server names at its own origin', () => {
+  const first = new TenantRights(readTenantAllow('{}'), tenant, true);
+  it.each([
+    ['may be inside, if the server itself is', first, false, true],
+    ['must be public, if the server is: it could give its name another address', first, true, false],
+    ['may be inside, if the operator lists them', listing('http://git.example/**'), true, true],
+  ])('%s', async (_, rights, isPublic, isAllowed) => {
+    const access = (await accessTo('http://git.example/team/app.git', rights)).http();
+    const mayHave = await access.addressesFor(new URL('http://git.example/latest/meta-data'), { isPublic });
+    expect(['169.254.169.254', '93.184.216.34'].map(mayHave)).toEqual([isAllowed, true]);
   });
 });

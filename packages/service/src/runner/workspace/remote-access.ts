@@ -22,8 +22,11 @@ export interface RemoteAccess {
 export interface HttpAccess {
   readonly url: string;
   readonly credential: { readonly username: string; readonly password: string } | undefined;
-  /** Which addresses the host of a URL may have. */
-  addressesFor(url: URL): Promise<(address: string) => boolean>;
+  /**
+   * Which addresses the host of a URL may have: any at the origin of the repository, else public and listed ones. A server
+   * that answered from a public address could give its name another one, so there its origin counts like others.
+   */
+  addressesFor(url: URL, server: { readonly isPublic: boolean }): Promise<(address: string) => boolean>;
   /** What the runner's own git would use, if the tenant may use it. */
   ownCredential(): Promise<HttpAccess['credential']>;
 }
@@ -42,6 +45,7 @@ export async function remoteAccess(
   repository: Repository,
   rights: TenantRights,
   environment: Environment,
+  innerHosts: readonly HostRule[] = [],
   resolve: Resolve = lookupAll,
 ): Promise<RemoteAccess> {
   const { shownUrl, username, password } = splitUrl(repository.url);
@@ -54,7 +58,7 @@ export async function remoteAccess(
       url: shownUrl,
       environment: variables,
       settings: async () => credential,
-      http: () => httpAccess({ url: shownUrl, username, password }, rights, [], ownCredential),
+      http: () => httpAccess({ url: shownUrl, username, password }, rights, innerHosts, ownCredential),
     };
   }
   const howToAllow = rights.howToAllow('repos', shownUrl);
@@ -73,7 +77,7 @@ export async function remoteAccess(
       const pinned = await pinnedAddress(shownUrl, howToAllow, [], resolve);
       return [...anonymousSettings, ...pinned, ...credential];
     },
-    http: () => httpAccess({ url: shownUrl, username, password }, rights, []),
+    http: () => httpAccess({ url: shownUrl, username, password }, rights, innerHosts),
   };
 }
 
@@ -110,12 +114,14 @@ function httpAccess(
   ownCredential: HttpAccess['ownCredential'] = async () => undefined,
 ): HttpAccess {
   if (!httpUrl(url)) throw new Error(`${url}: files in LFS need a repository over https:// or http://`);
+  const named = rights.ofNamedBy(url);
   return {
     url,
     credential: username || password ? { username, password } : undefined,
     ownCredential,
-    addressesFor: async ({ origin, pathname, hostname, port, protocol }) => {
-      if (rights.mayReach(await canonicalUrl(`${origin}${pathname}`))) return () => true;
+    addressesFor: async ({ origin, pathname, hostname, port, protocol }, { isPublic }) => {
+      const reaching = isPublic ? named.ofListed() : named;
+      if (reaching.mayReach(await canonicalUrl(`${origin}${pathname}`))) return () => true;
       const target = {
         host: canonicalHost(hostname),
         port: Number(port) || (protocol === 'http:' ? 80 : 443),
@@ -171,12 +177,7 @@ function credentialVariables(
   };
 }
 
-/** Without redirects: after the check, one could lead into an internal network. */
-const anonymousSettings = [
-  ...['-c', 'http.followRedirects=false'],
-  ...['-c', 'http.emptyAuth=false'],
-  ...['-c', 'credential.helper='],
-];
+const anonymousSettings = [...['-c', 'http.emptyAuth=false'], ...['-c', 'credential.helper=']];
 
 /**
  * Resolves the host name once and makes git connect to these addresses, so that a name whose address changes between

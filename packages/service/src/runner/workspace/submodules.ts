@@ -24,7 +24,7 @@ export interface Submodule extends PreparedRepository {
   readonly commit: string;
 }
 
-type OpenedSubmodule = Omit<Submodule, 'parentPath' | 'pathInParent' | 'moduleName' | 'commit'>;
+export type OpenedSubmodule = Omit<Submodule, 'parentPath' | 'pathInParent' | 'moduleName' | 'commit'>;
 
 export interface SubmoduleOptions {
   readonly tenant: Tenant;

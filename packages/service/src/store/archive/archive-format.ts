@@ -121,7 +121,7 @@ export interface ArchivedTable {
 
 const rowsPerFetch = 100;
 
-/** All tables with what lasts, in an order in which they can be loaded. Parents of an agent come first: they have fewer ancestors. */
+/** All tables with what lasts and can't be counted again, in an order in which they can be loaded. Parents of an agent come first: they have fewer ancestors. */
 export const archivedTables: readonly ArchivedTable[] = [
   { name: 'tenants', order: 'id', rowsPerFetch, where: 'id <> 0', identity: 'id', moves: 'false' },
   // An operator of one installation is not one of another.
@@ -129,9 +129,12 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'browser_sessions', order: 'tenant, id', rowsPerFetch, moves: 'false' },
   { name: 'sign_in_codes', order: 'tenant, hash', rowsPerFetch, moves: 'false' },
   { name: 'resources', order: 'tenant, kind, name', rowsPerFetch },
+  { name: 'earlier_values', order: 'tenant, name, generation', rowsPerFetch, moves: 'false' },
   { name: 'resource_history', order: 'tenant, kind, name, generation', rowsPerFetch },
+  { name: 'workspace_repositories', order: 'tenant, repo, workspace', rowsPerFetch },
   { name: 'runners', order: 'tenant, id', rowsPerFetch, moves: 'false' },
   { name: 'agents', order: 'cardinality(ancestors), tenant, id', rowsPerFetch },
+  { name: 'deleted_agents', order: 'tenant, agent', rowsPerFetch },
   { name: 'agent_states', order: 'tenant, agent', rowsPerFetch },
   { name: 'agent_briefs', order: 'tenant, agent', rowsPerFetch },
   { name: 'labels', order: 'tenant, agent, key', rowsPerFetch },

@@ -135,7 +135,7 @@ export async function chooseSocketFolder(folder: string, identity: Identity): Pr
   return chosen;
 }
 
-/** Anybody may have put something of that name there before us; only a private folder of our own will do. */
+/** Anybody may have put something of that name there before us; only a private folder that we made will do. */
 async function makeOrReuse(path: string, identity: Identity): Promise<boolean> {
   try {
     await mkdir(path, { mode: 0o700 });

@@ -15,7 +15,7 @@ import {
 } from './processes.ts';
 
 const pollMs = 25;
-/** How long processes of an earlier server may take to end by themselves, and then when they are told to. */
+/** How long processes of an earlier server may take to end by themselves, and then after a signal. */
 const graceMs = 1_000;
 const timeoutMs = 30_000;
 

@@ -9,12 +9,11 @@ export interface AttachmentRow {
 
 type Key = [tenant: number, agent: string];
 
-/** Of an agent's attachments that no run has got yet, and of all of its tenant. */
-export const readAttachmentBytes = statement<Key, { undelivered: number; of_tenant: number }>(
-  'read-attachment-bytes',
-  `SELECT coalesce(sum(bytes) FILTER (WHERE agent = $2 AND delivered_at IS NULL), 0)::bigint AS undelivered,
-     coalesce(sum(bytes), 0)::bigint AS of_tenant
-   FROM attachments WHERE tenant = $1`,
+/** Bytes of the agent's undelivered attachments. */
+export const readUndeliveredBytes = statement<Key, { bytes: number }>(
+  'read-undelivered-bytes',
+  `SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM attachments
+   WHERE tenant = $1 AND agent = $2 AND delivered_at IS NULL`,
 );
 
 /** An attachment that is there already is only used again. No row: the tenant is closed. */

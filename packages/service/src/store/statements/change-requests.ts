@@ -1,18 +1,33 @@
 import type { ChangeRequest } from '@muster/sdk/contract';
+import type { AgentRow } from '../agent-columns.ts';
 import { statement } from '../connection.ts';
-import type { AgentRow } from '../rows.ts';
+
 import { assigned, insertInto, namesOf } from '../tables.ts';
 import { dueRows } from './due-rows.ts';
 
-/** What an agent was told about its change request, and when a person may have written to it since. */
+/** What messages to an agent said about its change request, and when a person may have written to it since. */
 export interface Told {
-  /** The head whose failed checks it was told about. */
+  /** The head whose failed checks a message was about. */
   readonly checksSha?: string;
-  /** The head whose conflict it was told about. */
+  /** The head whose conflict a message was about. */
   readonly conflictSha?: string;
   readonly state?: ChangeRequest['state'];
   /** The newest timeline entry of the agent when this was last looked at. */
   readonly sequence?: number;
+  /** The newest head that the agent pushed, or got a message about. */
+  readonly knownSha?: string;
+  /** How often in a row the host did not say whether there is a conflict. */
+  readonly computing?: number;
+  /** When it was compared with its host, and which request for a comparison that answered. */
+  readonly comparedMs?: number;
+  readonly asked?: number;
+  /** Until when the calls of its comparisons would last if they were spread evenly. */
+  readonly spentUntilMs?: number;
+  /** When it was found to be closed. */
+  readonly endedMs?: number;
+  /** Why it is not compared completely, and why something was not posted. */
+  readonly problem?: string;
+  readonly postProblem?: string;
   /** What is new, and until when more of it may come. */
   readonly waiting?: { readonly digest: string; readonly untilMs: number };
 }
@@ -87,10 +102,14 @@ export const insertChangeRequest = (
 
 const key = ['tenant', 'name', 'integration', 'repo', 'repo_url', 'number', 'agent', 'created_at'];
 
-const save = statement<[rows: string, asked: number, delayMs: number | null], never>(
+const save = statement<[rows: string, asked: number, delayMs: number | null, collectMs: number], never>(
   'save-change-request',
-  `UPDATE change_requests t SET ${assigned(columns, 'n', key)},
-     next_at = CASE WHEN t.asked = $2 THEN now() + make_interval(secs => $3 / 1000.0) ELSE now() END,
+  `UPDATE change_requests t SET ${assigned(columns, 'n', [...key, 'told'])},
+     -- What was not posted is noted meanwhile.
+     told = (n.told::jsonb - 'postProblem' || CASE WHEN t.told -> 'postProblem' IS NULL THEN '{}'::jsonb
+       ELSE jsonb_build_object('postProblem', t.told -> 'postProblem') END)::json,
+     next_at = CASE WHEN t.asked = $2 THEN now() + make_interval(secs => $3 / 1000.0)
+       ELSE now() + make_interval(secs => $4 / 1000.0) END,
      is_claimed = false
    FROM json_to_recordset($1::json) AS n (${Object.entries(columns)
      .map(([name, type]) => `${name} ${type}`)
@@ -98,12 +117,13 @@ const save = statement<[rows: string, asked: number, delayMs: number | null], ne
    WHERE t.tenant = n.tenant AND t.name = n.name`,
 );
 
-/** After a comparison: it is due again after the delay, never without one, and immediately if that was asked meanwhile. */
+/** After a comparison: it is due again after the delay, never without one, and soon if that was asked meanwhile. */
 export const saveChangeRequest = (
   connection: Parameters<typeof save>[0],
   { asked, ...row }: DueChangeRequest,
   delayMs: number | null,
-): Promise<unknown> => save(connection, JSON.stringify([row]), asked, delayMs);
+  collectMs: number,
+): Promise<unknown> => save(connection, JSON.stringify([row]), asked, delayMs, collectMs);
 
 export type DueChangeRequest = ChangeRequestRow & { asked: number };
 
@@ -120,46 +140,162 @@ export const postponeChangeRequest = statement<[tenant: number, name: string, de
    WHERE tenant = $1 AND name = $2`,
 );
 
-/** One that is being compared is due again when that has ended: two comparisons at once would overwrite each other. */
-const ask = `UPDATE change_requests SET asked = asked + 1,
-  next_at = CASE WHEN is_claimed THEN least(next_at, now() + interval '15 s') ELSE now() END`;
+/**
+ * What happens to a change request within `collectMs` is one comparison. One that is being compared is due again when that
+ * has ended: two comparisons at the same time would overwrite each other.
+ */
+const ask = (collectMs: string) => `UPDATE change_requests c SET asked = c.asked + 1,
+  next_at = least(c.next_at, now() + CASE WHEN c.is_claimed THEN interval '15 s'
+    ELSE make_interval(secs => ${collectMs}::float8 / 1000) END)`;
 
-/** Asks for a comparison; returns which it is for. */
+/** Items of the outbox are about to be posted about it. */
+const isPosting = `EXISTS (SELECT FROM outbox o WHERE o.tenant = c.tenant AND o.target = c.integration
+  AND o.lane = c.name AND o.next_at IS NOT NULL)`;
+
+/**
+ * Asks for a comparison; returns which it is for. What the integration did itself does not matter while more is to be
+ * posted: it is asked for afterwards.
+ */
 export const askByNumber = statement<
-  [tenant: number, integration: string, repo: string, number: number],
+  [tenant: number, integration: string, repo: string, number: number, collectMs: number, isOwn: boolean],
   { name: string }
 >(
   'ask-change-request-by-number',
-  `${ask} WHERE tenant = $1 AND integration = $2 AND repo = $3 AND number = $4 RETURNING name`,
+  `WITH found AS (
+     SELECT tenant, name, $6 AND ${isPosting} AS is_posting FROM change_requests c
+     WHERE tenant = $1 AND integration = $2 AND repo = $3 AND number = $4
+   ), asked AS (
+     ${ask('$5')} FROM found f WHERE c.tenant = f.tenant AND c.name = f.name AND NOT f.is_posting
+   )
+   SELECT name FROM found`,
 );
 
 export const askByHead = statement<
-  [tenant: number, integration: string, repo: string, sha: string],
+  [tenant: number, integration: string, repo: string, sha: string, collectMs: number],
   { name: string }
 >(
   'ask-change-request-by-head',
-  `${ask} WHERE tenant = $1 AND integration = $2 AND repo = $3 AND head_sha = $4
+  `${ask('$5')} WHERE tenant = $1 AND integration = $2 AND repo = $3 AND head_sha = $4
      AND state IN ('OPEN', 'DRAFT') RETURNING name`,
 );
 
-/** All that are open, or one. */
-export const askByName = statement<[tenant: number, name: string | null], { name: string }>(
-  'ask-change-requests',
-  `${ask} WHERE tenant = $1 AND (name = $2 OR ($2 IS NULL AND state IN ('OPEN', 'DRAFT'))) RETURNING name`,
+/** Those from a branch, or to it, which has moved. */
+export const askByBranch = statement<
+  [tenant: number, integration: string, repo: string, branch: string, collectMs: number],
+  { name: string }
+>(
+  'ask-change-requests-by-branch',
+  `${ask('$5')} WHERE tenant = $1 AND integration = $2 AND repo = $3 AND (branch = $4 OR base = $4)
+     AND state IN ('OPEN', 'DRAFT') RETURNING name`,
+);
+
+export const askByName = statement<[tenant: number, name: string, collectMs: number], { name: string }>(
+  'ask-change-request-by-name',
+  `${ask('$3')} WHERE tenant = $1 AND name = $2 RETURNING name`,
+);
+
+/** All of an integration that was written: it may have been paused, or unusable. Nodes know it after some seconds. */
+export const askByIntegration = statement<[tenant: number, integration: string], never>(
+  'ask-change-requests-of-integration',
+  `${ask('6000')} WHERE tenant = $1 AND integration = $2 AND next_at IS NOT NULL`,
+);
+
+/**
+ * One, or all that are open, without those that somebody asked for within this time. One that was given up is tried again
+ * if `isForgiven`. Returns how many there are, and how many it asked for.
+ */
+export const syncByName = statement<
+  [tenant: number, name: string | null, intervalMs: number, isForgiven: boolean],
+  { found: number; asked: number }
+>(
+  'sync-change-requests',
+  `WITH found AS (
+     SELECT tenant, name, coalesce(asked_at > now() - make_interval(secs => $3 / 1000.0), false) AS is_recent
+     FROM change_requests WHERE tenant = $1 AND (name = $2 OR ($2 IS NULL AND next_at IS NOT NULL))
+   ), asked AS (
+     ${ask('0')}, asked_at = now(), claims = CASE WHEN $4 THEN 0 ELSE c.claims END
+     FROM found f WHERE c.tenant = f.tenant AND c.name = f.name AND NOT f.is_recent RETURNING c.name
+   )
+   SELECT (SELECT count(*) FROM found)::int AS found, (SELECT count(*) FROM asked)::int AS asked`,
 );
 
 /** Not while more is to be posted about it: then it is asked for afterwards. */
-export const askWhenPosted = statement<[tenant: number, integration: string, name: string], never>(
+export const askWhenPosted = statement<
+  [tenant: number, integration: string, name: string, collectMs: number],
+  never
+>(
   'ask-posted-change-request',
-  `${ask} WHERE tenant = $1 AND integration = $2 AND name = $3 AND NOT EXISTS (SELECT FROM outbox o
-     WHERE o.tenant = $1 AND o.target = $2 AND o.lane = $3 AND o.next_at IS NOT NULL)`,
+  `${ask('$4')} WHERE tenant = $1 AND integration = $2 AND name = $3 AND NOT ${isPosting}`,
 );
 
-/** When a node starts: deliveries may have been missed. Spread over a minute, for they share the limits of their host. */
+/** When a node starts: deliveries may have been missed. Few are compared at a time. */
 export const askAll = statement<[], never>(
   'ask-all-change-requests',
-  `UPDATE change_requests SET next_at = least(next_at, now() + make_interval(secs => random() * 60))
-   WHERE next_at IS NOT NULL AND NOT is_claimed AND state IN ('OPEN', 'DRAFT')`,
+  'UPDATE change_requests SET next_at = now() WHERE next_at > now() AND NOT is_claimed',
+);
+
+/** Says on the record what failed; empty if nothing does any more. Returns a row if the record said something else. */
+export const noteProblem = statement<
+  [tenant: number, name: string, field: 'problem' | 'postProblem', problem: string],
+  { agent: string }
+>(
+  'note-problem-of-change-request',
+  `UPDATE change_requests SET told = (CASE WHEN $4 = '' THEN told::jsonb - $3::text
+     ELSE told::jsonb || jsonb_build_object($3::text, $4::text) END)::json
+   WHERE tenant = $1 AND name = $2 AND coalesce(told ->> $3::text, '') <> $4 RETURNING agent`,
+);
+
+/** Of an integration: what its change requests say. */
+export const readProblems = statement<
+  [tenant: number, integration: string, most: number],
+  { repo: string; number: number; problem: string }
+>(
+  'read-problems-of-change-requests',
+  `SELECT repo, number, coalesce(told ->> 'postProblem', told ->> 'problem') AS problem FROM change_requests
+   WHERE tenant = $1 AND integration = $2 AND next_at IS NOT NULL
+     AND (told ->> 'problem' IS NOT NULL OR told ->> 'postProblem' IS NOT NULL)
+   ORDER BY updated_at DESC LIMIT $3`,
+);
+
+/** The commit that an agent pushed last to a repository; null if its runner does not say. */
+export const readPushedTip = statement<
+  [tenant: number, agent: string, repoUrl: string],
+  { tip: string | null; phase: string }
+>(
+  'read-pushed-tip',
+  `SELECT s.result -> 'pushed' ->> $3 AS tip, a.phase FROM agents a
+   JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id WHERE a.tenant = $1 AND a.id = $2`,
+);
+
+/** A change request from this branch with this number, in a repository whose records may have its earlier path. */
+export const askElsewhere = statement<
+  [tenant: number, integration: string, repo: string, number: number, branch: string],
+  { name: string }
+>(
+  'ask-change-request-elsewhere',
+  `${ask('0')} WHERE tenant = $1 AND integration = $2 AND repo <> $3 AND number = $4 AND branch = $5 RETURNING name`,
+);
+
+/** Returns the agents with an open change request in it, if its records had the earlier path. */
+export const renameRepository = statement<
+  [tenant: number, integration: string, from: string, to: string],
+  { agent: string }
+>(
+  'rename-repository',
+  `WITH issues AS (
+     UPDATE triggered_agents t SET repo = $4 WHERE tenant = $1 AND integration = $2 AND repo = $3
+       AND NOT EXISTS (SELECT FROM triggered_agents o WHERE o.tenant = $1 AND o.integration = $2 AND o.repo = $4
+         AND o.subject = t.subject AND o.number = t.number)
+   ), items AS (
+     UPDATE outbox SET data = (data::jsonb || jsonb_build_object('repo', $4::text))::json
+     WHERE tenant = $1 AND target = $2 AND next_at IS NOT NULL AND data ->> 'repo' = $3
+   ), requests AS (
+     UPDATE change_requests c SET repo = $4 WHERE tenant = $1 AND integration = $2 AND repo = $3
+       AND NOT EXISTS (SELECT FROM change_requests o WHERE o.tenant = $1 AND o.integration = $2 AND o.repo = $4
+         AND o.number = c.number)
+     RETURNING agent, state
+   )
+   SELECT DISTINCT agent FROM requests WHERE state IN ('OPEN', 'DRAFT')`,
 );
 
 export const readChangeRequest = statement<[tenant: number, name: string], ShownChangeRequest>(
@@ -226,7 +362,7 @@ export async function readLedger(
 
 type Issue = [tenant: number, integration: string, repo: string, subject: string, number: number];
 
-/** The agent that works on an issue or a change request. */
+/** The agent that works on an issue or a change request, and what it was spawned for or told, separated by spaces. */
 export const findTriggered = statement<
   Issue,
   Pick<AgentRow, 'id' | 'phase' | 'created_at'> & { delivery: string }
@@ -236,12 +372,21 @@ export const findTriggered = statement<
    WHERE t.tenant = $1 AND t.integration = $2 AND t.repo = $3 AND t.subject = $4 AND t.number = $5`,
 );
 
-export const saveTriggered = statement<[...Issue, agent: string, delivery: string], never>(
+/** The newest first, up to about sixty: one of an earlier agent of the issue counts too. */
+const effects = (newest: string) => `left(${newest} || ' ' || t.delivery, 4000)`;
+
+export const saveTriggered = statement<[...Issue, agent: string, effect: string], never>(
   'save-triggered-agent',
-  `INSERT INTO triggered_agents (tenant, integration, repo, subject, number, agent, delivery)
+  `INSERT INTO triggered_agents AS t (tenant, integration, repo, subject, number, agent, delivery)
    VALUES ($1, $2, $3, $4, $5, $6, $7)
    ON CONFLICT (tenant, integration, repo, subject, number)
-   DO UPDATE SET agent = excluded.agent, delivery = excluded.delivery`,
+   DO UPDATE SET agent = excluded.agent, delivery = ${effects('excluded.delivery')}`,
+);
+
+export const noteTrigger = statement<[...Issue, effect: string], never>(
+  'note-trigger',
+  `UPDATE triggered_agents t SET delivery = ${effects('$6::text')}
+   WHERE t.tenant = $1 AND t.integration = $2 AND t.repo = $3 AND t.subject = $4 AND t.number = $5`,
 );
 
 /** The issues that an agent works on. */
@@ -252,4 +397,11 @@ export const findTriggers = statement<
   'find-triggers',
   `SELECT number FROM triggered_agents WHERE tenant = $1 AND agent = $2 AND integration = $3 AND repo = $4
    AND subject = 'issue' ORDER BY number`,
+);
+
+/** The integrations that an agent was triggered by, the newest issue first. */
+export const findTriggeredBy = statement<[tenant: number, agent: string], { integration: string }>(
+  'find-triggered-by',
+  `SELECT integration FROM triggered_agents WHERE tenant = $1 AND agent = $2 GROUP BY integration
+   ORDER BY max(number) DESC LIMIT 10`,
 );

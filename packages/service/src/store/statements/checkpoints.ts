@@ -6,8 +6,11 @@ type Held = [tenant: number, agent: string, run: number, runnerId: string];
 type SavePart = [...Held, checkpoint: string, part: number, content: Buffer];
 type Complete = [...Held, checkpoint: string, parts: number, final: boolean];
 
+/** A runner has some minutes to save what a killed run left, unless the agent has a newer run. */
 const heldWhere = `FROM runs
-  WHERE tenant = $1 AND agent = $2 AND number = $3 AND runner_id = $4 AND state <> 'ENDED'`;
+  WHERE tenant = $1 AND agent = $2 AND number = $3 AND runner_id = $4 AND (state <> 'ENDED' OR (
+    outcome = 'KILLED' AND ended_at > now() - interval '5 minutes' AND NOT EXISTS (
+      SELECT FROM runs n WHERE n.tenant = $1 AND n.agent = $2 AND n.number > $3)))`;
 const held = `SELECT tenant, agent, number ${heldWhere}`;
 
 /** A later run's are newer, whatever a server's clock said. */
@@ -73,12 +76,6 @@ export const completeCheckpoint = statement<Complete, { is_complete: boolean }>(
          ORDER BY ${newestFirst} LIMIT ${limits.checkpointsPerAgent - 1})
      )
      SELECT EXISTS (SELECT FROM whole) AS is_complete FROM held`,
-);
-
-/** Of all checkpoints of a tenant, complete or not. */
-export const readCheckpointBytes = statement<[tenant: number], { bytes: number }>(
-  'read-checkpoint-bytes',
-  'SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM checkpoints WHERE tenant = $1',
 );
 
 export interface CheckpointRow {

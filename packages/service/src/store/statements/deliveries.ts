@@ -24,7 +24,7 @@ export const deleteHook = statement<[tenant: number, integration: string], never
   'DELETE FROM hooks WHERE tenant = $1 AND integration = $2',
 );
 
-/** An integration whose host is asked for triggers that no delivery told. */
+/** An integration whose host is asked for labels and assignments whose delivery was lost. */
 export interface DueHook extends HookRow {
   compared_at: string;
 }
@@ -50,10 +50,11 @@ export const postponeComparison = statement<[tenant: number, integration: string
   `UPDATE hooks SET next_at = now() + make_interval(secs => $3 / 1000.0) WHERE tenant = $1 AND integration = $2`,
 );
 
-/** Asks the hosts of a tenant now. */
-export const askHooks = statement<[tenant: number], never>(
+/** Asks the hosts of a tenant now, unless somebody did within this time. Those that were given up are tried again. */
+export const askHooks = statement<[tenant: number, intervalMs: number], never>(
   'ask-hooks',
-  'UPDATE hooks SET next_at = now() WHERE tenant = $1',
+  `UPDATE hooks SET next_at = now(), asked_at = now(), claims = 0
+   WHERE tenant = $1 AND (asked_at IS NULL OR asked_at <= now() - make_interval(secs => $2 / 1000.0))`,
 );
 
 /** When a node starts: after deliveries that hosts send again, and spread, for integrations may share a host. */
@@ -132,7 +133,6 @@ export interface DueDelivery {
   id: string;
   event: string;
   headers: Record<string, string> | null;
-  body: Buffer | null;
   /** Before this attempt. */
   attempts: number;
   received_at: string;
@@ -141,11 +141,17 @@ export interface DueDelivery {
 export const dueDeliveries = dueRows<DueDelivery>('deliveries', {
   table: 'deliveries',
   key: ['tenant', 'integration', 'id'],
-  columns: ['tenant', 'integration', 'id', 'event', 'headers', 'body', 'attempts', 'received_at'],
+  columns: ['tenant', 'integration', 'id', 'event', 'headers', 'attempts', 'received_at'],
   set: 'attempts = t.attempts + 1',
 });
 
 type Key = [tenant: number, integration: string, id: string];
+
+/** Not read with the claim: the bodies of all that are being processed would be in memory at the same time. */
+export const readDeliveryBody = statement<Key, { body: Buffer | null }>(
+  'read-delivery-body',
+  'SELECT body FROM deliveries WHERE tenant = $1 AND integration = $2 AND id = $3',
+);
 
 export const settleDelivery = statement<
   [...Key, state: 'DONE' | 'IGNORED' | 'FAILED', event: string, subject: string, reason: string],
@@ -181,7 +187,8 @@ const shown = 'id, event, subject, state, reason, attempts, bytes, received_at, 
 /** Processes a delivery again. No row: it is unknown, or its body was deleted. */
 export const repeatDelivery = statement<Key, DeliveryRow>(
   'repeat-delivery',
-  `UPDATE deliveries SET state = 'RECEIVED', reason = '', next_at = now(), settled_at = NULL, attempts = 0
+  `UPDATE deliveries SET state = 'RECEIVED', reason = '', next_at = now(), settled_at = NULL, attempts = 0,
+     claims = 0
    WHERE tenant = $1 AND integration = $2 AND id = $3 AND body IS NOT NULL RETURNING ${shown}`,
 );
 

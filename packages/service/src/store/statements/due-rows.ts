@@ -1,5 +1,6 @@
 import { type Connection, type Statement, statement } from '../connection.ts';
 
+/** The table has the columns `tenant`, `next_at` and `claims`. */
 export interface DueTable {
   readonly table: string;
   readonly key: readonly string[];
@@ -14,11 +15,18 @@ export interface DueTable {
 /** The tables with work whose time comes; the tick looks for it. */
 export const dueTables = ['deliveries', 'change_requests', 'pushed_branches', 'outbox', 'hooks'] as const;
 
+export type Claimed<Row> = Row & {
+  /** Earlier claims in a row that were recorded and never ended: the process was killed each time. */
+  readonly claims: number;
+};
+
 export interface DueRows<Row> {
   readonly table: string;
+  readonly key: readonly string[];
   /**
    * Claims rows whose time has come, up to a number per tenant, counting those that it is working on already. Tenants come
-   * in random order, so that one with many rows does not delay the others.
+   * in random order, so that one with many rows does not delay the others. At most one row has earlier claims, and none
+   * unless `withSuspect`.
    */
   readonly claim: Statement<
     [
@@ -27,11 +35,14 @@ export interface DueRows<Row> {
       leaseMs: number,
       busyTenants: readonly number[],
       busyCounts: readonly number[],
+      withSuspect: boolean,
     ],
-    Row
+    Claimed<Row>
   >;
   /** Keeps a claimed row for longer. */
   readonly renew: (connection: Connection, row: Row, leaseMs: number) => Promise<unknown>;
+  /** The process has survived the work on a row. */
+  readonly end: (connection: Connection, row: Row) => Promise<unknown>;
 }
 
 /**
@@ -40,15 +51,20 @@ export interface DueRows<Row> {
  */
 const mostClaimed = 100;
 
-/** A claimed row is due again after the lease, if its node has not settled it by then. Nodes claim different rows. */
+/**
+ * A claimed row is due again after the lease, if its node has not settled it by then. Nodes claim different rows. The claim
+ * is counted before the work begins, and the count is cleared when the work has ended, in whichever way: so it says how
+ * often the work has ended the process.
+ */
 export function dueRows<Row extends { readonly tenant: number }>(
   name: string,
   { table, key, columns, and = '', set = '' }: DueTable,
 ): DueRows<Row> {
   const same = key.map((column) => `t.${column} = q.${column}`).join(' AND ');
   const keyed = key.map((column) => `d.${column}`).join(', ');
-  const old = columns.filter((column) => !key.includes(column));
+  const old = [...columns, 'claims', 'next_at'].filter((column) => !key.includes(column));
   const read = [keyed, ...old.map((column) => `d.${column}`)].join(', ');
+  const returned = [...columns, 'claims'].map((column) => `q.${column}`).join(', ');
   const due = 'd.next_at IS NOT NULL';
   const claim: DueRows<Row>['claim'] = statement(
     `claim-${name}`,
@@ -61,24 +77,33 @@ export function dueRows<Row extends { readonly tenant: number }>(
        SELECT ${read} FROM (
          SELECT ${read} FROM (SELECT tenant FROM tenants_due ORDER BY random()) t CROSS JOIN LATERAL (
            SELECT ${read} FROM ${table} d
-           WHERE d.tenant = t.tenant AND d.next_at <= now()${and && ` AND ${and}`}
+           WHERE d.tenant = t.tenant AND d.next_at <= now() AND (d.claims = 0 OR $6)${and && ` AND ${and}`}
            ORDER BY d.next_at LIMIT greatest(0, $1 - coalesce(($5::int[])[array_position($4::int[], t.tenant)], 0))
            FOR UPDATE OF d SKIP LOCKED
          ) d LIMIT $2
        ) d LIMIT ${mostClaimed}
      )
-     UPDATE ${table} t SET next_at = now() + make_interval(secs => $3 / 1000.0)${set && `, ${set}`}
-     FROM q WHERE ${same} RETURNING ${columns.map((column) => `q.${column}`).join(', ')}`,
+     UPDATE ${table} t SET claims = t.claims + 1, next_at = now() + make_interval(secs => $3 / 1000.0)${set && `, ${set}`}
+     FROM (SELECT ${returned}, row_number() OVER (PARTITION BY q.claims > 0 ORDER BY q.next_at) AS place FROM q) q
+     WHERE ${same} AND (q.claims = 0 OR q.place = 1)
+     RETURNING ${returned}`,
   );
   const renew = statement<unknown[], never>(
     `renew-${name}`,
     `UPDATE ${table} SET next_at = now() + make_interval(secs => $1::float8 / 1000)
      WHERE ${key.map((column, i) => `${column} = $${i + 2}`).join(' AND ')} AND next_at IS NOT NULL`,
   );
+  const end = statement<unknown[], never>(
+    `end-claim-of-${name}`,
+    `UPDATE ${table} SET claims = 0
+     WHERE ${key.map((column, i) => `${column} = $${i + 1}`).join(' AND ')} AND claims > 0`,
+  );
+  const keyOf = (row: Row) => key.map((column) => (row as Record<string, unknown>)[column]);
   return {
     table,
+    key,
     claim,
-    renew: (connection, row, leaseMs) =>
-      renew(connection, leaseMs, ...key.map((column) => (row as Record<string, unknown>)[column])),
+    renew: (connection, row, leaseMs) => renew(connection, leaseMs, ...keyOf(row)),
+    end: (connection, row) => end(connection, ...keyOf(row)),
   };
 }

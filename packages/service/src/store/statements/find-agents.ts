@@ -1,6 +1,7 @@
 import type { Phase } from '@muster/sdk/contract';
+import type { AgentRow } from '../agent-columns.ts';
 import { statement } from '../connection.ts';
-import type { AgentRow } from '../rows.ts';
+
 import { type WantedParameters, wantedAgents } from './load-agents.ts';
 import { hasPathBelow, isBelow } from './shared-sql.ts';
 
@@ -23,6 +24,35 @@ const found = foundColumns.map((column) => `a.${column}`).join(', ');
 export const findAgents = statement<WantedParameters, FoundRow>(
   'find-agents',
   `SELECT q.n::int, ${found} FROM ${wantedAgents(found)}`,
+);
+
+/** `n` is the number of the wanted agent. */
+type FoundKey = [n: number, id: string, phase: Phase, workspace: string];
+
+/** The same for very many agents of one request: one list in JSON is read several times as fast as separate rows. */
+export const findAgentKeys = statement<WantedParameters, { found: FoundKey[] | null }>(
+  'find-agent-keys',
+  `SELECT json_agg(json_build_array(q.n, a.id, a.phase, a.workspace)) AS found
+   FROM ${wantedAgents('a.id, a.phase, a.workspace')}`,
+);
+
+export interface AttentionRow {
+  /** The numbers of the agents that are PENDING or RUNNING, joined by commas. */
+  working: string;
+  /** Of the others, the first in the list, and the one whose phase changed last. */
+  first: string | null;
+  last: string | null;
+}
+
+/** Which agents of a list work, and which need attention. Lists are in text form. */
+export const readAttention = statement<[tenants: string, ids: string], AttentionRow>(
+  'read-attention',
+  `SELECT coalesce(string_agg(q.n::text, ',') FILTER (WHERE w.works), '') AS working,
+     (array_agg(a.id ORDER BY q.n) FILTER (WHERE NOT w.works))[1] AS first,
+     (array_agg(a.id ORDER BY a.since DESC) FILTER (WHERE NOT w.works))[1] AS last
+   FROM unnest($1::int[], $2::uuid[]) WITH ORDINALITY AS q (tenant, id, n)
+   JOIN agents a ON a.tenant = q.tenant AND a.id = q.id
+   CROSS JOIN LATERAL (SELECT a.phase IN ('PHASE_PENDING', 'PHASE_RUNNING') AS works) w`,
 );
 
 export type PeekedRow = Pick<AgentRow, 'tenant' | 'id' | 'phase' | 'sequence' | 'since' | 'run_count'>;
@@ -88,20 +118,20 @@ export const readUnseenChildren = statement<[tenant: number, parent: string], { 
 );
 
 /**
- * Which of the given agents ended at least so many days ago, of those that this runner may have run. `isSaved` returns
- * only those whose last run left a checkpoint. Unknown agents are not returned: rows of agents are never deleted, so an
+ * Which of the given agents ended at least this number of days ago, of those that this runner may have run. `isSaved` returns
+ * only those whose last run left a checkpoint; with `orKilled` also those that were killed, and these first. Unknown agents are not returned: rows of agents are never deleted, so an
  * unknown one more likely means a wrong database than files without an owner.
  */
 export const endedAgents = statement<
-  [runnerId: string, ids: string[], days: number, isSaved: boolean],
+  [runnerId: string, ids: string[], days: number, isSaved: boolean, orKilled: boolean],
   { id: string }
 >(
   'ended-agents',
   `SELECT a.id FROM runners r, agents a
    WHERE r.id = $1 AND a.id = ANY($2::uuid[]) AND r.tenant IN (0, a.tenant)
      AND (a.pool = r.pool OR a.home = r.name) AND a.ended_at <= now() - $3::float8 * interval '1 day'
-     AND (NOT $4 OR EXISTS (
+     AND (NOT $4 OR $5 AND a.phase = 'PHASE_CANCELED' OR EXISTS (
        SELECT FROM checkpoints c
        WHERE c.tenant = a.tenant AND c.agent = a.id AND c.run = a.run_count AND c.final AND c.completed_at IS NOT NULL))
-   ORDER BY a.ended_at, a.id`,
+   ORDER BY $5 AND a.phase = 'PHASE_CANCELED' DESC, a.ended_at, a.id`,
 );

@@ -1,19 +1,15 @@
 import { limits } from '@muster/sdk/contract';
 import type { Labels } from '../../domain/agent.ts';
+import { type AgentRow, shownAgentColumns } from '../agent-columns.ts';
 import { type Connection, query, statement } from '../connection.ts';
-import type { AgentBriefRow, AgentRow, AgentStateRow } from '../rows.ts';
-import {
-  boundedPage,
-  childrenCost,
-  hasPathBelow,
-  isBelow,
-  needsInput,
-  shownAgentColumns,
-} from './shared-sql.ts';
+import type { AgentBriefRow, AgentStateRow } from '../rows.ts';
+import { boundedPage, childrenCost, hasPathBelow, isBelow, needsInput, sqlReasons } from './shared-sql.ts';
 
 export interface ListFilter extends Omit<ListRange, 'walkedLabel'> {
   readonly workspace: string;
   readonly phases: readonly string[];
+  /** Only those that a retry would start. */
+  readonly isRetryable?: boolean;
   readonly limit: number;
 }
 
@@ -50,7 +46,7 @@ const namesIn = (table: string, names: readonly string[]): string =>
 const shown = `${namesIn('a', columns)}, s.labels, b.repos,
   left(b.description, ${limits.listedDescriptionLength}) AS description, s.settings ->> 'persona' AS persona,
   ${needsInput} AS needs_input,
-  CASE WHEN a.reason IN ('ERROR', 'BLOCKED', 'RETRYING') THEN coalesce(s.result -> 'error' ->> 'message', '') ELSE '' END AS error,
+  CASE WHEN a.reason IN (${sqlReasons((row) => row.showsError)}) THEN coalesce(s.result -> 'error' ->> 'message', '') ELSE '' END AS error,
   coalesce(s.result ->> 'branch', '') <> '' AS has_branch,
   (SELECT count(*)::int FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current) AS child_count,
   ${childrenCost} AS children_cost`;
@@ -163,15 +159,20 @@ const tablesOf = ({ text, labels }: ListFilter): string =>
     ...(text !== '' ? ['agent_briefs b ON b.tenant = a.tenant AND b.agent = a.id'] : []),
   ].join(' JOIN ');
 
+/** Blocked, or waiting for a time that has not come. */
+const retryable = `(a.reason IN (${sqlReasons((row) => row.isRetryable)})
+  AND (a.claimable_at IS NULL OR a.claimable_at > now()))`;
+
 /** What holds of every agent of the list, under short names. */
 function conditionsOf(
-  { owner, workspace, phases, text, labels, before }: ListFilter,
+  { owner, workspace, phases, isRetryable, text, labels, before }: ListFilter,
   bind: Bind,
 ): ReadonlyMap<string, string> {
   const conditions = new Map([['c', 'a.current']]);
   if (owner) conditions.set(owner.account === null ? 'p' : 'o', ownerIs(owner, bind));
   if (workspace !== '') conditions.set('w', `a.workspace = ${bind('workspace', workspace)}`);
   if (phases.length > 0) conditions.set('h', `a.phase = ANY (${bind('phases', phases)}::text[])`);
+  if (isRetryable) conditions.set('q', retryable);
   if (Object.keys(labels).length > 0)
     conditions.set('l', `s.labels @> ${bind('labels', JSON.stringify(labels))}::jsonb`);
   if (text !== '') {

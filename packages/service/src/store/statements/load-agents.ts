@@ -1,9 +1,10 @@
 import type { Identity } from '../../domain/agent.ts';
+import { agentColumns, loadedFields } from '../agent-columns.ts';
 import type { Part, Wanted, WantedState } from '../agent-store.ts';
 import { statement } from '../connection.ts';
 import { listText } from '../list-text.ts';
 import type { AgentBriefRow, LoadedAgentRow } from '../rows.ts';
-import { agentColumns, namesOf } from '../tables.ts';
+import { namesOf } from '../tables.ts';
 import { loadedColumns } from './follow-ups.ts';
 import { runColumns } from './runs.ts';
 import { childResponseLength, isBelow } from './shared-sql.ts';
@@ -105,12 +106,13 @@ type StateParameters = [...WantedParameters, withQueue: string, withChecklist: s
 /**
  * Agents with their newest run and those parts that are wanted, read after their rows are locked so that all are of one
  * moment. The run is not looked for by the agent's count: a count that is wrong must not hide a run that holds a slot.
- * Each row comes as JSON: nearly every command reads one, and so many columns take a node twice as long to read.
+ * Each row comes as JSON: nearly every command reads one, and separate columns take a node twice as long to read.
  */
 export const loadAgents = statement<StateParameters, { loaded: LoadedAgentRow }>(
   'load-agents',
-  `SELECT row_to_json(l) AS loaded FROM (SELECT ${namesOf(agentColumns, 'a')},
-     s.settings, s.memory, s.result, left(s.response, ${childResponseLength}) AS response, s.labels,
+  `SELECT row_to_json(l) AS loaded FROM (SELECT
+     (SELECT row_to_json(r) FROM (SELECT ${loadedFields}, s.settings, s.memory, s.result, s.labels) r) AS agent,
+     left(s.response, ${childResponseLength}) AS response,
      (SELECT row_to_json(r) FROM (
        SELECT ${runColumns.join(', ')} FROM runs r
        WHERE r.tenant = a.tenant AND r.agent = a.id ORDER BY r.number DESC LIMIT 1

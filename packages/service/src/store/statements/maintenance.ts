@@ -36,7 +36,7 @@ export const deleteOldReplies = statement<[maxAgeHours: number, most: number], {
    SELECT count(*)::int AS deleted FROM deleted`,
 );
 
-/** The database's time so many days ago. */
+/** The database's time a number of days ago. */
 export const readTimeAgo = statement<[days: number], { then: string }>(
   'read-time-ago',
   'SELECT now() - make_interval(days => $1) AS then',

@@ -3,12 +3,11 @@ import { insertInto } from '../tables.ts';
 import { dueRows } from './due-rows.ts';
 
 /** What is to be sent to others. A transaction that causes it writes it; any node sends it. */
-export const outboxTopics = ['codehost'] as const;
-
 export interface NewItem {
   readonly tenant: number;
-  readonly topic: (typeof outboxTopics)[number];
-  /** To whom: an integration. */
+  /** Who sends it: one of the topics that the service is started with. */
+  readonly topic: string;
+  /** To whom: an integration, of the topic `codehost`. */
   readonly target: string;
   /** Items of one lane are sent in order. */
   readonly lane: string;
@@ -40,9 +39,9 @@ const columns = {
 const insert = statement<[rows: string], never>(
   'insert-outbox',
   `${insertInto('outbox', columns)} ON CONFLICT (tenant, key) DO UPDATE
-   SET data = excluded.data, state = 'SENDING', attempts = 0, error = '', settled_at = NULL,
+   SET data = excluded.data, state = CASE WHEN outbox.state = 'FAILED' THEN 'SENDING' ELSE 'QUEUED' END, attempts = 0, error = '', settled_at = NULL,
      created_at = excluded.created_at, next_at = excluded.next_at
-   WHERE outbox.state = 'FAILED'`,
+   WHERE outbox.state = 'FAILED' OR outbox.error <> '' AND outbox.state = 'QUEUED'`,
 );
 
 export const insertItems = (
@@ -68,6 +67,7 @@ export const insertItems = (
 export interface DueItem {
   tenant: number;
   id: number;
+  topic: string;
   target: string;
   lane: string;
   kind: string;
@@ -78,6 +78,8 @@ export interface DueItem {
   /** Before this attempt: in SENDING it may have been sent. */
   state: 'QUEUED' | 'SENDING';
   attempts: number;
+  /** Why the last attempt failed. */
+  error: string;
   created_at: string;
 }
 
@@ -86,12 +88,25 @@ export const dueItems = dueRows<DueItem>('outbox', {
   table: 'outbox',
   key: ['tenant', 'id'],
   columns: [
-    ...['tenant', 'id', 'target', 'lane', 'kind', 'agent', 'data', 'key', 'marker', 'state', 'attempts'],
-    'created_at',
+    ...[
+      'tenant',
+      'id',
+      'topic',
+      'target',
+      'lane',
+      'kind',
+      'agent',
+      'data',
+      'key',
+      'marker',
+      'state',
+      'attempts',
+    ],
+    ...['error', 'created_at'],
   ],
   and: `NOT EXISTS (SELECT FROM outbox e
            WHERE e.tenant = d.tenant AND e.target = d.target AND e.lane = d.lane AND e.id < d.id
-             AND e.next_at IS NOT NULL)`,
+             AND e.topic = d.topic AND e.next_at IS NOT NULL)`,
   set: "state = 'SENDING', attempts = t.attempts + 1",
 });
 
@@ -117,6 +132,25 @@ export const postponeItem = statement<
    WHERE tenant = $1 AND id = $2`,
 );
 
+/** Items that wait because of a failure are tried again now: what they lacked may be there. */
+export const releaseItems = statement<[tenant: number, target: string], never>(
+  'release-outbox',
+  `UPDATE outbox SET next_at = now()
+   WHERE tenant = $1 AND topic = 'codehost' AND target = $2 AND next_at > now() AND state = 'QUEUED' AND error <> ''`,
+);
+
+/** What an integration could not post within a day, or has not posted yet, the newest first. */
+export const readUnposted = statement<
+  [tenant: number, target: string, most: number],
+  { kind: string; repo: string; error: string }
+>(
+  'read-unposted',
+  `SELECT kind, coalesce(data ->> 'repo', '') AS repo, error FROM outbox
+   WHERE tenant = $1 AND topic = 'codehost' AND target = $2 AND error <> ''
+     AND (next_at IS NOT NULL OR state = 'FAILED' AND settled_at > now() - interval '1 day')
+   ORDER BY id DESC LIMIT $3`,
+);
+
 export interface ItemState {
   state: 'QUEUED' | 'SENDING' | 'SENT' | 'FAILED' | 'DROPPED';
   error: string;
@@ -127,21 +161,28 @@ export const readItem = statement<[tenant: number, key: string], ItemState>(
   'SELECT state, error FROM outbox WHERE tenant = $1 AND key = $2',
 );
 
-/** Which of these comments the integration has posted itself, and whether one of its items may be on its way. */
+/**
+ * Which of these comments an integration of the installation has posted: this one by the host's id, every other one by its
+ * marker too, because ids are those of one host. And whether one of them may be on its way.
+ */
 export const readOwnPosts = statement<
-  [tenant: number, target: string, ids: readonly string[]],
+  [tenant: number, target: string, ids: readonly string[], markers: readonly string[]],
   { posted: string[]; is_sending: boolean }
 >(
   'read-own-posts',
   `SELECT
-     ARRAY(SELECT posted_id FROM outbox WHERE tenant = $1 AND target = $2 AND posted_id = ANY($3)) AS posted,
+     ARRAY(
+       SELECT posted_id FROM outbox WHERE tenant = $1 AND target = $2 AND posted_id = ANY($3)
+       UNION SELECT posted_id FROM outbox WHERE marker = ANY($4::uuid[]) AND posted_id = ANY($3)
+     ) AS posted,
      EXISTS (SELECT FROM outbox WHERE tenant = $1 AND target = $2 AND next_at IS NOT NULL AND state = 'SENDING')
+       OR EXISTS (SELECT FROM outbox WHERE marker = ANY($4::uuid[]) AND next_at IS NOT NULL AND state = 'SENDING')
        AS is_sending`,
 );
 
 /**
  * Of items that are settled, only the ids of what was posted are needed later, and those only while the change request
- * that they are about is open: its comments are compared with them.
+ * that they are about is open: its comments are compared with them, also by another integration.
  */
 export const clearOldItems = statement<[days: number, most: number], { deleted: number }>(
   'clear-old-outbox',
@@ -149,7 +190,8 @@ export const clearOldItems = statement<[days: number, most: number], { deleted: 
      SELECT o.tenant, o.id FROM outbox o
      WHERE o.settled_at < now() - make_interval(days => $1) AND (o.posted_id = '' OR NOT EXISTS (
        SELECT FROM change_requests c
-       WHERE c.tenant = o.tenant AND c.name = o.lane AND c.state IN ('OPEN', 'DRAFT')))
+       WHERE c.tenant = o.tenant AND c.state IN ('OPEN', 'DRAFT') AND (c.name = o.lane
+         OR c.repo = o.data ->> 'repo' AND c.number = (o.data -> 'subject' ->> 'number')::int)))
      ORDER BY o.settled_at LIMIT $2
    ), deleted AS (
      DELETE FROM outbox o USING old WHERE o.tenant = old.tenant AND o.id = old.id RETURNING o.id

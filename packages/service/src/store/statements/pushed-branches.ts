@@ -45,3 +45,13 @@ export const branchesOf = statement<[tenant: number, agent: string], PushedBranc
   'branches-of-agent',
   'SELECT tenant, repo, branch, agent FROM pushed_branches WHERE tenant = $1 AND agent = $2 ORDER BY repo, branch',
 );
+
+/** Branches of agents from which no change request is known to be open, of the newest agents. */
+export const branchesWithoutRequest = statement<[tenant: number, most: number], PushedBranch>(
+  'branches-without-change-request',
+  `SELECT p.tenant, p.repo, p.branch, p.agent
+   FROM pushed_branches p JOIN agents a ON a.tenant = p.tenant AND a.id = p.agent
+   WHERE p.tenant = $1 AND a.phase <> 'PHASE_CANCELED' AND NOT EXISTS (SELECT FROM change_requests c
+     WHERE c.tenant = p.tenant AND c.agent = p.agent AND c.branch = p.branch AND c.state IN ('OPEN', 'DRAFT'))
+   ORDER BY a.created_at DESC, p.repo, p.branch LIMIT $2`,
+);

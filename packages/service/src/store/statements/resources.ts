@@ -45,6 +45,19 @@ export const readResources = statement<
    JOIN resources r ON r.tenant = q.tenant AND r.kind = q.kind AND r.name = q.name`,
 );
 
+/** Which of these resources exist, counted from 1. */
+export const existingResources = statement<[tenant: number, kinds: string[], names: string[]], { n: number }>(
+  'existing-resources',
+  `SELECT q.n::int FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS q (kind, name, n)
+   JOIN resources r ON r.tenant = $1 AND r.kind = q.kind AND r.name = q.name AND r.document IS NOT NULL`,
+);
+
+export const resourceNames = statement<[tenant: number, kind: string, limit: number], { name: string }>(
+  'resource-names',
+  `SELECT name FROM resources WHERE tenant = $1 AND kind = $2 AND document IS NOT NULL
+   ORDER BY name LIMIT $3`,
+);
+
 export const writeResource = statement<
   [
     ...Ref,
@@ -77,6 +90,26 @@ export const listResources = statement<
    WHERE tenant = $1 AND kind = $2 AND name > $3 AND document IS NOT NULL ORDER BY name LIMIT $4`,
 );
 
+export interface PersonaUse {
+  /** The account that created the persona which had this name last; null if it is not on record. */
+  last_creator: string | null;
+  /** A document that names the persona, such as `workspace "web"`. */
+  named_by: string | null;
+}
+
+/** Whose a persona of this name was, and what uses the name. Both parts are index lookups. */
+export const readPersonaUse = statement<[tenant: number, name: string], PersonaUse>(
+  'read-persona-use',
+  `SELECT
+     (SELECT h.document ->> 'createdBy' FROM resource_history h
+      WHERE h.tenant = $1 AND h.kind = 'persona' AND h.name = $2 AND h.action = 'WRITE'
+      ORDER BY h.generation DESC LIMIT 1) AS last_creator,
+     (SELECT format('%s "%s"', r.kind, r.name) FROM resources r
+      WHERE r.tenant = $1 AND r.kind IN ('workspace', 'integration') AND r.document IS NOT NULL
+        AND left(r.document ->> 'persona', 128) = $2
+      LIMIT 1) AS named_by`,
+);
+
 export interface HistoryRow {
   generation: number;
   at: string;
@@ -105,6 +138,16 @@ const historyColumns = {
 export const insertHistory = statement<[rows: string], never>(
   'insert-history',
   insertInto('resource_history', historyColumns),
+);
+
+/**
+ * Deletes the documents of generations up to this one; who wrote them, when and why stays. Looks at few of them, because
+ * each write calls this for the next one.
+ */
+export const clearOldHistory = statement<[...Ref, last: number], never>(
+  'clear-old-history',
+  `UPDATE resource_history SET document = NULL
+   WHERE tenant = $1 AND kind = $2 AND name = $3 AND generation BETWEEN $4::bigint - 100 AND $4 AND document IS NOT NULL`,
 );
 
 export const readHistory = statement<[...Ref, before: number, limit: number], HistoryRow>(

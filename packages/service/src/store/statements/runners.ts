@@ -82,6 +82,12 @@ export const renewLease = statement<[runner: string, leaseMs: number], Held>(
    ${heldOf('renewed')}`,
 );
 
+/** Extends a lease that has not ended, without a poll. No row: it has ended, or the runner leaves. */
+export const extendLease = statement<[id: string, leaseMs: number], { id: string }>(
+  'extend-lease',
+  `UPDATE runners SET lease_until = ${leaseEnd} WHERE id = $1 AND lease_until > now() AND NOT leaving RETURNING id`,
+);
+
 /** Registers a runner. No row: the id is taken, or the name by a live runner of another token. */
 export const registerRunner = statement<[runner: string, leaseMs: number], { id: string }>(
   'register-runner',
@@ -93,11 +99,11 @@ export const registerRunner = statement<[runner: string, leaseMs: number], { id:
 );
 
 /** What a registered runner is bound to. */
-export type BindingRow = Pick<RunnerRow, 'tenant' | 'pool' | 'token'>;
+export type BindingRow = Pick<RunnerRow, 'tenant' | 'pool' | 'token' | 'name'>;
 
 export interface RegistrationRow {
   /** Null while no runner has this id. */
-  registered: (BindingRow & Pick<RunnerRow, 'name' | 'polls'>) | null;
+  registered: (BindingRow & Pick<RunnerRow, 'polls'>) | null;
   /** A live runner of another token has the name. */
   is_name_taken: boolean;
   /** Live runners of the token and of the tenant. */
@@ -123,7 +129,7 @@ export const readRegistration = statement<
 
 export const readBinding = statement<[id: string], BindingRow>(
   'read-binding',
-  'SELECT tenant, token, pool FROM runners WHERE id = $1',
+  'SELECT tenant, token, pool, name FROM runners WHERE id = $1',
 );
 
 export const deleteRunner = statement<[id: string], never>(
@@ -169,7 +175,7 @@ export interface SteerRow {
 }
 
 /**
- * Messages for the running turns of a runner, in the order of their admission: at most so many per run, those that the
+ * Messages for the running turns of a runner, in the order of their admission: up to a number per run, those that the
  * runner has already included, and as many as fit into the given bytes, at least one.
  */
 export const loadSteers = statement<
@@ -226,12 +232,14 @@ export const readRunnerCapacity = statement<[], RunnerCapacityRow>(
 
 export type LiveRunnerRow = Pick<RunnerRow, 'name' | 'pool' | 'backends' | 'rehearses'> & {
   is_sandboxed: boolean;
+  is_disk_full: boolean;
 };
 
 /** The live runners of a tenant: its own, and those of the service. */
 export const readLiveRunners = statement<[tenant: number], LiveRunnerRow>(
   'read-live-runners',
-  `SELECT name, pool, backends, rehearses, 'sandbox' = ANY (capabilities) AS is_sandboxed
+  `SELECT name, pool, backends, rehearses, 'sandbox' = ANY (capabilities) AS is_sandboxed,
+     'disk-full' = ANY (capabilities) AS is_disk_full
    FROM runners WHERE tenant IN (0, $1) AND lease_until > now() AND NOT leaving ORDER BY pool, name`,
 );
 

@@ -49,6 +49,17 @@ export const readRun = statement<[tenant: number, agent: string, number: number]
   `SELECT ${columns}, response, structured_output, error FROM runs WHERE tenant = $1 AND agent = $2 AND number = $3`,
 );
 
+/** Runs that are no longer the newest of their agents. */
+export const loadRuns = statement<
+  [tenants: number[], agents: string[], numbers: number[]],
+  RunRow & { agent: string }
+>(
+  'load-runs',
+  `SELECT r.agent, ${runColumns.map((column) => `r.${column}`).join(', ')}
+   FROM unnest($1::int[], $2::uuid[], $3::int[]) AS q (tenant, agent, number)
+   JOIN runs r ON r.tenant = q.tenant AND r.agent = q.agent AND r.number = q.number`,
+);
+
 export interface DiffsRow extends Pick<AgentStateRow, 'result'> {
   diffs: { repo: string; text: string; working_tree: boolean }[];
 }

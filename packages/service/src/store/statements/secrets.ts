@@ -52,12 +52,44 @@ export const nameSecretOfNonces = statement<[secretId: string], never>(
 /** What does not depend on the current secret; without a record of it, it may depend on the previous one, if there is one. */
 export const findOutdated = statement<
   [tenant: number, isOperator: boolean, current: string, hasPrevious: boolean, limit: number],
-  { provider: Provider; org: string; kind: string; name: string; secret_id: string | null }
+  { provider: Provider; org: string; kind: string; name: string; secret_id: string | null; total: number }
 >(
   'find-outdated-secrets',
-  `SELECT t.provider, t.org, r.kind, r.name, r.secret_id FROM tenants t JOIN resources r ON r.tenant = t.id
+  `SELECT t.provider, t.org, r.kind, r.name, r.secret_id, count(*) OVER ()::int AS total FROM tenants t JOIN resources r ON r.tenant = t.id
    WHERE (t.id = $1 OR $2) AND r.kind IN ('secret', 'integration') AND r.document IS NOT NULL
      AND (r.sealed IS NOT NULL OR r.nonce IS NOT NULL)
      AND r.secret_id IS DISTINCT FROM $3 AND ($4 OR r.secret_id IS NOT NULL)
    ORDER BY t.id, r.kind, r.name LIMIT $5`,
+);
+
+type EarlierRow = { name: string; sealed: Buffer; secret_id: string };
+
+/** Keeps a value, and a limited number of the same secret. */
+export const keepEarlierValue = statement<
+  [tenant: number, name: string, generation: number, sealed: Buffer, secretId: string, most: number],
+  never
+>(
+  'keep-earlier-value',
+  `WITH kept AS (
+     INSERT INTO earlier_values (tenant, name, generation, sealed, secret_id) VALUES ($1, $2, $3, $4, $5)
+   )
+   DELETE FROM earlier_values WHERE tenant = $1 AND name = $2 AND generation NOT IN (
+     SELECT e.generation FROM earlier_values e WHERE e.tenant = $1 AND e.name = $2
+     ORDER BY e.generation DESC LIMIT $6 - 1
+   )`,
+);
+
+export const readEarlierValues = statement<
+  [tenant: number, names: readonly string[] | null, days: number, limit: number],
+  EarlierRow
+>(
+  'read-earlier-values',
+  `SELECT name, sealed, secret_id FROM earlier_values
+   WHERE tenant = $1 AND ($2::text[] IS NULL OR name = ANY ($2)) AND replaced_at > now() - $3::float8 * interval '1 day'
+   ORDER BY replaced_at DESC LIMIT $4`,
+);
+
+export const deleteOldEarlierValues = statement<[days: number], never>(
+  'delete-old-earlier-values',
+  "DELETE FROM earlier_values WHERE replaced_at < now() - $1::float8 * interval '1 day'",
 );

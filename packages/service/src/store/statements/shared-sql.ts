@@ -1,42 +1,20 @@
-import type { AgentRow } from '../rows.ts';
+import { phaseReasons, type ReasonRow, reasonRow } from '@muster/sdk/contract';
 
 /** How much of its response an agent's parent sees. */
 export const childResponseLength = 2000;
 
-/** What every view of an agent shows of its row. */
-export const shownAgentColumns = [
-  'tenant',
-  'id',
-  'owner_provider',
-  'account',
-  'workspace',
-  'path',
-  'pool',
-  'backend',
-  'model',
-  'created_at',
-  'phase',
-  'reason',
-  'since',
-  'claimable_at',
-  'run_count',
-  'next_deliver_at',
-  'progress_at',
-  'ended_at',
-  'cost',
-  'input_tokens',
-  'cached_tokens',
-  'output_tokens',
-  'home',
-  'rehearsed',
-  'sandboxed',
-  'unpushed',
-  'checkpoint_at',
-] as const satisfies readonly (keyof AgentRow)[];
+/** A list of the reasons with a property. */
+export function sqlReasons(has: (row: ReasonRow) => boolean | undefined): string {
+  return phaseReasons
+    .filter((phaseReason) => has(reasonRow({ phaseReason })))
+    .map((reason) => `'${reason}'`)
+    .join(', ');
+}
 
 /** What it asked, or what has to be fixed; null while it waits for neither. */
-export const needsInput = `CASE a.reason WHEN 'QUESTION' THEN s.memory ->> 'question'
-    WHEN 'BLOCKED' THEN s.memory ->> 'blocked' END`;
+export const needsInput = `CASE
+    WHEN a.reason IN (${sqlReasons(({ needsInput }) => needsInput === 'question')}) THEN s.memory ->> 'question'
+    WHEN a.reason IN (${sqlReasons(({ needsInput }) => needsInput === 'fix')}) THEN s.memory ->> 'blocked' END`;
 
 /**
  * That the path of an agent is below another path of the same tree. These paths are one range of the index over the

@@ -1,9 +1,10 @@
 import { limits, type Task } from '@muster/sdk/contract';
+import { type AgentRow, shownAgentColumns } from '../agent-columns.ts';
 import { statement } from '../connection.ts';
-import type { AgentBriefRow, AgentRow, AgentStateRow, RunRow } from '../rows.ts';
+import type { AgentBriefRow, AgentStateRow, RunRow } from '../rows.ts';
 import { deliveryOrder, type ShownFollowUpRow, shownColumns } from './follow-ups.ts';
 import { type WantedParameters, wantedAgents } from './load-agents.ts';
-import { childrenCost, needsInput, shownAgentColumns } from './shared-sql.ts';
+import { childrenCost, needsInput } from './shared-sql.ts';
 
 const runColumns = [
   'number',

@@ -11,6 +11,7 @@ import { Plan } from './plan.tsx';
 import { Runs } from './runs.tsx';
 import { Tree } from './tree.tsx';
 import '../panels.css';
+import '../changes.css';
 import '../../review/review.css';
 
 export function AgentPanels({ status }: { readonly status: AgentStatus }) {

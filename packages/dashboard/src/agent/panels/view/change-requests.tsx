@@ -39,7 +39,7 @@ export function ChangeRequests({ status }: { readonly status: AgentStatus }) {
 }
 
 function Request({ request }: { readonly request: ChangeRequest }) {
-  const { title, repo, number, url, checks, paused } = request;
+  const { title, repo, number, url, checks, paused, problem } = request;
   const marks = [stateText(request), ...(isOpen(request) ? [checksText(request), reviewText(request)] : [])];
   const counts = countTexts(request);
   return (
@@ -66,6 +66,7 @@ function Request({ request }: { readonly request: ChangeRequest }) {
       {checks.state === 'FAILING' && checks.failing.length > 0 && isOpen(request) && (
         <p className="change-request-failing">Failing: {checks.failing.join(', ')}</p>
       )}
+      {problem && <p className="change-request-failing">Problem at the code host: {problem}</p>}
       {counts.length > 0 && <p className="secondary">{counts.join(' · ')}</p>}
       {paused && (
         <p>Paused: it reached its limit of rounds or of failed checks. Send the agent a message to resume.</p>

@@ -76,7 +76,7 @@ function ReviewedChanges({ status }: { readonly status: AgentStatus }) {
 /** Work that is only in the workspace, and when the service last saved it. */
 function Unpushed({ status: { unpushed, checkpointAt } }: { readonly status: AgentStatus }) {
   const text = unpushedText(unpushed);
-  if (text === '' && checkpointAt === null) return null;
+  if (text === '' && checkpointAt === null && unpushed?.isSaved !== false) return null;
   return (
     <p>
       {text === '' ? 'Nothing unpushed' : `Unpushed: ${text}`}{' '}
@@ -85,7 +85,7 @@ function Unpushed({ status: { unpushed, checkpointAt } }: { readonly status: Age
           '· not saved'
         ) : (
           <>
-            · saved <Age since={checkpointAt} /> ago
+            · {unpushed?.isSaved === false && 'partly '}saved <Age since={checkpointAt} /> ago
           </>
         )}
       </small>

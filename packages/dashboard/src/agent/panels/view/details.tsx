@@ -1,5 +1,5 @@
 import type { AgentStatus } from '@muster/sdk';
-import { backendNames, contextText, providerName, thousands } from '@muster/sdk/contract';
+import { backendFacts, contextText, providerName, reasonRow, thousands } from '@muster/sdk/contract';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { Button, CopyButton } from '../../../parts/button.tsx';
 import { Markdown } from '../../../parts/markdown.tsx';
@@ -57,9 +57,9 @@ export function Details({ status }: { readonly status: AgentStatus }) {
   );
 }
 
-function adviceOn({ phaseReason, needsInput }: AgentStatus): string {
-  if (phaseReason === 'BLOCKED') return needsInput;
-  return phaseReason === 'RETRYING'
+function adviceOn(status: AgentStatus): string {
+  if (reasonRow(status).needsInput === 'fix') return status.needsInput;
+  return status.phase === 'PHASE_PENDING'
     ? 'The agent retries the same messages. Choose “Retry now” to start immediately.'
     : 'Reopen the agent and send a message, or spawn another agent.';
 }
@@ -111,7 +111,7 @@ function Facts({ status }: { readonly status: AgentStatus }) {
       </Fact>
       <Fact name="Workspace">{agentId.workspace}</Fact>
       <Fact name="Model">
-        {model} <small>{rehearsed ? 'rehearsal: scripted, no model' : backendNames[backend]}</small>
+        {model} <small>{rehearsed ? 'rehearsal: scripted, no model' : backendFacts[backend].title}</small>
       </Fact>
       {persona !== '' && <Fact name="Persona">{persona}</Fact>}
       {reasoningEffort !== '' && <Fact name="Effort">{reasoningEffort}</Fact>}

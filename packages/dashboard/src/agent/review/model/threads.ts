@@ -22,10 +22,10 @@ export const markTexts: Readonly<Record<ThreadMark, string>> = {
 
 export const markHints: Readonly<Record<ThreadMark, string>> = {
   resolved: 'Nothing is left to do.',
-  pending: 'The agent was told and has not answered yet.',
+  pending: 'The agent has the comment and has not answered yet.',
   answered: 'The agent answered. Reply, or resolve the thread.',
   declined: 'The agent declined to change this, with a reason.',
-  unanswered: 'The agent has not answered. The next review tells it again.',
+  unanswered: 'The agent has not answered. The next review repeats the comment.',
 };
 
 /** `2 open, 1 resolved`. */

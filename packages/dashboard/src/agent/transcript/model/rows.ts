@@ -2,7 +2,7 @@ import type { TimelineEntry } from '@muster/sdk/contract';
 
 /**
  * The rows of the transcript, built from timeline entries as they arrive. A tool call and its results are one row,
- * wherever the results are; so are consecutive system entries, and the pieces of one setup output.
+ * whatever the place of the results; so are consecutive system entries, and the pieces of one setup output.
  *
  * A row keeps its key while it grows at either end, because the list keeps its scroll position by key when an older page
  * is loaded. So once an entry was part of a row, any later row with that entry has the same key.

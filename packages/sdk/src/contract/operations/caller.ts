@@ -1,0 +1,57 @@
+import { emptyReply } from '../agent.ts';
+import { serviceReply } from '../backend.ts';
+import * as identity from '../identity.ts';
+import type { Operations } from './operation.ts';
+
+export const callerOperations = {
+  whoami: {
+    summary: "Returns the authenticated caller's identity.",
+    isOriginal: true,
+    access: 'self',
+    reply: identity.whoamiReply,
+  },
+  service: {
+    summary: "Returns the backends that are ready and the live runners that serve the caller's tenant.",
+    access: 'person',
+    reply: serviceReply,
+  },
+  signInCode: {
+    summary: 'Creates a code that signs a browser in, once.',
+    access: 'person',
+    body: identity.signInCodeRequest,
+    reply: identity.signInCodeReply,
+    example: {},
+  },
+  signIn: {
+    summary: 'Signs a browser in, by a code or a key: sets a session cookie.',
+    access: 'own-page',
+    body: identity.signInRequest,
+    reply: identity.signedInReply,
+    bodyBytes: 4096,
+  },
+  signOut: {
+    summary: "Ends the caller's session.",
+    access: 'self',
+    body: identity.signOutRequest,
+    reply: emptyReply,
+    example: {},
+  },
+  session: {
+    summary: "Returns the caller's session.",
+    access: 'self',
+    reply: identity.signedInReply,
+  },
+  listSessions: {
+    summary: 'Lists browser sessions, newest first.',
+    access: 'person',
+    body: identity.listSessionsRequest,
+    reply: identity.listSessionsReply,
+    example: {},
+  },
+  revokeSession: {
+    summary: 'Ends a browser session.',
+    access: 'person',
+    body: identity.revokeSessionRequest,
+    reply: emptyReply,
+  },
+} as const satisfies Operations;

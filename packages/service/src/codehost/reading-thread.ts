@@ -1,0 +1,66 @@
+import { JobThread } from '../lib/job-thread.ts';
+import { packageFile } from '../lib/package-file.ts';
+import type { Headers } from '../work/host-error.ts';
+import { type HostJson, parseReply } from '../work/host-json.ts';
+import type { DeliveryReader, HostType } from './host.ts';
+
+export interface DeliveryJob {
+  readonly type: HostType;
+  readonly headers: Headers;
+  /** Compressed. */
+  readonly body: Uint8Array;
+}
+
+/** What hosts send, and is read apart from the thread that serves everyone. */
+export type ReadingJob = { readonly delivery: DeliveryJob } | { readonly json: Uint8Array };
+
+export type ReadDelivery = ReturnType<DeliveryReader['read']> & {
+  /** Of the body. */
+  readonly digest: string;
+};
+
+export type ReadingAnswer =
+  | { readonly type: 'delivery'; readonly delivery: ReadDelivery }
+  | { readonly type: 'json'; readonly json: HostJson }
+  | { readonly type: 'unreadable'; readonly reason: string };
+
+const withinMs = 10_000;
+const smallBytes = 64 * 1024;
+
+const workerFile = packageFile('dist/bundle/reading-worker.js');
+
+/** Reads in a separate thread, one job at a time. What takes too long or too much memory is unreadable. */
+export class ReadingThread {
+  readonly #thread = new JobThread<ReadingJob, ReadingAnswer>(workerFile, { maxOldGenerationSizeMb: 512 });
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** `job` is called when its turn comes, so that only one body at a time is in memory. */
+  read(job: () => Promise<ReadingJob>): Promise<ReadingAnswer> {
+    const answer = this.#last.then(async () => this.#read(await job()));
+    this.#last = answer.catch(() => {});
+    return answer;
+  }
+
+  /** Parses a reply. A small one takes less time here than on its way to the thread. */
+  async parseReply(bytes: Buffer): Promise<HostJson> {
+    if (bytes.length <= smallBytes) return parseReply(bytes);
+    const answer = await this.read(async () => ({ json: bytes }));
+    if (answer.type === 'json') return answer.json;
+    throw new TypeError(answer.type === 'unreadable' ? answer.reason : 'not JSON');
+  }
+
+  async #read(job: ReadingJob): Promise<ReadingAnswer> {
+    try {
+      return await this.#thread.ask(job, [], (abort) => {
+        const timer = setTimeout(() => abort(new Error('the body took too long to read')), withinMs);
+        return () => clearTimeout(timer);
+      });
+    } catch (error) {
+      return { type: 'unreadable', reason: String(error) };
+    }
+  }
+
+  end(): Promise<void> {
+    return this.#thread.end();
+  }
+}

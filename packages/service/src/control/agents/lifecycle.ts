@@ -1,0 +1,32 @@
+import { invalid, isRefusal } from '../../domain/refusal.ts';
+import type { Operation } from '../operation.ts';
+import { type CommandOptions, sendCommand } from './send-command.ts';
+
+/** Stopping, ending, retrying, reopening and labelling one agent. */
+export class Lifecycle {
+  readonly #options: CommandOptions;
+
+  constructor(options: CommandOptions) {
+    this.#options = options;
+  }
+
+  readonly stopTurn: Operation<'stopTurn'> = async (caller, { agentId, runId, mode }) => {
+    if (runId === undefined) return invalid('runId', "is required: the agent's runCount, from its status");
+    const kind = mode === 'STOP_TURN_MODE_KILL' ? 'KILL' : 'INTERRUPT';
+    return sendCommand(this.#options, caller, agentId, { type: 'stop', runId: Number(runId), kind });
+  };
+
+  readonly kill: Operation<'kill'> = (caller, { agentId }) =>
+    sendCommand(this.#options, caller, agentId, { type: 'kill' });
+
+  readonly retry: Operation<'retry'> = (caller, { agentId }) =>
+    sendCommand(this.#options, caller, agentId, { type: 'retry' });
+
+  readonly reopen: Operation<'reopen'> = (caller, { agentId }) =>
+    sendCommand(this.#options, caller, agentId, { type: 'reopen' });
+
+  readonly labels: Operation<'labels'> = async (caller, { agentId, labels = {} }) => {
+    const merged = await sendCommand(this.#options, caller, agentId, { type: 'label', labels });
+    return isRefusal(merged) ? merged : { labels: merged };
+  };
+}

@@ -1,0 +1,180 @@
+import { kindTable, type WriteRequest } from '@muster/sdk/contract';
+import type pg from 'pg';
+import { isRefusal, type Refusal, tenantClosed } from '../../domain/refusal.ts';
+import { heapBytesOf } from '../../lib/json.ts';
+import type { KeyParts } from '../../lib/token.ts';
+import { begin, rollBack } from '../../store/connection.ts';
+import {
+  clearResource,
+  type LockedResource,
+  lockResource,
+  reserveResource,
+  writeResource,
+} from '../../store/statements/resources.ts';
+import type { Principal } from '../access/principal.ts';
+import type { TenantInput } from '../agents/identify.ts';
+import type { CatalogOptions } from './catalog-options.ts';
+import { type CheckedChange, type CheckedWrite, checkChange, checkWrite, type Ref } from './check-write.ts';
+import { decideWrite, refuseDelete, withServerFields } from './decide-write.ts';
+import { type Document, encodePayload } from './document.ts';
+import { nothingKept, type Saved } from './kinds/rules.ts';
+import { rulesOf } from './kinds.ts';
+import { bytesOf, describe, refuseKindFull } from './resource-index.ts';
+import { documentWarnings } from './warnings.ts';
+import { recordWrite } from './write-records.ts';
+
+/** A guess for what a record of a write has beside the document. */
+const recordBytes = 512;
+
+interface Locked {
+  readonly client: pg.PoolClient;
+  readonly tenant: number;
+  readonly row: LockedResource;
+}
+
+interface WriteSettings {
+  /** Answers what a write would, without one-time secrets. Nothing stays written, and no tenant is created. */
+  readonly isTrial?: boolean;
+  /** Used instead of a generated one. */
+  readonly givenKey?: KeyParts | undefined;
+}
+
+export async function writeOne(
+  options: CatalogOptions,
+  caller: Principal,
+  ref: Ref,
+  request: WriteRequest,
+  { isTrial = false, givenKey }: WriteSettings = {},
+) {
+  const write = checkWrite(caller, ref, request);
+  if (isRefusal(write)) return write;
+  const full = await refuseStorage(options, caller, write);
+  if (full) return full;
+  const work = async (locked: Locked) => {
+    const decided = await decide(caller, write, locked);
+    if (isRefusal(decided)) return decided;
+    const saved: Saved | Refusal = isTrial
+      ? { document: decided }
+      : await saveParts(options, write, locked, decided, givenKey);
+    if (isRefusal(saved)) return saved;
+    const { row, client, tenant } = locked;
+    const document = withServerFields(caller, write, row, saved.document, row.now);
+    if (isRefusal(document)) return document;
+    const warnings = await documentWarnings(client, tenant, write.kind, decided);
+    const full = isTrial ? null : await store(options, caller, write, locked, document, saved.kept);
+    if (full) return full;
+    const payload = encodePayload({ ...document, ...saved.revealed });
+    return { payload, generation: String(row.generation + 1), warnings };
+  };
+  const reply = await inTransaction(options, caller, write, work, isTrial);
+  if (!isTrial && kindTable[write.kind].secret) await options.keys.forget();
+  return reply;
+}
+
+export async function deleteOne(
+  options: CatalogOptions,
+  caller: Principal,
+  tenantInput: TenantInput,
+  ref: Ref,
+  ifGeneration: string | undefined,
+  justification: string | undefined,
+) {
+  const change = checkChange(caller, tenantInput, ref, ifGeneration, justification);
+  if (isRefusal(change)) return change;
+  const { kind, name } = change;
+  const reply = await inTransaction(options, caller, change, async ({ client, tenant, row }) => {
+    const refused = refuseDelete(caller, change, row);
+    if (refused) return refused;
+    const generation = row.generation + 1;
+    await rulesOf(kind).onDelete?.(client, tenant, row);
+    await clearResource(client, tenant, kind, name, generation);
+    await describe(client, { tenant, kind, name, generation, document: null, sealedBytes: 0 });
+    await recordWrite(client, caller, change, tenant, row, 'DELETE', null);
+    return { generation: String(generation) };
+  });
+  await options.keys.forget();
+  return reply;
+}
+
+/** Only an operator may write what exceeds the quota: it can also raise it. */
+async function refuseStorage(
+  { tenants, quotas }: CatalogOptions,
+  caller: Principal,
+  { tenant, payload, updateMask, justification }: CheckedWrite,
+): Promise<Refusal | null> {
+  const id = caller.role === 'operator' ? undefined : await tenants.find(tenant);
+  if (id === undefined) return null;
+  const bytes = recordBytes + heapBytesOf([payload, updateMask, justification]);
+  return quotas.refuse('storage', { ...caller, tenant: id }, bytes);
+}
+
+/** The document that the write leads to, before its kind and the service add to it. */
+async function decide(caller: Principal, write: CheckedWrite, { client, tenant, row }: Locked) {
+  const { refuseNew } = rulesOf(write.kind);
+  const refused = row.document ? null : await refuseNew?.(client, tenant, caller, row);
+  return refused ?? decideWrite(caller, write, row);
+}
+
+/** Writes what the kind keeps beside the document. */
+async function saveParts(
+  { secrets, publicUrl }: CatalogOptions,
+  write: CheckedWrite,
+  { client: connection, tenant, row }: Locked,
+  document: Document,
+  givenKey: KeyParts | undefined,
+): Promise<Saved | Refusal> {
+  const { onWrite } = rulesOf(write.kind);
+  const transaction = { connection, tenant, write, row, secrets, publicUrl, givenKey };
+  return onWrite ? onWrite(transaction, document) : { document };
+}
+
+/** Writes the document, its record in the history, and what is known of it; refused if the tenant has too much of the kind. */
+async function store(
+  { quotas }: CatalogOptions,
+  caller: Principal,
+  write: CheckedWrite,
+  { client, tenant, row }: Locked,
+  document: Document,
+  { nonce, sealed, secret_id } = nothingKept,
+): Promise<Refusal | null> {
+  const { kind, name } = write;
+  const generation = row.generation + 1;
+  const sealedBytes = sealed?.length ?? 0;
+  const before = row.document ? bytesOf(row.document) + (row.sealed?.length ?? 0) : 0;
+  const growth = { documents: row.document ? 0 : 1, bytes: bytesOf(document) + sealedBytes - before };
+  const full = await refuseKindFull(client, caller, { tenant, kind }, growth);
+  if (full) return full;
+  const text = JSON.stringify(document);
+  await writeResource(client, tenant, kind, name, generation, text, nonce, sealed, secret_id);
+  await describe(client, { tenant, kind, name, generation, document, sealedBytes });
+  await recordWrite(client, caller, write, tenant, row, 'WRITE', document);
+  quotas.stored({ ...caller, tenant }, recordBytes + text.length);
+  return null;
+}
+
+/** Locks the resource, and writes everything or nothing; a trial writes nothing. */
+async function inTransaction<R>(
+  { tenants, database }: CatalogOptions,
+  caller: Principal,
+  { kind, name, tenant: named }: CheckedChange,
+  work: (locked: Locked) => Promise<R | Refusal>,
+  isTrial = false,
+): Promise<R | Refusal> {
+  const creates = !isTrial && caller.role === 'operator' && rulesOf(kind).createsTenant;
+  const tenant = await (creates ? tenants.create(named) : tenants.existing(named));
+  if (isRefusal(tenant)) return tenant;
+  const client = await database.connect();
+  try {
+    await begin(client);
+    await reserveResource(client, tenant, kind, name);
+    const [row] = await lockResource(client, tenant, kind, name);
+    if (!row) throw new Error('the resource was not reserved');
+    const reply = row.is_closed ? tenantClosed() : await work({ client, tenant, row });
+    await client.query(isTrial || isRefusal(reply) ? 'ROLLBACK' : 'COMMIT');
+    client.release();
+    return reply;
+  } catch (error) {
+    await rollBack(client, error);
+    throw error;
+  }
+}

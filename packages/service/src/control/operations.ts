@@ -1,0 +1,34 @@
+import { Checklists } from './agents/checklist.ts';
+import { DeletedAgents, type DeletionOptions } from './agents/delete-agent.ts';
+import { FollowUps, type FollowUpsOptions } from './agents/follow-ups.ts';
+import { Inspection, type InspectionOptions } from './agents/inspection.ts';
+import { Lifecycle } from './agents/lifecycle.ts';
+import { Retries, type RetriesOptions } from './agents/retries.ts';
+import { Threads, type ThreadsOptions } from './agents/threads.ts';
+import type { Operation } from './operation.ts';
+import { type RunnerOperationsOptions, runnerOperations } from './runners/protocol.ts';
+
+type Parts = DeletionOptions &
+  FollowUpsOptions &
+  InspectionOptions &
+  RetriesOptions &
+  RunnerOperationsOptions &
+  ThreadsOptions;
+
+/** The operations of the API that need nothing of HTTP but a caller and a body, under their names in the contract. */
+export function operationsOf(parts: Parts) {
+  const inspection = new Inspection(parts);
+  return {
+    ...inspection,
+    ...parts.lists,
+    ...new Lifecycle(parts),
+    ...new Retries(parts),
+    ...new DeletedAgents(parts),
+    ...new FollowUps(parts),
+    ...new Checklists({ ...parts, status: inspection.status }),
+    ...new Threads(parts),
+    ...parts.ownRuns,
+    ...runnerOperations(parts),
+    service: ((caller) => parts.runners.service(caller)) as Operation<'service'>,
+  };
+}

@@ -1,0 +1,29 @@
+import type { Phase, PhaseReason, RunOutcome } from '@muster/sdk/contract';
+import type { Usage } from './agent.ts';
+import type { Comment } from './thread.ts';
+
+/**
+ * What happened to an agent, for what lies outside of the state machine. A decision returns it with its changes, and
+ * `store/subscribers.ts` turns it into rows in the same transaction.
+ */
+export type DomainEvent =
+  | {
+      readonly type: 'phaseChanged';
+      readonly from: Phase;
+      readonly fromReason: PhaseReason;
+      readonly to: Phase;
+      readonly reason: PhaseReason;
+    }
+  | { readonly type: 'runEnded'; readonly runId: number; readonly outcome: RunOutcome }
+  | { readonly type: 'branchPushed'; readonly repo: string; readonly branch: string }
+  /** Somebody commented on a review thread in Muster, or settled it, or opened it again. */
+  | {
+      readonly type: 'threadAnswered';
+      readonly threadId: string;
+      readonly how: 'reply' | 'resolve' | 'reopen';
+      /** Of a reply. */
+      readonly comment: Comment | null;
+      readonly at: string;
+    }
+  /** What a run used since it was last counted. */
+  | { readonly type: 'spent'; readonly runId: number; readonly usage: Usage };

@@ -1,0 +1,98 @@
+import type { AgentState } from '../domain/agent.ts';
+import type { DomainEvent } from '../domain/events.ts';
+import type { AgentChange } from '../domain/loaded-agents.ts';
+import type { Comment } from '../domain/thread.ts';
+import { type Connection, statement } from './connection.ts';
+import { agentKey, rowsOf } from './tables.ts';
+
+/** Makes a row of each event that concerns it, and writes those of a batch with one statement. */
+interface Subscriber {
+  /** `place` is that of the row among those of the batch. */
+  readonly rowOf: (event: DomainEvent, after: AgentState, place: number) => object | null;
+  readonly write: (connection: Connection, rows: string) => Promise<unknown>;
+}
+
+/** Two agents may push the same branch: the last one has it. */
+const upsertBranches = statement<[rows: string], never>(
+  'upsert-pushed-branches',
+  `INSERT INTO pushed_branches (tenant, agent, repo, branch, is_new)
+   SELECT DISTINCT ON (n.tenant, n.repo, n.branch) n.tenant, n.agent, n.repo, n.branch, true
+   FROM ${rowsOf({ ...agentKey, repo: 'text', branch: 'text', place: 'int' })}
+   ORDER BY n.tenant, n.repo, n.branch, n.place DESC
+   ON CONFLICT (tenant, repo, branch) DO UPDATE SET agent = excluded.agent, is_new = true`,
+);
+
+const considerBranches = statement<[rows: string], never>(
+  'consider-pushed-branches',
+  `UPDATE pushed_branches t SET is_new = false, next_at = now()
+   FROM ${rowsOf(agentKey)} WHERE t.tenant = n.tenant AND t.agent = n.agent AND t.is_new`,
+);
+
+const postColumns = {
+  ...agentKey,
+  thread: 'uuid',
+  kind: 'text',
+  body: 'text',
+  round: 'text',
+  at: 'timestamptz',
+  place: 'int',
+} as const;
+
+/** Only threads that are on a code host, by the node that sends the outbox. */
+const insertPosts = statement<[rows: string], never>(
+  'insert-thread-posts',
+  `INSERT INTO outbox (tenant, topic, target, lane, kind, agent, data, key, state, attempts, error, posted_id,
+     created_at, next_at)
+   SELECT n.tenant, 'codehost', c.integration, c.name, n.kind, n.agent,
+     json_build_object('repo', c.repo, 'number', c.number, 'threadId', t.host_id, 'body', n.body),
+     n.kind || '/' || t.id || '/' || n.round, 'QUEUED', 0, '', '', n.at, n.at
+   FROM ${rowsOf(postColumns)}
+   JOIN threads t ON t.tenant = n.tenant AND t.agent = n.agent AND t.id = n.thread AND t.host_id <> ''
+   JOIN change_requests c ON c.tenant = t.tenant AND c.name = t.change_request
+   ORDER BY n.place ON CONFLICT (tenant, key) DO NOTHING`,
+);
+
+/** What follows from what happened to agents, in the order in which it is written. */
+const subscribers: readonly Subscriber[] = [
+  {
+    rowOf: (event, { agent: { tenant, id: agent } }, place) =>
+      event.type === 'branchPushed' ? { tenant, agent, repo: event.repo, branch: event.branch, place } : null,
+    write: upsertBranches,
+  },
+  {
+    // A change request may be opened for what the run has pushed.
+    rowOf: (event, { agent: { tenant, id: agent, result } }) =>
+      event.type === 'runEnded' && result.branch !== '' ? { tenant, agent } : null,
+    write: considerBranches,
+  },
+  {
+    rowOf: (event, { agent: { tenant, id: agent, sequence } }, place) =>
+      event.type === 'threadAnswered'
+        ? {
+            ...{ tenant, agent, thread: event.threadId, kind: event.how, at: event.at, place },
+            body: event.comment ? postedText(event.comment) : '',
+            round: `${sequence}-${place}`,
+          }
+        : null,
+    write: insertPosts,
+  },
+];
+
+/** At the host, every comment has the integration as its author. */
+const postedText = ({ kind, author, body }: Comment): string =>
+  kind === 'AGENT' ? body : `${author} wrote in Muster:\n\n${body}`;
+
+/** Writes what follows from the events of a batch, after the changes themselves, in the same transaction. */
+export function saveEvents(connection: Connection, changes: readonly AgentChange[]): Promise<unknown>[] {
+  const eventful = changes.filter(({ events }) => events.length > 0);
+  if (eventful.length === 0) return [];
+  return subscribers.flatMap(({ rowOf, write }) => {
+    const rows: object[] = [];
+    for (const { events, after } of eventful)
+      for (const event of events) {
+        const row = rowOf(event, after, rows.length);
+        if (row) rows.push(row);
+      }
+    return rows.length > 0 ? [write(connection, JSON.stringify(rows))] : [];
+  });
+}

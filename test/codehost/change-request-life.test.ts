@@ -1,0 +1,266 @@
+import type { Delivery } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, it, type TestContext } from 'vitest';
+import { decode, readResource, writeResource } from '../support/catalog.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { FakeGithub, tokenOf } from './github.ts';
+import { longTestMs, until } from './patience.ts';
+import { PlayedAgents } from './played-agents.ts';
+import { envFor, type IntegrationFields, Scenario } from './scenario.ts';
+import { TriggeredAgent } from './triggered-agent.ts';
+
+/** One for each test; they share a service. */
+const free: FakeGithub[] = [];
+let server: Server;
+beforeAll(async () => {
+  for (let i = 0; i < 12; i++) free.push(await FakeGithub.start());
+  server = await startServer({ env: envFor(...free), runner: false });
+}, longTestMs);
+afterAll(async () => {
+  await server.close();
+  for (const host of free) await host.stop();
+});
+
+/** All tests run at the same time, each with an agent and a host of its own. */
+const lifeTest = (name: string, run: (context: TestContext) => Promise<void>) =>
+  it.concurrent(name, run, longTestMs);
+
+async function triggeredAgent(
+  onTestFinished: TestContext['onTestFinished'],
+  fields: IntegrationFields = {},
+): Promise<TriggeredAgent> {
+  const host = free.pop();
+  if (!host) throw new Error('more tests than hosts');
+  const scenario = await Scenario.start(host, fields, server);
+  const played = await PlayedAgents.start(host, scenario.api);
+  onTestFinished(async () => {
+    played.stop();
+    await scenario.close();
+  });
+  return TriggeredAgent.start(host, scenario, played);
+}
+
+/** An agent with an open change request. */
+async function openRequest(
+  onTestFinished: TestContext['onTestFinished'],
+  fields: IntegrationFields = {},
+): Promise<{ agent: TriggeredAgent; number: number }> {
+  const agent = await triggeredAgent(onTestFinished, fields);
+  await agent.push('hello');
+  const { number } = await agent.opened();
+  await agent.atRest();
+  return { agent, number };
+}
+
+describe('two integrations with one repository', () => {
+  lifeTest(
+    'leave a change request to that of its agent, and do not answer each other',
+    async ({ expect, onTestFinished }) => {
+      const agent = await triggeredAgent(onTestFinished);
+      const { host, scenario } = agent;
+      const { api, workspace } = scenario;
+      // Its name comes first.
+      const other = 'a-second';
+      await writeResource(api, 'secret', 'second-token', { value: tokenOf('maintainer') });
+      const written = await writeResource(api, 'integration', other, {
+        ...{ type: host.type, url: host.url, token: { fromSecret: 'second-token' }, workspace },
+        ...{ changeRequests: 'auto', triggers: { mention: '@second' } },
+      });
+      host.server.second = { url: String(written.webhookUrl), secret: String(written.signingKey) };
+      await agent.push('hello');
+      const { number, integration } = await agent.opened();
+      expect(integration).toBe(scenario.integration);
+      await agent.atRest();
+      await host.comment({ type: 'change-request', number }, '@second please look.', 'reviewer');
+      await agent.untilTold(/@second please look/);
+      // Both integrations have posted: an announcement of the second, an answer of the first.
+      await until(
+        'two posts',
+        () => host.comments({ type: 'change-request', number }),
+        (all) => all.length >= 3,
+      );
+      const settled = await until(
+        'settled deliveries of the second',
+        async () =>
+          (await api.post<{ entries: Delivery[] }>('/v1/integration/deliveries', { name: other })).body,
+        ({ entries }) => entries.every(({ state }) => state !== 'RECEIVED'),
+      );
+      expect(settled.entries.map(({ reason }) => reason)).toContain(
+        `the change request belongs to the integration "${scenario.integration}"`,
+      );
+      await agent.compare();
+      expect((await agent.messages()).filter((text) => /People commented/.test(text))).toHaveLength(1);
+      expect((await scenario.status()).changeRequests).toHaveLength(1);
+      expect(await host.comments({ type: 'change-request', number })).toHaveLength(3);
+    },
+  );
+});
+
+describe('the calls of a change request', () => {
+  lifeTest('grow with what is new, and not with what is there', async ({ expect, onTestFinished }) => {
+    const { agent, number } = await openRequest(onTestFinished);
+    const { host } = agent;
+    // It answers none of them.
+    agent.played.stop();
+    const { requests } = host.server;
+    const threads = Array.from({ length: 120 }, (_, i) => ({ path: 'a.txt', line: 1, body: `Thread ${i}.` }));
+    const before = requests.length;
+    await host.review(number, { by: 'reviewer', verdict: 'COMMENTED', threads });
+    await agent.untilTold(/^People commented on your change request/, 2);
+    expect(requests.length - before).toBeLessThan(threads.length);
+    await agent.compare();
+    const known = requests.length;
+    await agent.compare();
+    // Only the threads themselves, which have no ETag, in two pages; others may have been asked for twice.
+    const counted = requests.slice(known).filter(({ status }) => status !== 304);
+    expect(counted.length).toBeLessThan(10);
+  });
+});
+
+describe('a change request', () => {
+  lifeTest(
+    'that is opened again without a delivery is found, and its second end is told',
+    async ({ expect, onTestFinished }) => {
+      const { agent, number } = await openRequest(onTestFinished);
+      const { host, scenario } = agent;
+      await host.close(number, 'maintainer');
+      await agent.untilTold(/was closed without being merged/);
+      await scenario.untilRequest('a closed one', ({ state }) => state === 'CLOSED');
+      host.deliveries.hold();
+      await host.reopen(number, 'maintainer');
+      host.deliveries.release({ drop: true });
+      expect((await agent.compare()).state).toBe('OPEN');
+      await host.close(number, 'maintainer');
+      await agent.untilTold(/was closed without being merged/, 2);
+    },
+  );
+
+  lifeTest('is compared when its base branch moves', async ({ onTestFinished }) => {
+    const { agent } = await openRequest(onTestFinished);
+    const { host } = agent;
+    host.server.reportsPushes = true;
+    host.remote.commit('main', { 'a.txt': 'from somebody else\n' });
+    await host.server.mirror();
+    await agent.untilTold(/conflicts with its base branch/);
+  });
+
+  lifeTest('whose branch somebody else pushed to is told so once', async ({ expect, onTestFinished }) => {
+    const { agent, number } = await openRequest(onTestFinished);
+    const { host, scenario } = agent;
+    await agent.compare();
+    const { branch, headSha } = await agent.opened();
+    const pushed = host.remote.commit(branch, { 'b.txt': 'by a person\n' });
+    await host.textOf(number);
+    await scenario.untilRequest('a new head', (request) => request.headSha !== headSha);
+    const [told = ''] = await agent.untilTold(/Somebody pushed to the branch/);
+    expect(told).toContain(pushed);
+    expect(told).toContain('a push without them is refused');
+    await agent.compare();
+    expect(await agent.untilTold(/Somebody pushed to the branch/)).toHaveLength(1);
+  });
+
+  lifeTest(
+    'that was merged is followed by another one, also if nobody said that it was',
+    async ({ expect, onTestFinished }) => {
+      const { agent, number } = await openRequest(onTestFinished);
+      const { host, scenario } = agent;
+      host.deliveries.hold();
+      await host.merge(number, 'maintainer');
+      host.deliveries.release({ drop: true });
+      await agent.push('more');
+      const second = await scenario.untilRequest('a second one', (request) => request.number !== number);
+      expect(second.state).toBe('OPEN');
+      expect(await host.textOf(second.number)).toContain('Closes #1');
+      expect((await agent.open()).body.changeRequest.number).toBe(second.number);
+    },
+  );
+
+  lifeTest('that somebody opened is found without a delivery', async ({ onTestFinished }) => {
+    const agent = await triggeredAgent(onTestFinished, { changeRequests: 'manual' });
+    const { host, scenario } = agent;
+    await agent.push('hello');
+    const { branch } = await scenario.untilAgent('a branch', (status) => status.branch !== '');
+    await agent.atRest();
+    host.deliveries.hold();
+    const number = await host.openFrom(branch, 'Opened by a person', 'maintainer');
+    host.deliveries.release({ drop: true });
+    await scenario.sync();
+    await scenario.untilRequest('a record', (request) => request.number === number);
+  });
+
+  lifeTest(
+    'of a response that is longer than its host accepts has the beginning and a link',
+    async ({ expect, onTestFinished }) => {
+      const agent = await triggeredAgent(onTestFinished);
+      await agent.scenario.tell(`!write a.txt hello\n!push Write it\n!say ${'Long. '.repeat(12_500)}`);
+      const { number } = await agent.opened();
+      const text = await agent.host.textOf(number);
+      expect(text.length).toBeLessThan(65_536);
+      expect(text).toContain("[The rest is on the agent's page](http");
+      expect(text).toContain('Closes #1');
+    },
+  );
+});
+
+describe('what failed at the host', () => {
+  const refused = { status: 403, body: '{"message": "Resource not accessible by integration"}' };
+  const testOf = async ({ scenario }: TriggeredAgent) =>
+    (await scenario.api.post('/v1/integration/test', { name: scenario.integration })).body;
+
+  lifeTest(
+    'for lack of a permission is said, and done after a successful test',
+    async ({ expect, onTestFinished }) => {
+      const agent = await triggeredAgent(onTestFinished);
+      const { host } = agent;
+      host.faults.add({ method: 'POST', path: /\/pulls$/, reply: refused, times: 1_000 });
+      await agent.push('hello');
+      const [warning = ''] = await until(
+        'a warning',
+        () => agent.warnings(),
+        (all) => all.length > 0,
+      );
+      expect(warning).toContain('could not open a change request in team/project');
+      expect(warning).toContain('pull requests: write');
+      expect(JSON.stringify(await testOf(agent))).toContain('open in team/project was not posted');
+      host.faults.clear();
+      await testOf(agent);
+      await agent.opened();
+      expect(await agent.warnings()).toHaveLength(1);
+    },
+  );
+
+  lifeTest('is on the record until it is over', async ({ expect, onTestFinished }) => {
+    const { agent, number } = await openRequest(onTestFinished);
+    const { host, scenario } = agent;
+    host.faults.add({ path: new RegExp(`/pulls/${number}$`), reply: refused, times: 1_000 });
+    await scenario.sync();
+    await scenario.untilRequest('a problem', ({ problem }) => problem.includes('403'));
+    expect(JSON.stringify(await testOf(agent))).toContain(`team/project#${number}`);
+    const warnings = await until(
+      'a warning',
+      () => agent.warnings(),
+      (all) => all.length > 0,
+    );
+    expect(warnings).toHaveLength(1);
+    host.faults.clear();
+    await scenario.untilRequest('no problem', ({ problem }) => problem === '');
+  });
+});
+
+describe('an integration that was paused', () => {
+  lifeTest('says what came meanwhile when it is resumed', async ({ onTestFinished }) => {
+    const { agent, number } = await openRequest(onTestFinished);
+    const { host, scenario } = agent;
+    const { api, integration: name } = scenario;
+    const { body } = await readResource(api, 'integration', name);
+    const { webhookUrl: _, ...document } = decode(body.payload);
+    await writeResource(api, 'integration', name, { ...document, paused: true });
+    await host.comment({ type: 'change-request', number }, 'During the pause.', 'reviewer');
+    await until(
+      'ignored deliveries',
+      () => scenario.deliveries(),
+      (all) => all.some(({ reason }) => reason === 'the integration is paused'),
+    );
+    await writeResource(api, 'integration', name, { ...document, paused: false });
+    await agent.untilTold(/During the pause/);
+  });
+});

@@ -1,0 +1,71 @@
+import { limits } from '@muster/sdk/contract';
+import { expect, test } from 'vitest';
+import { newMember, postResource, uniqueName } from '../support/catalog.ts';
+import { execute } from '../support/database.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
+import { useSharedServer } from '../support/shared-server.ts';
+import { newTenant } from '../support/tenants.ts';
+import { history, write } from './catalog-requests.ts';
+
+const server = await useSharedServer({ runner: false });
+
+/** Adds documents of one kind to a tenant, of so many bytes each. */
+const fill = (org: string, kind: string, count: number, bytes: number, createdBy = 'somebody') =>
+  execute(
+    server.databaseUrl,
+    `INSERT INTO resources (tenant, kind, name, generation, document, bytes, created_by, indexed)
+     SELECT id, '${kind}', 'a' || n, 1, '{}', ${bytes}, '${createdBy}', 1
+     FROM tenants CROSS JOIN generate_series(1, ${count}) AS n WHERE org = '${org}'`,
+  );
+
+test('a tenant has at most so many documents of a kind, until some are deleted', async () => {
+  const { admin, tenant } = await newTenant(server.operator);
+  await fill(tenant.org, 'environment', limits.documentsPerKind - 1, 10);
+  await write(admin, 'environment', 'last', { note: 'x' });
+  const refused = await postResource(admin, 'environment', 'one-more', {});
+  expectError(refused, 'RESOURCE_EXHAUSTED');
+  const { message } = refused.body as unknown as { message: string };
+  expect(message).toBe(
+    'the tenant has 10000 documents of the kind environment, and the most is 10000; delete some: muster delete environment NAME',
+  );
+  await write(admin, 'environment', 'last', { note: 'a document that exists can be changed' });
+  await write(admin, 'workspace', 'one-more', {});
+  expectOk(await admin.del('/v1/catalog/environment/last'));
+  await write(admin, 'environment', 'one-more', {});
+});
+
+test.each([
+  ['workspace', { note: 'x'.repeat(1000) }, limits.documentBytesPerKind],
+  ['secret', { value: 'x'.repeat(1000) }, limits.secretBytesPerTenant],
+  ['integration', { note: 'x'.repeat(1000) }, limits.integrationBytesPerTenant],
+])('documents of the kind %s have at most so many bytes', async (kind, document, most) => {
+  const { admin, tenant } = await newTenant(server.operator);
+  await fill(tenant.org, kind, 4, most / 4 - 250);
+  const refused = await postResource(admin, kind, 'large', document);
+  expectError(refused, 'RESOURCE_EXHAUSTED');
+  expect((refused.body as unknown as { message: string }).message).toContain(`the most is ${most}`);
+  await write(admin, kind, 'small', {});
+  expectError(await postResource(admin, kind, 'small', document), 'RESOURCE_EXHAUSTED');
+});
+
+test('what one member creates is at most half of it, and others can still create', async () => {
+  const { admin, tenant } = await newTenant(server.operator);
+  const [one, other] = await Promise.all([newMember(admin), newMember(admin)]);
+  await fill(tenant.org, 'persona', limits.documentsPerKind / 2, 10, `codehost_oauth/${one.account}`);
+  expectError(await postResource(one.api, 'persona', uniqueName('p'), {}), 'RESOURCE_EXHAUSTED');
+  await write(other.api, 'persona', uniqueName('p'), {});
+});
+
+test('the history has the newest documents, and who wrote all of them', async () => {
+  const { admin, tenant } = await newTenant(server.operator);
+  await write(admin, 'profile', 'busy', { note: 'first' }, { justification: 'at first' });
+  await execute(
+    server.databaseUrl,
+    `UPDATE resources SET generation = ${limits.historyDocuments}
+     WHERE name = 'busy' AND tenant = (SELECT id FROM tenants WHERE org = '${tenant.org}')`,
+  );
+  await write(admin, 'profile', 'busy', { note: 'second' });
+  const [newest, first] = await history(admin, 'profile', 'busy');
+  expect(newest?.payload).not.toBe('');
+  expect(first).toMatchObject({ generation: '1', action: 'WRITE', justification: 'at first', payload: '' });
+});
