@@ -8,7 +8,7 @@ import { expectError, expectOk } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
 import { useTwoNodes } from '../support/shared-server.ts';
 import { openRequest } from '../support/streams.ts';
-import { newTenant } from '../support/tenants.ts';
+import { metricsKey, newTenant } from '../support/tenants.ts';
 import { agentOf, callersOfEachRole, untilRefused, whoami } from './role-callers.ts';
 
 const { secondUrl, ...server } = await useTwoNodes();
@@ -236,6 +236,28 @@ describe('metrics', () => {
       expect((await read({ host: 'localhost:9000' })).status).toBe(200);
     },
   );
+
+  test.each(['Forwarded', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Forwarded-Proto', 'X-Real-IP', 'Via'])(
+    'through a proxy that sends %s /metrics needs a key, whatever it forwards as Host',
+    async (header) => {
+      const headers = { host: 'localhost', [header]: '127.0.0.1' };
+      expectError(await sendRaw(server.url, { method: 'GET', path: '/metrics', headers }), 'UNAUTHENTICATED');
+    },
+  );
+
+  test('a key of role metrics reads /metrics and nothing else, and only an operator makes one', async () => {
+    const { key, api } = await metricsKey(operator, server.tenant);
+    const headers = { host: 'muster.example', authorization: `Bearer ${key}` };
+    expect((await sendRaw(server.url, { method: 'GET', path: '/metrics', headers })).status).toBe(200);
+    expect((await whoami(api)).role).toBe('metrics');
+    expectError(await api.post('/v1/agents', {}), 'PERMISSION_DENIED');
+    expectError(await api.post('/mcp', {}), 'PERMISSION_DENIED');
+    for (const caller of [admin, member])
+      expectError(
+        await postResource(caller, 'token', uniqueName('prometheus'), { role: 'metrics' }),
+        'PERMISSION_DENIED',
+      );
+  });
 
   test('/metrics has no tenant labels', async () => {
     const { tenant, admin: chief } = await newTenant(operator);

@@ -7,7 +7,7 @@ import { exportDatabase } from '../archive/archives.ts';
 import { refusedStart } from '../conformance/server-starts.ts';
 import { Agents } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
-import { runConcurrently, until } from '../support/async.ts';
+import { eventually, runConcurrently, until } from '../support/async.ts';
 import { type Database, execute, freshDatabase } from '../support/database.ts';
 import { type DatabaseServer, startPgBouncer, startTlsPostgres } from '../support/database-servers.ts';
 import { openStream } from '../support/streams.ts';
@@ -119,6 +119,30 @@ describe.skipIf(!hasPgBouncer)('PgBouncer in transaction mode', () => {
     const { url } = await pooledDatabase(settings);
     expect(await refusedStart({ databaseUrl: url })).toContain('set MUSTER_POOLER=transaction');
   });
+});
+
+test('a node is not ready while its database is read-only', async () => {
+  const database = await freshDatabase();
+  cleanUps.push(database.drop);
+  const node = await startNode(database.url, {}, false);
+  const name = new URL(database.url).pathname.slice(1);
+  const readiness = () => attempt(node, { method: 'GET', path: '/readyz' });
+  const elsewhere = new URL(database.url);
+  elsewhere.pathname = '/postgres';
+  const setReadOnly = (value: string) =>
+    execute(
+      elsewhere.href,
+      `ALTER DATABASE "${name}" SET default_transaction_read_only = ${value};
+       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = '${name}' AND application_name LIKE 'muster%'`,
+    );
+  await setReadOnly('on');
+  await until('not ready', readiness, (seen) => typeof seen === 'object' && seen.status === 503);
+  await eventually(async () =>
+    expect(await readiness()).toMatchObject({ body: { message: 'the database is read-only' } }),
+  );
+  await setReadOnly('off');
+  await until('ready', readiness, (seen) => typeof seen === 'object' && seen.status === 200);
 });
 
 test('a password that changes under load, on a server with TLS, interrupts the service and loses nothing', async () => {

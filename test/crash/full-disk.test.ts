@@ -1,10 +1,13 @@
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { rmSync, statfsSync, writeFileSync } from 'node:fs';
 import type { Service } from '@muster/sdk/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readPassword } from '../../packages/service/src/store/embedded/data-folder.ts';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf } from '../support/api.ts';
+import { type Api, agent, apiOf } from '../support/api.ts';
 import { eventually, until } from '../support/async.ts';
+import { uniqueName } from '../support/catalog.ts';
 import { type Server, startServer } from '../support/server.ts';
 
 const mebibyte = 1024 ** 2;
@@ -66,6 +69,38 @@ test.skipIf(!isPossible)(
     await eventually(async () => expect(await runners()).toMatchObject([{ diskFull: false }]));
     await agents.spawn('next', { description: '!say served' });
     expect(await agents.wait('next')).toMatchObject({ response: 'served' });
+  },
+);
+
+test.skipIf(!isPossible)(
+  'a node whose database is elsewhere is not ready while that disk is full',
+  async () => {
+    const data = `${dataFolder()}/postgres/data`;
+    const password = encodeURIComponent(await readPassword(data));
+    const databaseUrl = `postgres://muster:${password}@localhost:5432/muster?host=${encodeURIComponent(data)}`;
+    const other = await startServer({ databaseUrl, runner: false });
+    const file = `${dataFolder()}/ballast`;
+    try {
+      const there = apiOf({ url: other.url, key: server.key });
+      expect((await there.get('/readyz')).status).toBe(200);
+      writeFileSync(file, Buffer.alloc(freeBytes()));
+      const description = randomBytes(12 * 1024).toString('base64');
+      await until(
+        'a write refused',
+        () => there.post('/v1/agent/spawn', { agentId: agent(uniqueName('large')), description }),
+        ({ status }) => status !== 200,
+      );
+      const { status, body } = await there.get('/readyz');
+      expect(status).toBe(503);
+      expect(body).toMatchObject({
+        message: expect.stringMatching(/disk of the database is full|not answer/),
+      });
+      rmSync(file);
+      await eventually(async () => expect((await there.get('/readyz')).status).toBe(200));
+    } finally {
+      rmSync(file, { force: true });
+      await other.close();
+    }
   },
 );
 

@@ -28,6 +28,10 @@ export async function operatorOf(server: Pick<Server, 'url' | 'key' | 'databaseU
   return api;
 }
 
+/** A key that may only read the metrics. */
+export const metricsKey = (operator: Api, tenant: Tenant): Promise<{ key: string; api: Api }> =>
+  createKey(operator, { role: 'metrics' }, { ref: { tenant }, justification: 'to scrape' });
+
 export const tenantOf = (org: string, provider: Provider = 'PROVIDER_CODEHOST_APP'): Tenant => ({
   provider,
   org,

@@ -10,7 +10,7 @@ import { FakeRunner } from '../support/fake-runner.ts';
 import { gifText, png } from '../support/images.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { type OpenRequest, openRequest } from '../support/streams.ts';
-import { newTenant, tenantOf } from '../support/tenants.ts';
+import { metricsKey, newTenant, tenantOf } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 import { type Aim, agentIn, type ForeignTenant, foreignAim, masked, waits } from './foreign-targets.ts';
 
@@ -129,6 +129,7 @@ beforeAll(async () => {
     admin,
     operator,
     runner: (await createKey(admin, { role: 'runner', pool: 'default' })).api,
+    metrics: (await metricsKey(operator, server.tenant)).api,
     agent: admin.as(claim.token),
     share: (await createShareLink(admin, shared)).api,
   };

@@ -76,11 +76,30 @@ export const agentIdIn = {
 };
 export type AgentIdInput = Infer<typeof agentIdIn>;
 
-export const roles = ['viewer', 'member', 'admin', 'operator', 'runner', 'agent', 'share'] as const;
+export const roles = [
+  'viewer',
+  'member',
+  'admin',
+  'operator',
+  'runner',
+  'metrics',
+  'agent',
+  'share',
+] as const;
 export type Role = (typeof roles)[number];
 
-/** The order of the roles that a key can have. Only admins create keys for runners. */
-const rank: Partial<Record<Role, number>> = { viewer: 1, member: 2, admin: 3, runner: 3, operator: 4 };
+/**
+ * The order of the roles that a key can have. Only admins create keys for runners, and only operators keys for metrics,
+ * which are about all tenants.
+ */
+const rank: Partial<Record<Role, number>> = {
+  viewer: 1,
+  member: 2,
+  admin: 3,
+  runner: 3,
+  operator: 4,
+  metrics: 4,
+};
 
 /** A key's role is at most that of its creator. */
 export const mayGiveRole = (creator: Role, role: Role): boolean =>

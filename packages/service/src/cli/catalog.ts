@@ -48,7 +48,7 @@ export function addCatalogCommands(program: Command): void {
   addCommand(token, 'create <name>', 'create an API key and print it once', createToken)
     .addOption(
       new Option('--role <role>', 'what the key may do')
-        .choices(['viewer', 'member', 'admin', 'operator', 'runner'])
+        .choices(['viewer', 'member', 'admin', 'operator', 'runner', 'metrics'])
         .default('member'),
     )
     .option('--account <name>', "the key's account; yours if not given")

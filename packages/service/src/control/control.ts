@@ -5,7 +5,7 @@ import type { ServiceSecrets } from '../lib/service-secret.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { DatabaseConfig } from '../store/connection.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
-import { ping } from '../store/statements/tick.ts';
+import { readReadiness } from '../store/statements/tick.ts';
 import { BrowserSessions } from './access/browser-sessions.ts';
 import { Keys } from './access/keys.ts';
 import { SignInCodes } from './access/sign-in-codes.ts';
@@ -153,8 +153,8 @@ export class Control {
   /** Why requests can't be served yet, or null: the migrations, the first key and the timers come first. */
   async unready(): Promise<string | null> {
     if (!this.#hasStarted) return 'the service is starting';
-    return ping(this.#database).then(
-      () => null,
+    return readReadiness(this.#database).then(
+      ([row]) => (row?.is_read_only ? 'the database is read-only' : null),
       () => 'the database does not answer',
     );
   }

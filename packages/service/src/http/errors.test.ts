@@ -73,7 +73,9 @@ test.each(['0A000', '22P02', '23505', '25P02', '42703', 'P0001', 'XX000'])(
 
 test('a full disk of the database is named, and counts for a while', () => {
   const full = failure('53100');
-  for (const error of [full, new CommitUnknownError('the connection broke', { cause: full })]) {
+  const message = 'could not write init file: No space left on device';
+  const refused = Object.assign(new Error(message), { code: 'XX000' });
+  for (const error of [full, refused, new CommitUnknownError('the connection broke', { cause: full })]) {
     const used = context();
     const { status, message } = httpErrorOf(error, used);
     expect(status).toBe('UNAVAILABLE');

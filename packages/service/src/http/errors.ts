@@ -113,8 +113,9 @@ export function httpErrorOf(
       [],
       { 'retry-after': '1' },
     );
-  if (!isUnavailable(error)) return new HttpError('INTERNAL', `internal error (incident ${incident})`);
-  databaseDisk.note(error);
+  const isFull = databaseDisk.note(error);
+  if (!isFull && !isUnavailable(error))
+    return new HttpError('INTERNAL', `internal error (incident ${incident})`);
   const problem = databaseDisk.problem() ?? 'the database is unavailable; try again in a moment';
   return new HttpError('UNAVAILABLE', `${problem} (incident ${incident})`, [], { 'retry-after': '1' });
 }

@@ -47,9 +47,11 @@ export class DatabaseDisk {
     this.#folder = folder;
   }
 
-  /** Of a statement that failed. */
-  note(error: unknown): void {
-    if (isDiskFull(error)) this.#fullUntilMs = performance.now() + fullMs;
+  /** Of a statement that failed. Returns whether a full disk is the reason. */
+  note(error: unknown): boolean {
+    const isFull = isDiskFull(error);
+    if (isFull) this.#fullUntilMs = performance.now() + fullMs;
+    return isFull;
   }
 
   /** Why the database can't write, and what to do; null if it can. */
@@ -73,8 +75,9 @@ function freeBytesOf(folder: string): number {
   }
 }
 
-/** PostgreSQL's code for a full disk. */
+/** PostgreSQL's code for a full disk; XX000 is also that of a file that it can't write, as when a session begins. */
 function isDiskFull(error: unknown): boolean {
-  const { code, cause } = error as { code?: string; cause?: unknown };
-  return code === '53100' || (typeof cause === 'object' && cause !== null && isDiskFull(cause));
+  const { code, message = '', cause } = error as { code?: string; message?: string; cause?: unknown };
+  if (code === '53100' || (code === 'XX000' && /could not write|no space left/i.test(message))) return true;
+  return typeof cause === 'object' && cause !== null && isDiskFull(cause);
 }

@@ -26,6 +26,7 @@ const isOwner = (
 /** What keys of machines may use at all; people's roles are checked below. */
 const machineAccess: Partial<Record<Role, readonly Access[]>> = {
   runner: ['self', 'runner'],
+  metrics: ['self'],
   agent: ['self', 'read', 'command', 'spawn'],
   share: ['self', 'read'],
 };

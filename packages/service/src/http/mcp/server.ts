@@ -29,7 +29,7 @@ interface Toolbox {
 
 function toolboxOf(caller: Principal): Toolbox {
   const { role, agent } = caller;
-  if (role === 'runner' || role === 'share')
+  if (role === 'runner' || role === 'metrics' || role === 'share')
     throw new HttpError(
       'PERMISSION_DENIED',
       `a key of role ${role} has no tools: /mcp needs the key of a user or of a live run`,

@@ -29,12 +29,12 @@ export function systemRoutes(context: RouteContext): void {
       if (!caller)
         throw new HttpError(
           'UNAUTHENTICATED',
-          "/metrics needs an operator's key, except from this machine at a loopback address",
+          '/metrics needs a key of role metrics or operator, except from this machine at a loopback address, without a proxy',
         );
-      if (caller.role !== 'operator')
+      if (caller.role !== 'operator' && caller.role !== 'metrics')
         throw new HttpError(
           'PERMISSION_DENIED',
-          `/metrics needs an operator's key; this key has role ${caller.role}`,
+          `/metrics needs a key of role metrics or operator; this key has role ${caller.role}`,
         );
     }
     const text = await (workers ?? metrics.registry).metrics();
@@ -61,12 +61,14 @@ export function systemRoutes(context: RouteContext): void {
   });
 }
 
+/** What proxies add, with any value. */
+const proxyHeader = /^(forwarded|via|x-forwarded-.*|x-real-ip)$/;
+
 /**
  * Sent from this machine, not through a proxy on it, and to a loopback name: a page whose name points to this machine
  * (DNS rebinding) sends its own name.
  */
 const isLocal = ({ ip, headers }: FastifyRequest): boolean =>
   loopback.has(ip) &&
-  !headers['x-forwarded-for'] &&
-  !headers.forwarded &&
+  !Object.keys(headers).some((name) => proxyHeader.test(name)) &&
   addressOf(headers.host ?? '', '')?.isLoopback === true;

@@ -124,8 +124,8 @@ const rowsPerFetch = 100;
 /** All tables with what lasts and can't be counted again, in an order in which they can be loaded. Parents of an agent come first: they have fewer ancestors. */
 export const archivedTables: readonly ArchivedTable[] = [
   { name: 'tenants', order: 'id', rowsPerFetch, where: 'id <> 0', identity: 'id', moves: 'false' },
-  // An operator of one installation is not one of another.
-  { name: 'keys', order: 'tenant, key_id', rowsPerFetch, moves: "role <> 'operator'" },
+  // These roles are for a whole installation.
+  { name: 'keys', order: 'tenant, key_id', rowsPerFetch, moves: "role NOT IN ('operator', 'metrics')" },
   { name: 'browser_sessions', order: 'tenant, id', rowsPerFetch, moves: 'false' },
   { name: 'sign_in_codes', order: 'tenant, hash', rowsPerFetch, moves: 'false' },
   { name: 'resources', order: 'tenant, kind, name', rowsPerFetch },

@@ -135,16 +135,16 @@ async function addTenant(client: pg.Client, tenant: Tenant): Promise<number> {
   return added.id;
 }
 
-const findOperator = statement<[tenant: number], { key_id: string }>(
+const findOperator = statement<[tenant: number], { key_id: string; role: string }>(
   'archive-find-operator',
-  "SELECT key_id FROM keys WHERE tenant = $1 AND role = 'operator' LIMIT 1",
+  "SELECT key_id, role FROM keys WHERE tenant = $1 AND role IN ('operator', 'metrics') LIMIT 1",
 );
 
 async function refuseOperators(client: pg.Client, tenant: number): Promise<void> {
   const [key] = await findOperator(client, tenant);
   if (key)
     throw new ArchiveError(
-      `The archive is damaged: its key ${key.key_id} has the role operator, which would have access to every tenant of this installation.`,
+      `The archive is damaged: its key ${key.key_id} has the role ${key.role}, which would have access to every tenant of this installation.`,
     );
 }
 

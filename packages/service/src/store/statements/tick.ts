@@ -75,4 +75,8 @@ export const tick = statement<
      .join('\n   ')}`,
 );
 
-export const ping = statement<[], { one: number }>('ping', 'SELECT 1 AS one');
+/** Also true on a server that follows another one. */
+export const readReadiness = statement<[], { is_read_only: boolean }>(
+  'read-readiness',
+  "SELECT current_setting('transaction_read_only')::boolean AS is_read_only",
+);
