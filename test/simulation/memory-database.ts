@@ -6,7 +6,7 @@ import { LoadedAgents } from '../../packages/service/src/domain/loaded-agents.ts
 import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
 import { canRun } from '../../packages/service/src/domain/scheduling.ts';
 import type { Statement } from '../../packages/service/src/store/connection.ts';
-import { changedStateFields, runRow } from '../../packages/service/src/store/rows.ts';
+import { changedStateFields } from '../../packages/service/src/store/rows.ts';
 import type { appendOutput, OutputRow } from '../../packages/service/src/store/statements/append-output.ts';
 import type { findCandidates } from '../../packages/service/src/store/statements/claims.ts';
 import type { peekAgents } from '../../packages/service/src/store/statements/find-agents.ts';
@@ -226,7 +226,7 @@ const answers: Answers = {
         agent: { ...agent, memory, result },
         response: agent.result.response,
         home_deferral: null,
-        run: run && runRow(agent, run),
+        run: run && { ...run },
         queue: null,
         checklist: [...rows.checklist],
         children: null,

@@ -1,5 +1,6 @@
 import type { Agent } from '../domain/agent.ts';
-import { type Columns, listParameters, type RowOf } from './tables.ts';
+import { columnsOf, loadedFields, parametersOf, type Shown, shownIn, timeReader } from './column-table.ts';
+import type { Columns, RowOf } from './tables.ts';
 
 export interface UsageColumns {
   cost: number;
@@ -18,12 +19,9 @@ export interface AgentRow
 /**
  * The columns of `agents`. What is written, loaded, compared and shown of an agent's row follows from this table.
  *
- * type   of the column in PostgreSQL
- * field  of the agent of the domain that has the value
- * of     reads it: one function that reads any field of an agent takes more than twice as long
- * group  when it is written: `key` and `fixed` with the agent, `hot` by nearly every command, `cold` by some
- * shown  where the API shows it: in a status and in lists, or in a status only, under the name of the field; or
- *        `derived`, if something else is made of it
+ * group  `key` and `fixed` are written with the agent, `hot` by nearly every command, `cold` by some
+ * shown  in a status and in lists, or in a status only, under the name of the field; or `derived`, if something else is
+ *        made of it
  */
 // biome-ignore format: a line for each column
 export const agentTable = {
@@ -35,7 +33,7 @@ export const agentTable = {
   owner_provider: { type: 'text', field: 'ownerProvider', of: (a) => a.ownerProvider, group: 'fixed', shown: 'derived' },
   account: { type: 'text', field: 'account', of: (a) => a.account, group: 'fixed', shown: 'derived' },
   workspace: { type: 'text', field: 'workspace', of: (a) => a.workspace, group: 'fixed', shown: 'derived' },
-  path: { type: 'text', field: 'path', of: (a) => a.path.join('/'), group: 'fixed', shown: 'derived' },
+  path: { type: 'text', field: 'path', of: (a) => a.path.join('/'), group: 'fixed', loaded: "string_to_array(a.path, '/')", shown: 'derived' },
   pool: { type: 'text', field: 'pool', of: (a) => a.pool, group: 'fixed', shown: 'status' },
   backend: { type: 'text', field: 'backend', of: (a) => a.backend, group: 'fixed', shown: 'status' },
   created_at: { type: 'timestamptz', field: 'createdAt', of: (a) => a.createdAt, group: 'fixed', shown: 'lists' },
@@ -69,74 +67,46 @@ interface AgentColumn {
   readonly type: string;
   readonly field: keyof Agent | `usage.${keyof Agent['usage']}` | 'settings.model';
   readonly of: (agent: Agent) => unknown;
-  readonly group: Group;
-  readonly shown?: Shown;
+  readonly group: 'key' | 'fixed' | 'hot' | 'cold';
+  readonly loaded?: string;
+  readonly shown?: 'lists' | 'status' | 'derived';
 }
 
-type Group = 'key' | 'fixed' | 'hot' | 'cold';
-type Shown = 'lists' | 'status' | 'derived';
 type Table = typeof agentTable;
-type ShownColumn<S extends Shown> = {
-  [C in keyof Table]: Table[C] extends { readonly shown: S } ? C : never;
-}[keyof Table];
-
-const rows = Object.entries<AgentColumn>(agentTable);
-
-const columnsOf = (...groups: Group[]): Columns =>
-  Object.fromEntries(
-    rows.filter(([, { group }]) => groups.includes(group)).map(([name, { type }]) => [name, type]),
-  );
 
 /** What nearly every command changes. */
-export const hotAgentColumns = columnsOf('key', 'hot');
+export const hotAgentColumns = columnsOf(agentTable, 'key', 'hot');
 /** What any command changes. */
-export const changingAgentColumns = columnsOf('key', 'hot', 'cold');
-export const agentColumns = columnsOf('key', 'fixed', 'hot', 'cold');
-
-const readers = new Map(rows.map(([name, { of }]) => [name, of]));
+export const changingAgentColumns = columnsOf(agentTable, 'key', 'hot', 'cold');
+export const agentColumns = columnsOf(agentTable, 'key', 'fixed', 'hot', 'cold');
 
 /** Agents as the parameters of a statement with `listsOf(columns)`. */
 export const agentLists = (columns: Columns, agents: readonly Agent[]): string[] =>
-  listParameters(columns, agents, (name) => readers.get(name) as AgentColumn['of']);
+  parametersOf(agentTable, columns, agents);
 
-const coldReaders = rows.flatMap(([, { of, group }]) => (group === 'cold' ? [of] : []));
+const coldReaders = Object.values<AgentColumn>(agentTable).flatMap(({ of, group }) =>
+  group === 'cold' ? [of] : [],
+);
 
 /** Whether more than the hot part of the row differs. */
 export const hasColdChange = (before: Agent, after: Agent): boolean =>
   (before.endedAt === null) !== (after.endedAt === null) ||
   coldReaders.some((of) => of(before) !== of(after));
 
-const ownFields = rows.filter(([, { field }]) => !field.includes('.') && field !== 'path');
-const usageFields = rows.filter(([, { field }]) => field.startsWith('usage.'));
-
-/** The columns of `a` under the names of their fields. */
-export const loadedFields = [
-  ...ownFields.map(([name, { field }]) => `a.${name} AS "${field}"`),
-  `string_to_array(a.path, '/') AS path`,
-  `json_build_object(${usageFields.map(([name, { field }]) => `'${field.slice(6)}', a.${name}`).join(', ')}) AS usage`,
-].join(', ');
-
-const timeFields = ownFields.flatMap(([, { type, field }]) => (type === 'timestamptz' ? [field] : []));
-
-/** Changes the fields with times. */
-export function mapTimes(agent: object, changed: (time: string | null) => string | null): void {
-  const fields = agent as Record<string, string | null>;
-  for (const field of timeFields) fields[field] = changed(fields[field] as string | null);
-}
+export const loadedAgentFields = loadedFields(agentTable, 'a');
+export const readAgentTimes = timeReader(agentTable);
 
 /** What a view of an agent needs of its row. */
-export const shownAgentColumns = rows
-  .filter(([, { shown }]) => shown)
-  .map(([name]) => name) as ShownColumn<Shown>[];
+export const shownAgentColumns = shownIn(agentTable, 'lists', 'status', 'derived');
 
-type Fields<S extends Shown> = { [C in ShownColumn<S> as Table[C]['field']]: AgentRow[C] };
+type Fields<How extends string> = { [C in Shown<Table, How> as Table[C]['field']]: AgentRow[C] };
 
-function viewOf<S extends Shown>(view: S): (row: Pick<AgentRow, ShownColumn<S>>) => Fields<S> {
-  const shown = rows.filter((row) => row[1].shown === view);
+function viewOf<How extends string>(how: How): (row: Pick<AgentRow, Shown<Table, How>>) => Fields<How> {
+  const shown = shownIn(agentTable, how);
   return (row) => {
     const fields: Record<string, unknown> = {};
-    for (const [name, { field }] of shown) fields[field] = row[name as keyof typeof row];
-    return fields as Fields<S>;
+    for (const name of shown) fields[agentTable[name].field] = row[name];
+    return fields as Fields<How>;
   };
 }
 

@@ -108,7 +108,11 @@ function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) =>
         ...keyColumns(keys),
         keys.map((k) => k.followUpId),
       );
-      return groupBy(rows, (r) => r.agent, followUpOf);
+      return groupBy(
+        rows,
+        (r) => r.agent,
+        (r) => followUpOf(r.loaded),
+      );
     },
 
     async runs(keys) {
@@ -117,7 +121,11 @@ function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) =>
         ...keyColumns(keys),
         keys.map((k) => k.number),
       );
-      return groupBy(rows, (r) => r.agent, runOf);
+      return groupBy(
+        rows,
+        (r) => r.agent,
+        (r) => runOf(r.loaded),
+      );
     },
 
     async threads(keys, wanted) {

@@ -9,12 +9,13 @@ import {
   type Result,
   type Run,
   type Settings,
-  type Usage,
 } from '../domain/agent.ts';
 import type { Comment, Thread } from '../domain/thread.ts';
-import { mapTimes, type UsageColumns } from './agent-columns.ts';
+import { readAgentTimes } from './agent-columns.ts';
 import type { ReadState } from './agent-store.ts';
 import { isoTime } from './connection.ts';
+import { readFollowUpTimes } from './follow-up-columns.ts';
+import { readRunTimes } from './run-columns.ts';
 import type { RowOf } from './tables.ts';
 
 /** The row of `agent_states`. */
@@ -30,18 +31,11 @@ export type AgentBriefRow = RowOf<Brief, never>;
 /** The rest of a result is in separate columns. */
 type StoredResult = Omit<Result, 'response' | 'structuredOutput'>;
 
-export interface RunRow extends RowOf<Run, 'usage'>, UsageColumns {}
-
 /** What a run said and produced; null in what a run does not have. */
 export interface RunResultRow {
   response: string | null;
   structured_output: unknown;
   error: Result['error'];
-}
-
-export interface FollowUpRow extends RowOf<FollowUp, 'attachmentIds'> {
-  /** Null: it has none. */
-  attachment_ids: string[] | null;
 }
 
 /** The stored field `news` is `unseenChildren` in the domain; rows of every version have it under that name. */
@@ -87,36 +81,34 @@ const taskOf = (stored: Partial<ChecklistTask>): ChecklistTask => ({
   ...(stored.note && { note: stored.note }),
 });
 
-const usageOf = (row: UsageColumns): Usage => ({
-  cost: row.cost,
-  inputTokens: row.input_tokens,
-  cachedInputTokens: row.cached_tokens,
-  outputTokens: row.output_tokens,
-});
+/** Loaded as JSON, with its times in PostgreSQL's own ISO form; the reader changes the object that was parsed. */
+type Loaded<T> = { -readonly [Field in keyof T]: T[Field] };
 
-/** An agent as it is loaded for a command. It came as JSON, with its times in PostgreSQL's own ISO form. */
+/** `attachmentIds` is null if it has none. */
+export type LoadedFollowUp = Omit<Loaded<FollowUp>, 'attachmentIds'> & { attachmentIds: string[] | null };
+export type LoadedRun = Loaded<Run>;
+
+/** An agent as it is loaded for a command. */
 export interface LoadedAgentRow {
-  agent: { -readonly [Field in Exclude<keyof Agent, 'memory' | 'result'>]: Agent[Field] } & {
+  agent: Loaded<Omit<Agent, 'memory' | 'result'>> & {
     memory: Partial<StoredMemory> | null;
     result: Partial<StoredResult> | null;
   };
   response: string;
   /** What the newest poll of its home runner said; null when that runner is gone. */
   home_deferral: boolean | null;
-  run: RunRow | null;
+  run: LoadedRun | null;
   /** Null: not wanted, as the other parts. */
-  queue: FollowUpRow[] | null;
+  queue: LoadedFollowUp[] | null;
   checklist: Partial<ChecklistTask>[] | null;
   children: ChildRow[] | null;
 }
 
-const isoTimeOrNull = (value: string | null): string | null => value && isoTime(value);
-
 /** Made of the object that was parsed, which nobody else has: a copy of this many fields takes longer than all the rest. */
 function agentOf({ agent: parsed, response, home_deferral }: LoadedAgentRow): Agent {
-  mapTimes(parsed, isoTimeOrNull);
+  readAgentTimes(parsed);
   const { result } = parsed;
-  const agent = parsed as { -readonly [Field in keyof Agent]: Agent[Field] };
+  const agent = parsed as Loaded<Agent>;
   agent.settings ??= {} as Settings;
   agent.memory = memoryOf(parsed.memory ?? {});
   agent.result = {
@@ -171,71 +163,24 @@ export function changedStateFields(before: Agent | undefined, after: Agent) {
 export const readStateOf = ({ loaded: row }: { readonly loaded: LoadedAgentRow }): ReadState => ({
   state: { agent: agentOf(row), run: row.run && runOf(row.run), followUps: new Map(), checklist: [] },
   parts: {
-    ...(row.queue && { queue: row.queue.map(queuedOf) }),
+    ...(row.queue && { queue: row.queue.map(followUpOf) }),
     ...(row.checklist && { checklist: tasksOf(row.checklist) }),
     ...(row.children && { children: row.children.map(childOf) }),
   },
 });
 
-export const runOf = (row: RunRow): Run => ({
-  number: row.number,
-  batch: row.batch,
-  state: row.state,
-  outcome: row.outcome,
-  stop: row.stop,
-  runnerId: row.runner_id,
-  runner: row.runner,
-  startedAt: isoTime(row.started_at),
-  endedAt: isoTimeOrNull(row.ended_at),
-  goneAt: isoTimeOrNull(row.gone_at),
-  reports: row.reports,
-  currentAction: row.current_action,
-  followUpIds: row.follow_up_ids,
-  usage: usageOf(row),
-});
+export function runOf(loaded: LoadedRun): Run {
+  readRunTimes(loaded);
+  return loaded;
+}
 
-export const runRow = (agent: Agent, run: Run) => ({
-  tenant: agent.tenant,
-  agent: agent.id,
-  number: run.number,
-  batch: run.batch,
-  state: run.state,
-  outcome: run.outcome,
-  stop: run.stop,
-  runner_id: run.runnerId,
-  runner: run.runner,
-  started_at: run.startedAt,
-  ended_at: run.endedAt,
-  gone_at: run.goneAt,
-  reports: run.reports,
-  current_action: run.currentAction,
-  follow_up_ids: run.followUpIds,
-  cost: run.usage.cost,
-  input_tokens: run.usage.inputTokens,
-  cached_tokens: run.usage.cachedInputTokens,
-  output_tokens: run.usage.outputTokens,
-});
-
-export const followUpOf = (row: FollowUpRow): FollowUp => ({
-  id: row.id,
-  state: row.state,
-  position: row.position,
-  change: row.change,
-  tasks: tasksOf(row.tasks),
-  deliverAt: row.deliver_at,
-  queuedAt: row.queued_at,
-  batch: row.batch,
-  steerBatch: row.steer_batch,
-  attachmentIds: listOf(row.attachment_ids),
-  digest: row.digest,
-});
-
-const queuedOf = (row: FollowUpRow): FollowUp =>
-  followUpOf({
-    ...row,
-    deliver_at: isoTimeOrNull(row.deliver_at),
-    queued_at: isoTime(row.queued_at),
-  });
+export function followUpOf(loaded: LoadedFollowUp): FollowUp {
+  readFollowUpTimes(loaded);
+  const followUp = loaded as Loaded<FollowUp>;
+  followUp.tasks = tasksOf(loaded.tasks);
+  followUp.attachmentIds = listOf(loaded.attachmentIds);
+  return followUp;
+}
 
 type CommentRow = RowOf<Comment, never>;
 

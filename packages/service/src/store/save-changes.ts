@@ -2,13 +2,22 @@ import type { Agent, Brief, Entry, NewDiff, NewFollowUp, Run, RunResult } from '
 import type { AgentChange } from '../domain/loaded-agents.ts';
 import {
   agentColumns,
-  agentLists,
+  agentTable,
   changingAgentColumns,
   hasColdChange,
   hotAgentColumns,
 } from './agent-columns.ts';
+import { type ColumnTable, parametersOf } from './column-table.ts';
 import { type Connection, statement } from './connection.ts';
-import { changedStateFields, runRow } from './rows.ts';
+import {
+  changingFollowUpColumns,
+  followUpColumns,
+  followUpKeyColumns,
+  followUpTable,
+  type SavedFollowUp,
+} from './follow-up-columns.ts';
+import { changedStateFields } from './rows.ts';
+import { changingRunColumns, runColumns, runTable, type SavedRun } from './run-columns.ts';
 import { saveThreads } from './save-threads.ts';
 import { saveEvents } from './subscribers.ts';
 import {
@@ -16,19 +25,14 @@ import {
   agentStateColumns,
   assigned,
   type Columns,
-  changingFollowUpColumns,
-  changingRunColumns,
   checklistColumns,
   diffColumns,
-  followUpColumns,
-  followUpKeyColumns,
   insertInto,
   labelColumns,
   listParameters,
   listsOf,
   replyColumns,
   rowsOf,
-  runColumns,
   runResultColumns,
   timelineColumns,
   updateOf,
@@ -51,11 +55,17 @@ function writeLists(name: string, columns: Columns, textOf: (rows: string) => st
 
 const columnOf = (name: string) => (row: object) => (row as Record<string, unknown>)[name];
 
-/** The same of agents, without rows in between. */
-function writeAgents(name: string, columns: Columns, textOf: (rows: string) => string): Write<Agent> {
-  const send = statement<string[], never>(name, textOf(listsOf(columns)));
-  return (connection, agents) => send(connection, ...agentLists(columns, agents));
-}
+/** The same of a hot table, without rows in between. */
+const writeTo =
+  <Item>(table: ColumnTable<Item>) =>
+  (name: string, columns: Columns, textOf: (rows: string) => string): Write<Item> => {
+    const send = statement<string[], never>(name, textOf(listsOf(columns)));
+    return (connection, items) => send(connection, ...parametersOf(table, columns, items));
+  };
+
+const writeAgents = writeTo<Agent>(agentTable);
+const writeRuns = writeTo<SavedRun>(runTable);
+const writeFollowUps = writeTo<SavedFollowUp>(followUpTable);
 
 const insertAgents = writeAgents('insert-agents', agentColumns, (rows) =>
   insertInto('agents', agentColumns, rows),
@@ -91,8 +101,8 @@ const updateAgentStates = write(
    FROM ${rowsOf({ ...agentStateColumns, has_output: 'boolean' })} WHERE t.tenant = n.tenant AND t.agent = n.agent`,
 );
 
-const insertRuns = writeLists('insert-runs', runColumns, (rows) => insertInto('runs', runColumns, rows));
-const updateRuns = writeLists('update-runs', changingRunColumns, (rows) =>
+const insertRuns = writeRuns('insert-runs', runColumns, (rows) => insertInto('runs', runColumns, rows));
+const updateRuns = writeRuns('update-runs', changingRunColumns, (rows) =>
   updateOf('runs', changingRunColumns, ['tenant', 'agent', 'number'], rows),
 );
 
@@ -108,23 +118,26 @@ const updateRunResults = write(
 const followUpKey = ['tenant', 'agent', 'id'];
 
 /** The id of a message that was removed or cleared may be used again: the entry of the former one keeps its text. */
-const keepTexts = write(
+const keepTexts = writeFollowUps(
   'keep-texts',
-  `UPDATE timeline t SET text = f.description
-   FROM ${rowsOf(followUpKeyColumns)}
+  followUpKeyColumns,
+  (rows) => `UPDATE timeline t SET text = f.description
+   FROM ${rows}
    JOIN follow_ups f ON f.tenant = n.tenant AND f.agent = n.agent AND f.id = n.id
    WHERE t.tenant = f.tenant AND t.agent = f.agent AND t.sequence = f.sequence AND t.at = f.queued_at
      AND t.text IS NULL`,
 );
 
-const insertFollowUps = writeLists('insert-follow-ups', followUpColumns, (rows) =>
+const insertFollowUps = writeFollowUps('insert-follow-ups', followUpColumns, (rows) =>
   insertInto('follow_ups', followUpColumns, rows),
 );
 
 /** Messages whose ids were used before. */
-const replaceFollowUps = write('replace-follow-ups', updateOf('follow_ups', followUpColumns, followUpKey));
+const replaceFollowUps = writeFollowUps('replace-follow-ups', followUpColumns, (rows) =>
+  updateOf('follow_ups', followUpColumns, followUpKey, rows),
+);
 
-const updateFollowUps = writeLists('update-follow-ups', changingFollowUpColumns, (rows) =>
+const updateFollowUps = writeFollowUps('update-follow-ups', changingFollowUpColumns, (rows) =>
   updateOf('follow_ups', changingFollowUpColumns, followUpKey, rows),
 );
 
@@ -293,10 +306,10 @@ const labelRows = (f: CombinedChange) =>
 
 const isNew = ({ before }: CombinedChange, run: Run): boolean => run.number > (before?.run?.number ?? 0);
 
-const newRun = (f: CombinedChange) =>
-  [...f.runs.values()].filter((r) => isNew(f, r)).map((r) => runRow(f.after.agent, r));
-const changedRun = (f: CombinedChange) =>
-  [...f.runs.values()].filter((r) => !isNew(f, r)).map((r) => runRow(f.after.agent, r));
+const savedRuns = ({ after: { agent }, runs }: CombinedChange, isWanted: (run: Run) => boolean): SavedRun[] =>
+  [...runs.values()].filter(isWanted).map((run) => ({ agent, run }));
+const newRun = (f: CombinedChange) => savedRuns(f, (run) => isNew(f, run));
+const changedRun = (f: CombinedChange) => savedRuns(f, (run) => !isNew(f, run));
 
 const runResultRows = (f: CombinedChange) =>
   [...f.runResults.values()].map(({ runId, response, structuredOutput, error }) => ({
@@ -312,47 +325,22 @@ const keyOf = ({ after }: CombinedChange) => ({ tenant: after.agent.tenant, agen
 /** Whether the id had a message before, which was removed or cleared. */
 const wasUsed = ({ before }: CombinedChange, id: string): boolean => before?.followUps.has(id) ?? false;
 
-/** Written out, because objects put together by spreading cost more than all other rows of a batch. */
-const admittedRows = (f: CombinedChange, isWanted: (id: string) => boolean) =>
-  [...f.admitted.values()].flatMap(({ id, description, sequence }) => {
-    const followUp = f.after.followUps.get(id);
-    if (!followUp || !isWanted(id)) return [];
-    const { state, position, change, tasks, deliverAt, queuedAt, batch, digest } = followUp;
-    return [
-      {
-        tenant: f.after.agent.tenant,
-        agent: f.after.agent.id,
-        id,
-        state,
-        position,
-        sequence,
-        description,
-        change,
-        tasks,
-        deliver_at: deliverAt,
-        queued_at: queuedAt,
-        batch,
-        steer_batch: followUp.steerBatch,
-        attachment_ids: followUp.attachmentIds.length > 0 ? followUp.attachmentIds : null,
-        digest,
-      },
-    ];
+const admittedRows = (
+  { after: { agent, followUps }, admitted }: CombinedChange,
+  isWanted: (id: string) => boolean,
+): SavedFollowUp[] =>
+  [...admitted.values()].flatMap((one) => {
+    const followUp = followUps.get(one.id);
+    return followUp && isWanted(one.id) ? [{ agent, followUp, admitted: one }] : [];
   });
 
-const movedFollowUps = (f: CombinedChange) =>
-  [...f.after.followUps.values()]
+const movedFollowUps = ({ before, after: { agent, followUps }, admitted }: CombinedChange): SavedFollowUp[] =>
+  [...followUps.values()]
     .filter((followUp) => {
-      const was = f.before?.followUps.get(followUp.id);
-      return was && was !== followUp && !f.admitted.has(followUp.id);
+      const was = before?.followUps.get(followUp.id);
+      return was && was !== followUp && !admitted.has(followUp.id);
     })
-    .map(({ id, state, position, batch, steerBatch }) => ({
-      ...keyOf(f),
-      id,
-      state,
-      position,
-      batch,
-      steer_batch: steerBatch,
-    }));
+    .map((followUp) => ({ agent, followUp }));
 
 const checklistRow = (f: CombinedChange) =>
   f.after.checklist !== f.before?.checklist && (f.before || f.after.checklist.length > 0)

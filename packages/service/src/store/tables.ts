@@ -101,59 +101,12 @@ export const agentBriefColumns = {
   searched: 'text',
 } as const;
 
-export const changingRunColumns = {
-  ...agentKey,
-  number: 'int',
-  state: 'text',
-  outcome: 'text',
-  stop: 'text',
-  ended_at: 'timestamptz',
-  gone_at: 'timestamptz',
-  reports: 'int',
-  current_action: 'text',
-  cost: 'float8',
-  input_tokens: 'bigint',
-  cached_tokens: 'bigint',
-  output_tokens: 'bigint',
-  follow_up_ids: 'text[]',
-} as const;
-
-export const runColumns = {
-  ...changingRunColumns,
-  batch: 'int',
-  runner_id: 'uuid',
-  runner: 'text',
-  started_at: 'timestamptz',
-} as const;
-
 export const runResultColumns = {
   ...agentKey,
   number: 'int',
   response: 'text',
   structured_output: 'json',
   error: 'json',
-} as const;
-
-export const followUpKeyColumns = { ...agentKey, id: 'text' } as const;
-
-export const changingFollowUpColumns = {
-  ...followUpKeyColumns,
-  state: 'text',
-  position: 'bigint',
-  batch: 'int',
-  steer_batch: 'int',
-} as const;
-
-export const followUpColumns = {
-  ...changingFollowUpColumns,
-  sequence: 'bigint',
-  description: 'text',
-  change: 'json',
-  tasks: 'json',
-  deliver_at: 'timestamptz',
-  queued_at: 'timestamptz',
-  attachment_ids: 'json',
-  digest: 'text',
 } as const;
 
 export const checklistColumns = { ...agentKey, tasks: 'json' } as const;

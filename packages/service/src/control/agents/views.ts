@@ -20,7 +20,8 @@ import { waitingReason, wouldRehearse } from '../../domain/scheduling.ts';
 import { cutText } from '../../lib/cut-text.ts';
 import { listedFields, statusFields } from '../../store/agent-columns.ts';
 import { isoTime } from '../../store/connection.ts';
-import { type RunResultRow, type RunRow, tasksOf } from '../../store/rows.ts';
+import { type RunResultRow, tasksOf } from '../../store/rows.ts';
+import type { ShownRunRow } from '../../store/run-columns.ts';
 import type { ShownChangeRequest } from '../../store/statements/change-requests.ts';
 import type { FollowUpDetailRow, ShownFollowUpRow } from '../../store/statements/follow-ups.ts';
 import type { ListRow } from '../../store/statements/list-agents.ts';
@@ -257,7 +258,7 @@ export const timelineEntryOf = (row: TimelineRow): TimelineEntry => ({
   data: row.data,
 });
 
-export const runOf = (row: RunRow & RunResultRow): Run => ({
+export const runOf = (row: ShownRunRow & RunResultRow): Run => ({
   runId: String(row.number),
   state: row.state,
   outcome: row.outcome,
@@ -276,7 +277,7 @@ export const runOf = (row: RunRow & RunResultRow): Run => ({
   truncated: false,
 });
 
-export function listedRunOf(row: RunRow & RunResultRow & { output_left_out: boolean }): Run {
+export function listedRunOf(row: ShownRunRow & RunResultRow & { output_left_out: boolean }): Run {
   const { text, truncated } = cutText(row.response ?? '', limits.listedTextBytes);
   return { ...runOf(row), response: text, truncated: truncated || row.output_left_out };
 }

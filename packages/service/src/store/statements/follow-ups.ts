@@ -1,6 +1,7 @@
 import type { FollowUpState, Phase, PhaseReason, Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
-import type { FollowUpRow } from '../rows.ts';
+import { loadedFollowUpFields } from '../follow-up-columns.ts';
+import type { LoadedFollowUp } from '../rows.ts';
 
 /** What people see of a follow-up. A persona that it brings is only named. */
 export interface ShownFollowUpRow {
@@ -91,14 +92,13 @@ export const readProgress = statement<[tenants: number[], agents: string[], ids:
    JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.id = q.id`,
 );
 
-type LoadedRow = FollowUpRow & { agent: string };
-export const loadedColumns =
-  'f.agent, f.id, f.state, f.position, f.change, f.tasks, f.deliver_at, f.queued_at, f.batch, f.steer_batch, f.attachment_ids, f.digest';
-
 /** Follow-ups by their ids, in whatever state. */
-export const loadFollowUps = statement<[tenants: number[], agents: string[], ids: string[]], LoadedRow>(
+export const loadFollowUps = statement<
+  [tenants: number[], agents: string[], ids: string[]],
+  { agent: string; loaded: LoadedFollowUp }
+>(
   'load-follow-ups',
-  `SELECT ${loadedColumns}
+  `SELECT f.agent, (SELECT row_to_json(l) FROM (SELECT ${loadedFollowUpFields}) l) AS loaded
    FROM unnest($1::int[], $2::uuid[], $3::text[]) AS q (tenant, agent, id)
    JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.id = q.id`,
 );

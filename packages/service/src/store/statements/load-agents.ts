@@ -1,12 +1,12 @@
 import type { Identity } from '../../domain/agent.ts';
-import { agentColumns, loadedFields } from '../agent-columns.ts';
+import { agentColumns, loadedAgentFields } from '../agent-columns.ts';
 import type { Part, Wanted, WantedState } from '../agent-store.ts';
 import { statement } from '../connection.ts';
+import { loadedFollowUpFields } from '../follow-up-columns.ts';
 import { listText } from '../list-text.ts';
 import type { AgentBriefRow, LoadedAgentRow } from '../rows.ts';
+import { loadedRunFields } from '../run-columns.ts';
 import { namesOf } from '../tables.ts';
-import { loadedColumns } from './follow-ups.ts';
-import { runColumns } from './runs.ts';
 import { childResponseLength, isBelow } from './shared-sql.ts';
 
 /** The parameters $1 to $6 of a statement that looks for agents by identity or by id. */
@@ -111,10 +111,10 @@ type StateParameters = [...WantedParameters, withQueue: string, withChecklist: s
 export const loadAgents = statement<StateParameters, { loaded: LoadedAgentRow }>(
   'load-agents',
   `SELECT row_to_json(l) AS loaded FROM (SELECT
-     (SELECT row_to_json(r) FROM (SELECT ${loadedFields}, s.settings, s.memory, s.result, s.labels) r) AS agent,
+     (SELECT row_to_json(r) FROM (SELECT ${loadedAgentFields}, s.settings, s.memory, s.result, s.labels) r) AS agent,
      left(s.response, ${childResponseLength}) AS response,
      (SELECT row_to_json(r) FROM (
-       SELECT ${runColumns.join(', ')} FROM runs r
+       SELECT ${loadedRunFields} FROM runs r
        WHERE r.tenant = a.tenant AND r.agent = a.id ORDER BY r.number DESC LIMIT 1
      ) r) AS run,
      CASE WHEN a.home IS NOT NULL THEN (
@@ -122,7 +122,7 @@ export const loadAgents = statement<StateParameters, { loaded: LoadedAgentRow }>
        WHERE h.name = a.home AND h.tenant IN (0, a.tenant) AND h.pool = a.pool ORDER BY h.lease_until DESC LIMIT 1
      ) END AS home_deferral,
      CASE WHEN ($7::boolean[])[q.n] THEN (SELECT coalesce(json_agg(f), '[]') FROM (
-       SELECT ${loadedColumns} FROM follow_ups f
+       SELECT ${loadedFollowUpFields} FROM follow_ups f
        WHERE f.tenant = a.tenant AND f.agent = a.id AND f.state IN ('QUEUED', 'DEFERRED')
      ) f) END AS queue,
      CASE WHEN ($8::boolean[])[q.n] THEN coalesce(

@@ -1,34 +1,14 @@
 import { statement } from '../connection.ts';
-import type { AgentStateRow, RunResultRow, RunRow } from '../rows.ts';
+import type { AgentStateRow, LoadedRun, RunResultRow } from '../rows.ts';
+import { loadedRunFields, type ShownRunRow, shownRunColumns } from '../run-columns.ts';
 import { boundedPage } from './shared-sql.ts';
 
-/** A run without what it said and produced, which may be large and which no command needs. */
-export const runColumns = [
-  'number',
-  'batch',
-  'state',
-  'outcome',
-  'stop',
-  'runner_id',
-  'runner',
-  'started_at',
-  'ended_at',
-  'gone_at',
-  'reports',
-  'current_action',
-  'follow_up_ids',
-  'cost',
-  'input_tokens',
-  'cached_tokens',
-  'output_tokens',
-] as const satisfies readonly (keyof RunRow)[];
-
-const columns = runColumns.join(', ');
+const columns = shownRunColumns.join(', ');
 
 /** A page of the runs of an agent, newest first, with no more of what they said and produced than the given bytes each. */
 export const readRuns = statement<
   [tenant: number, agent: string, before: number, limit: number, mostBytesEach: number, mostBytes: number],
-  RunRow & RunResultRow & { output_left_out: boolean; found: number }
+  ShownRunRow & RunResultRow & { output_left_out: boolean; found: number }
 >(
   'read-runs',
   boundedPage({
@@ -44,7 +24,7 @@ export const readRuns = statement<
   }),
 );
 
-export const readRun = statement<[tenant: number, agent: string, number: number], RunRow & RunResultRow>(
+export const readRun = statement<[tenant: number, agent: string, number: number], ShownRunRow & RunResultRow>(
   'read-run',
   `SELECT ${columns}, response, structured_output, error FROM runs WHERE tenant = $1 AND agent = $2 AND number = $3`,
 );
@@ -52,10 +32,10 @@ export const readRun = statement<[tenant: number, agent: string, number: number]
 /** Runs that are no longer the newest of their agents. */
 export const loadRuns = statement<
   [tenants: number[], agents: string[], numbers: number[]],
-  RunRow & { agent: string }
+  { agent: string; loaded: LoadedRun }
 >(
   'load-runs',
-  `SELECT r.agent, ${runColumns.map((column) => `r.${column}`).join(', ')}
+  `SELECT r.agent, (SELECT row_to_json(l) FROM (SELECT ${loadedRunFields}) l) AS loaded
    FROM unnest($1::int[], $2::uuid[], $3::int[]) AS q (tenant, agent, number)
    JOIN runs r ON r.tenant = q.tenant AND r.agent = q.agent AND r.number = q.number`,
 );

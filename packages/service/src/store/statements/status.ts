@@ -1,21 +1,11 @@
 import { limits, type Task } from '@muster/sdk/contract';
 import { type AgentRow, shownAgentColumns } from '../agent-columns.ts';
 import { statement } from '../connection.ts';
-import type { AgentBriefRow, AgentStateRow, RunRow } from '../rows.ts';
+import type { AgentBriefRow, AgentStateRow } from '../rows.ts';
+import { type StatusRunRow, statusRunColumns } from '../run-columns.ts';
 import { deliveryOrder, type ShownFollowUpRow, shownColumns } from './follow-ups.ts';
 import { type WantedParameters, wantedAgents } from './load-agents.ts';
 import { childrenCost, needsInput } from './shared-sql.ts';
-
-const runColumns = [
-  'number',
-  'state',
-  'outcome',
-  'started_at',
-  'ended_at',
-  'runner',
-  'follow_up_ids',
-  'current_action',
-] as const satisfies readonly (keyof RunRow)[];
 
 export interface StatusRow
   extends Pick<AgentRow, (typeof shownAgentColumns)[number]>,
@@ -24,7 +14,7 @@ export interface StatusRow
   n: number;
   /** What it asked, or what has to be fixed, while it waits for that. */
   needs_input: string | null;
-  run: Pick<RunRow, (typeof runColumns)[number]> | null;
+  run: StatusRunRow | null;
   tasks: Task[] | null;
   plan: { at: string; data: Record<string, unknown> } | null;
   follow_ups: (ShownFollowUpRow & { schema_left_out: boolean })[] | null;
@@ -43,7 +33,7 @@ export const readStatus = statement<WantedParameters, StatusRow>(
      ${needsInput} AS needs_input,
      CASE WHEN a.run_count > 0 THEN (
        SELECT row_to_json(r) FROM (
-         SELECT ${runColumns.join(', ')} FROM runs r
+         SELECT ${statusRunColumns.join(', ')} FROM runs r
          WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = a.run_count
        ) r
      ) END AS run,
