@@ -26,6 +26,8 @@ interface Rules {
 
 const whenContributing = 'installs, builds, tests or measures the checkout that this test is a part of';
 
+const needsSystemd = 'needs a machine with systemd; test/deploy checks the units and what they start';
+
 const rules: Readonly<Record<string, Rules>> = {
   'README.md': {
     notRun: {
@@ -59,6 +61,13 @@ const rules: Readonly<Record<string, Rules>> = {
       'account  acme-muster': 'the output of the block above',
     },
   },
+  'docs/deploy.md': {
+    notRun: {
+      'cp deploy/systemd/*.service /etc/systemd/system/': needsSystemd,
+      'export MUSTER_URL=http://127.0.0.1:8420 MUSTER_API_KEY=$(cat /var/lib/muster/admin.key)': needsSystemd,
+      '[Service]': 'a drop-in of a unit',
+    },
+  },
   'docs/errors.md': {
     notRun: {
       '{"code": 5, "message": "the agent nobody does not exist", "details": []}':
@@ -78,7 +87,6 @@ const rules: Readonly<Record<string, Rules>> = {
         'needs keys, and runs until it is stopped; test/agents starts runners like this',
       'The runner builder-1 serves https://muster.example.com': 'the output of the block above',
       '{': "a price file; the runner's unit tests read such files",
-      '[Unit]': 'a systemd unit',
       "export DATABASE_URL='postgres://muster@db.example.com:5432/muster?sslmode=verify-full&sslrootcert=/etc/muster/ca.pem'":
         'needs another PostgreSQL; test/crash/database-connections.test.ts starts one with TLS',
       'export DATABASE_URL=postgres://muster:…@pgbouncer.example.com:6432/muster MUSTER_POOLER=transaction':

@@ -27,6 +27,7 @@ const neededPackages = {
   'git-lfs': 'git-lfs',
   openssl: 'openssl',
   pgbouncer: 'pgbouncer',
+  'systemd-analyze': 'systemd',
   tmux: 'tmux',
   zsh: 'zsh',
 };

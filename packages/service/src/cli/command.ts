@@ -3,6 +3,7 @@ import type { Command, CommandOptions } from 'commander';
 import { findConnection, type ServiceConnection } from './connection.ts';
 import { CommandError, exitCodes } from './errors.ts';
 import { type Output, type OutputFormat, openOutput } from './output.ts';
+import { withSecretFiles } from './variables.ts';
 
 /** Options of a command, by what they take: a text, nothing, or several texts. */
 export type Flags<Text extends string, Switch extends string = never, List extends string = never> = {
@@ -50,7 +51,7 @@ async function invoke<F>(
   flags: F & GlobalFlags,
   run: (invocation: Invocation<F>) => Promise<void>,
 ): Promise<void> {
-  const { env } = process;
+  const env = withSecretFiles(process.env);
   // Imported here, so that `muster --help` starts fast.
   const { nodeFetch } = await import('../lib/node-fetch.ts');
   const output = await openOutput(flags, env);

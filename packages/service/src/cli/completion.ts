@@ -2,6 +2,7 @@ import { MusterClient } from '@muster/sdk';
 import { backendFacts, kindOf, kinds, pathOf, rehearsalModels } from '@muster/sdk/contract';
 import { Argument, type Command, type Option } from 'commander';
 import { findConnection } from './connection.ts';
+import { withSecretFiles } from './variables.ts';
 
 /** Every script asks `muster complete` for the words that may come next, so that shells offer the same. */
 const scripts = {
@@ -141,7 +142,7 @@ const timeoutMs = 3_000;
 async function namesOf(list: string): Promise<readonly string[]> {
   if (list === 'kinds') return kinds;
   const { nodeFetch } = await import('../lib/node-fetch.ts');
-  const connection = findConnection({}, process.env, process.cwd());
+  const connection = findConnection({}, withSecretFiles(process.env), process.cwd());
   const client = new MusterClient({ ...connection, fetch: nodeFetch, retries: { tries: 1 } });
   const signal = AbortSignal.timeout(timeoutMs);
   if (list === 'models') {

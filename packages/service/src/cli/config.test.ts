@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { defaultWorkers, readConfig } from './config.ts';
-import { ConfigError } from './variables.ts';
+import { ConfigError, secretVariables, withSecretFiles } from './variables.ts';
 
 test.each([
   ['MUSTER_PUBLIC_URL', 'ftp://example.com'],
@@ -121,4 +121,48 @@ test('by default a live agent keeps its newest 200,000 timeline entries, however
   const { timelineEntries, timelineDays } = readConfig({});
   expect(timelineEntries).toBe(200_000);
   expect(timelineDays).toBeGreaterThanOrEqual(36_500);
+});
+
+describe('keys in files', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'muster-keys-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const fileWith = (text: string): string => {
+    const file = join(folder, `${Math.random()}`);
+    writeFileSync(file, text);
+    return file;
+  };
+
+  test.each(secretVariables)('%s_FILE names a file with the value', (name) => {
+    const env = withSecretFiles({ [`${name}_FILE`]: fileWith(' the value\n'), MUSTER_PORT: '1' });
+    expect(env).toMatchObject({ [name]: 'the value', MUSTER_PORT: '1' });
+  });
+
+  test('a variable and its file at once are refused without the value', () => {
+    const read = () =>
+      withSecretFiles({ OPENAI_API_KEY: 'sk-value', OPENAI_API_KEY_FILE: fileWith('sk-other') });
+    expect(read).toThrow(
+      new ConfigError('OPENAI_API_KEY and OPENAI_API_KEY_FILE are both set: unset one of them'),
+    );
+  });
+
+  test.each([
+    ['missing', () => join(folder, 'missing'), 'ENOENT'],
+    ['a folder', () => folder, 'EISDIR'],
+    ['empty', () => fileWith(' \n'), 'is empty'],
+  ])('a file that is %s is refused with its path', (_, make, problem) => {
+    const file = make();
+    const read = () => withSecretFiles({ MUSTER_SECRET_FILE: file });
+    expect(read).toThrow(ConfigError);
+    expect(read).toThrow(/^MUSTER_SECRET_FILE: /);
+    expect(read).toThrow(problem);
+    expect(read).toThrow(file);
+  });
+
+  test('every variable of the documentation that holds a secret can come from a file', () => {
+    const page = readFileSync(new URL('../../../../docs/operations.md', import.meta.url), 'utf8');
+    const secrets = new Set(page.match(/\b[A-Z][A-Z_]*_(KEY|TOKEN|SECRET|BEARER_TOKEN_BEDROCK)\b/g));
+    // AWS reads its own files, and the others are examples of secrets of agents.
+    const ownFiles = ['AWS_SESSION_TOKEN', 'AWS_SECRET_ACCESS_KEY', 'NPM_TOKEN', 'TRACKER_TOKEN'];
+    expect([...secrets].filter((name) => ![...secretVariables, ...ownFiles].includes(name))).toEqual([]);
+  });
 });

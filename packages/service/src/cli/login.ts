@@ -8,6 +8,7 @@ import { addCommand, type Flags, type Invocation } from './command.ts';
 import { checkLogin, findConnection, type Login, loginFile, signInUrl, withoutSlash } from './connection.ts';
 import { usageError } from './errors.ts';
 import { ask, pipedText } from './input.ts';
+import { secretFilesIn } from './variables.ts';
 
 /** Commands about the connection to the service: who you are, where it is, and other ways to reach it. */
 export function addLoginCommands(program: Command): void {
@@ -154,6 +155,7 @@ async function config({ flags, env, output }: Invocation): Promise<void> {
     accounts: Object.fromEntries(
       backends.map((backend) => [backendFacts[backend].id, accountText(backend, accounts) ?? 'no key']),
     ),
+    secretFiles: secretFilesIn(env),
   };
   const names: Readonly<Record<string, string>> = variables;
   const variableOf = (section: string, name: string): string =>
@@ -163,7 +165,7 @@ async function config({ flags, env, output }: Invocation): Promise<void> {
       output.line(output.paint('bold', section));
       for (const [name, value] of Object.entries(values ?? {}))
         output.line(
-          `  ${name.padEnd(16)}${typeof value === 'object' ? JSON.stringify(value) : String(value)}${variableOf(section, name)}`,
+          `  ${name.padEnd(15)} ${typeof value === 'object' ? JSON.stringify(value) : String(value)}${variableOf(section, name)}`,
         );
     }
   });

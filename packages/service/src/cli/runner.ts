@@ -10,6 +10,7 @@ import { logLevelIn, type RunnerConfig, readRunnerConfig } from './config.ts';
 import { checkLogin } from './connection.ts';
 import { lockRunnerFolder, openDataFolder } from './data-folder.ts';
 import { type OutputFormat, startOutput } from './output.ts';
+import { notifyReady, notifyStopping } from './service-manager.ts';
 import { ConfigError } from './variables.ts';
 
 type RunnerFlags = Flags<'url' | 'key' | 'pool' | 'name' | 'data'> & { readonly output?: OutputFormat };
@@ -44,6 +45,7 @@ export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Pro
   const shutDown = (): void => {
     if (isDraining) process.exit(1);
     isDraining = true;
+    notifyStopping(env, log);
     void runner.drain().then(() => process.exit(0));
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, shutDown);
@@ -59,6 +61,7 @@ export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Pro
   ];
   const data = { name: config.name, url, dataFolder, backends, sandbox: note };
   process.stdout.write(startOutput(flags.output, data, `${lines.join('\n')}\n`));
+  notifyReady(env, log);
 }
 
 /** Fails immediately if the key can't work. If the service is unreachable, the runner keeps trying. */

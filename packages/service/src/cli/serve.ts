@@ -14,20 +14,23 @@ import { openControl, reachable, runWorker, type ShutdownStep, startNode } from 
 import { type OutputFormat, startOutput } from './output.ts';
 import { chooseConfiguredSandbox } from './runner.ts';
 import { RunnerProcess } from './runner-process.ts';
+import { notifyReady, notifyStopping } from './service-manager.ts';
 import { openStore } from './store.ts';
+import { withSecretFiles } from './variables.ts';
 import { startWorkers } from './workers.ts';
 
 /**
  * Runs the API, a runner in its own process, and, unless DATABASE_URL is set, PostgreSQL. With one worker the API is in this
  * process. With several, this process supervises them and serves no request.
  */
-export async function serve(env: NodeJS.ProcessEnv, format?: OutputFormat): Promise<void> {
+export async function serve(given: NodeJS.ProcessEnv, format?: OutputFormat): Promise<void> {
+  const env = withSecretFiles(given);
   const config = readConfig(env);
   const worker = workerNumber(env);
   if (worker !== null) return runWorker(config, openLog(config.logLevel, { worker }));
   const log = openLog(config.logLevel);
   const sandbox = config.runner && (await chooseConfiguredSandbox(config.runner));
-  const runner = sandbox && new RunnerProcess(env, log);
+  const runner = sandbox && new RunnerProcess(given, log);
   openDataFolder(config.dataFolder, log);
   const store = await openStore(config, log);
   const control = openControl(config, store, log, { publicUrl: () => config.publicUrl ?? '' });
@@ -59,6 +62,7 @@ export async function serve(env: NodeJS.ProcessEnv, format?: OutputFormat): Prom
   const { dataFolder } = config;
   const data = { address, dataFolder, keyFile: keyFile(dataFolder), workers: config.workers };
   process.stdout.write(startOutput(format, data, text));
+  notifyReady(given, log);
 }
 
 interface Started {
@@ -96,6 +100,7 @@ function closeOnSignal(withinMs: number, log: Log, steps: readonly ShutdownStep[
   const shutDown = async (): Promise<void> => {
     if (isClosing) process.exit(1);
     isClosing = true;
+    notifyStopping(process.env, log);
     await closeInOrder(withinMs, log, steps);
     process.exit(0);
   };

@@ -3,6 +3,7 @@ import { isRunnerProcess } from '../lib/service-process.ts';
 import type { ExportFlags, ImportFlags } from './archive.ts';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import type { OutputFormat } from './output.ts';
+import { withSecretFiles } from './variables.ts';
 
 const tenantArgument = ['<tenant>', 'such as codehost_app/acme'] as const;
 
@@ -17,7 +18,7 @@ export function addServerCommands(program: Command): void {
     )
     .action(async (_, command: Command) => {
       if (isRunnerProcess(process.env))
-        return (await import('./runner-process.ts')).runRunnerProcess(process.env);
+        return (await import('./runner-process.ts')).runRunnerProcess(withSecretFiles(process.env));
       const { workers, output } = command.optsWithGlobals<Flags<'workers'> & { output?: OutputFormat }>();
       const env = { ...process.env, ...(workers && { MUSTER_WORKERS: workers }) };
       await (await import('./serve.ts')).serve(env, output);
@@ -33,7 +34,7 @@ export function addServerCommands(program: Command): void {
     .option('--name <name>', 'name of the runner; agents stay with the runner of this name')
     .option('--data <folder>', "folder for the agents' files and mirrors of repositories")
     .action(async (_, command: Command) =>
-      (await import('./runner.ts')).runRunner(command.optsWithGlobals(), process.env),
+      (await import('./runner.ts')).runRunner(command.optsWithGlobals(), withSecretFiles(process.env)),
     );
 
   const operator = program

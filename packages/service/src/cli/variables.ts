@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { withoutSlash } from './connection.ts';
 
 /** Reads variables of the environment. The errors name the variable, its value and what is accepted. */
@@ -71,4 +72,36 @@ export function readOrExplain<T>(problem: string, read: () => T): T {
   } catch (error) {
     throw new ConfigError(`${problem}: ${(error as Error).message}`);
   }
+}
+
+/** Each may come from a file, whose path is in the variable `<name>_FILE`. */
+export const secretVariables = [
+  ...['MUSTER_SECRET', 'MUSTER_SECRET_PREVIOUS', 'MUSTER_BOOTSTRAP_KEY', 'MUSTER_API_KEY'],
+  ...['DATABASE_URL', 'MUSTER_DIRECT_URL'],
+  ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_CUSTOM_HEADERS', 'CLAUDE_CODE_OAUTH_TOKEN'],
+  ...['OPENAI_API_KEY', 'AZURE_OPENAI_API_KEY', 'AWS_BEARER_TOKEN_BEDROCK'],
+];
+
+/** The `_FILE` variables that are set, with their paths. */
+export const secretFilesIn = (env: NodeJS.ProcessEnv): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    secretVariables.flatMap((name) => {
+      const file = env[`${name}_FILE`];
+      return file ? [[`${name}_FILE`, file]] : [];
+    }),
+  );
+
+/**
+ * A copy of the environment with the values of these files. They are not added to the environment of this process,
+ * which the processes that it starts would inherit.
+ */
+export function withSecretFiles(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const values = Object.entries(secretFilesIn(env)).map(([fileName, file]) => {
+    const name = fileName.slice(0, -'_FILE'.length);
+    if (env[name]) throw new ConfigError(`${name} and ${fileName} are both set: unset one of them`);
+    const value = readOrExplain(`${fileName}: can't read ${file}`, () => readFileSync(file, 'utf8')).trim();
+    if (value === '') throw new ConfigError(`${fileName}: ${file} is empty; expected the value of ${name}`);
+    return [name, value];
+  });
+  return { ...env, ...Object.fromEntries(values) };
 }
