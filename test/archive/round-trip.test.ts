@@ -36,6 +36,8 @@ test('everything moves from the embedded database to another server and back, wh
   const rows = await dump(url);
   expect(rows).toEqual(await dump(await home.databaseUrl()));
 
+  const withoutSecret = { databaseUrl: url, runner: false, env: { MUSTER_SECRET: 'x'.repeat(32) } };
+  await expect(places.node(withoutSecret)).rejects.toThrow('MUSTER_SECRET has another service secret');
   const own = await places.node({ databaseUrl: url, runner: false, env: publicAddress });
   expect((await own.api.get('/v1/whoami')).status, 'no first key is made').toBe(401);
   expect(await seen(own.api.as(home.key))).toEqual(before);

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import type { Claim, Service } from '@muster/sdk/contract';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -11,7 +12,7 @@ import { FakeRunner } from '../support/fake-runner.ts';
 import { bootstrapKey, program, type Server } from '../support/server.ts';
 import { newTestTenant, TestTenant } from '../support/test-tenant.ts';
 import type { Page } from './catalog-requests.ts';
-import { cleanUp, refusedStart, start } from './server-starts.ts';
+import { cleanUp, newFolder, refusedStart, start } from './server-starts.ts';
 
 const [older, newer] = ['the older secret of this service', 'the newer secret of this service'];
 const value = 'a value that outlives the service secret';
@@ -31,6 +32,11 @@ async function nodesOn(databaseUrl: string) {
     return Object.assign(server, { api: apiOf(server) });
   };
 }
+
+const runProgram = (args: string[], env: NodeJS.ProcessEnv): Promise<{ stdout: string }> =>
+  promisify(execFile)(process.execPath, [program, ...args], { env }).catch(
+    (error: { stdout: string }) => error,
+  );
 
 const outdated = async (api: Api) =>
   expectOk(await api.get<Service>('/v1/service')).outdatedSecrets.map(
@@ -88,9 +94,11 @@ describe('the service secret', () => {
     );
     expect(left).toEqual(['integration/hooks works']);
     const { env } = second;
-    const doctor = await promisify(execFile)(process.execPath, [program, 'doctor'], {
-      env: { ...env, MUSTER_URL: second.url, MUSTER_API_KEY: second.key },
-    }).catch((error: { stdout: string }) => error);
+    const doctor = await runProgram(['doctor'], {
+      ...env,
+      MUSTER_URL: second.url,
+      MUSTER_API_KEY: second.key,
+    });
     expect(doctor.stdout).toMatch(/integration\/hooks of .* depends on the previous service secret/);
     expect(doctor.stdout).toContain('before you remove MUSTER_SECRET_PREVIOUS: write it with rotate: true');
     expect((await readDocument(second.api, 'secret', 'kept')).document).toEqual(document);
@@ -129,6 +137,61 @@ describe('the service secret', () => {
     }
     for (const node of [before, after]) await node.close();
     await database.drop();
+  });
+
+  describe('that does not match the database', () => {
+    /** The fingerprint in the message of a start that was refused. */
+    const refusal = async (databaseUrl: string, env: Record<string, string | undefined>) => {
+      const text = await refusedStart({ databaseUrl, env });
+      for (const secret of [older, newer]) expect(text).not.toContain(secret);
+      expect(text).not.toContain('    at ');
+      return { text, lost: /start with MUSTER_SECRET_LOST=([0-9a-f]{24}):/.exec(text)?.[1] };
+    };
+
+    test('keeps a node from starting, with one worker and with several, and says what to do; doctor says it too', async () => {
+      const database = await freshDatabase();
+      const startWith = await nodesOn(database.url);
+      const node = await startWith(older);
+      for (const MUSTER_WORKERS of ['1', '2']) {
+        const { text, lost } = await refusal(database.url, { MUSTER_SECRET: newer, MUSTER_WORKERS });
+        expect(text).toContain('muster: MUSTER_SECRET has another service secret (fingerprint ');
+        expect(text).toContain('set MUSTER_SECRET_PREVIOUS to the old one');
+        expect(lost).toBeDefined();
+      }
+      const data = newFolder();
+      const env = { MUSTER_DATA: data, MUSTER_SECRET: undefined };
+      writeFileSync(`${data}/secret`, newer);
+      expect((await refusal(database.url, env)).text).toContain(
+        `the file ${data}/secret has another service`,
+      );
+      const doctor = () =>
+        runProgram(['doctor'], { ...node.env, MUSTER_SECRET: undefined, MUSTER_DATA: data });
+      expect((await doctor()).stdout).toMatch(/broken +secret +the file .* has another service secret/);
+      writeFileSync(`${data}/secret`, older);
+      expect((await doctor()).stdout).not.toMatch(/broken +secret/);
+      await node.end();
+      await (await start({ databaseUrl: database.url, env })).close();
+      await database.drop();
+    });
+
+    test('is replaced when it is lost, by the start that names its fingerprint: doctor lists what depended on it', async () => {
+      const database = await freshDatabase();
+      const startWith = await nodesOn(database.url);
+      const first = await startWith(older);
+      await prepare(first.api);
+      await first.end();
+      const { lost } = await refusal(database.url, { MUSTER_SECRET: newer });
+      const env = { MUSTER_BOOTSTRAP_KEY: first.key, MUSTER_SECRET: newer, MUSTER_SECRET_LOST: lost };
+      const second = await start({ databaseUrl: database.url, env });
+      expect(second.output.join('')).toContain('service secret replaced');
+      expect(await outdated(apiOf(second))).toEqual([
+        'integration/hooks does not work',
+        'secret/kept does not work',
+      ]);
+      await second.close();
+      await first.close();
+      await database.drop();
+    });
   });
 
   test('is refused if it is too short, the previous one too', async () => {

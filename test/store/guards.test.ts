@@ -95,6 +95,8 @@ test('every primary key and foreign key has the tenant first, except the key of 
   );
   expect(keys).toEqual([
     { name: 'migrations', first: 'number' },
+    // One row, of the whole service.
+    { name: 'service_secret', first: 'only_row' },
     { name: 'tenants', first: 'id' },
   ]);
   const { rows: references } = await client.query<Reference>(

@@ -55,6 +55,8 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     migrates: choiceIn(env, 'MUSTER_MIGRATE', ['on', 'off'], 'on') === 'on',
     secret: env.MUSTER_SECRET || null,
     previousSecret: env.MUSTER_SECRET_PREVIOUS || null,
+    /** The fingerprint of a secret that nobody has any more. */
+    lostSecret: env.MUSTER_SECRET_LOST || null,
     bootstrap: {
       org: accountNameIn(env, 'MUSTER_BOOTSTRAP_ORG', 'local'),
       account: accountNameIn(env, 'MUSTER_BOOTSTRAP_ACCOUNT', 'admin'),
@@ -127,6 +129,7 @@ export const variables = {
   migrates: 'MUSTER_MIGRATE',
   secret: 'MUSTER_SECRET',
   previousSecret: 'MUSTER_SECRET_PREVIOUS',
+  lostSecret: 'MUSTER_SECRET_LOST',
   bootstrap: 'MUSTER_BOOTSTRAP_ORG, MUSTER_BOOTSTRAP_ACCOUNT, MUSTER_BOOTSTRAP_KEY',
   defaultModel: 'MUSTER_DEFAULT_MODEL',
   models: 'MUSTER_MODELS',

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import {
   accessSync,
   chmodSync,
@@ -53,18 +52,6 @@ function fixMode(path: string, mode: number, allowed: number, log: Log): void {
   chmodSync(path, allowed);
   const written = (bits: number): string => (bits & 0o777).toString(8);
   log.warn({ path, was: written(mode), now: written(allowed) }, 'data folder permissions fixed');
-}
-
-/** The secret that nodes share: MUSTER_SECRET, or one that is generated at the first start. */
-export function serviceSecret(folder: string, configured: string | null): string {
-  if (configured) return configured;
-  const file = secretFile(folder);
-  try {
-    writeFileSync(file, randomBytes(48).toString('base64url'), { mode: 0o600, flag: 'wx' });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
-  return readFileSync(file, 'utf8').trim();
 }
 
 export function writeAdminKey(folder: string, key: string): void {

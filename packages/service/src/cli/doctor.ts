@@ -4,15 +4,16 @@ import { connect } from 'node:tls';
 import { MusterClient, MusterError } from '@muster/sdk';
 import { type Backend, backendFacts, backends, type Service, tenantName } from '@muster/sdk/contract';
 import { messageOf } from '../lib/errors.ts';
+import { openLog } from '../lib/log.ts';
 import { readModels } from '../lib/models.ts';
 import { type Accounts, accountsOf, accountText } from '../runner/accounts/accounts.ts';
 import { programs } from '../runner/harnesses.ts';
 import type { Invocation } from './command.ts';
-import { missingModels } from './config.ts';
+import { missingModels, readConfig } from './config.ts';
 import { exitCodes } from './errors.ts';
 import {
-  databaseFinding,
   diskFinding,
+  embeddedFinding,
   type Finding,
   finding,
   gitFinding,
@@ -21,18 +22,21 @@ import {
   sandboxFinding,
   userLimitFindings,
 } from './machine-findings.ts';
+import { secretProblem } from './open-secrets.ts';
 import { printable } from './output.ts';
+import { connectionError, connectStore } from './store.ts';
 
 const styles = { ok: 'green', missing: 'yellow', broken: 'red' } as const;
 
 /** Checks what is installed and configured. The exit code is 1 if anything is missing or broken. */
 export async function doctor(invocation: Invocation): Promise<void> {
   const { output, env } = invocation;
-  const [sandbox, disk, [service, running], certificate] = await output.progress.during(
+  const [sandbox, disk, database, [service, running], certificate] = await output.progress.during(
     'checking this machine and the service',
     Promise.all([
       sandboxFinding(env),
       diskFinding(resolve(env.MUSTER_DATA || '.muster'), env),
+      databaseFindings(env),
       askService(invocation),
       certificateFindings(invocation),
     ]),
@@ -44,7 +48,7 @@ export async function doctor(invocation: Invocation): Promise<void> {
     disk,
     sandbox,
     ...userLimitFindings(),
-    databaseFinding(env),
+    ...database,
     service,
     ...certificate,
     ...backendFindings(running, env),
@@ -58,6 +62,22 @@ export async function doctor(invocation: Invocation): Promise<void> {
     }
   });
   if (findings.some(({ verdict }) => verdict !== 'ok')) process.exitCode = exitCodes.failed;
+}
+
+/** Whether a node would start on the database with the service secret that it would have here. */
+async function databaseFindings(env: NodeJS.ProcessEnv): Promise<Finding[]> {
+  if (!env.DATABASE_URL) return [embeddedFinding()];
+  try {
+    const config = readConfig(env);
+    const { database, close } = await connectStore(config, openLog('silent'));
+    const problem = await secretProblem(config, database).finally(close);
+    const store = finding('store', 'ok', 'DATABASE_URL');
+    if (problem === null) return [store];
+    const [found = '', ...next] = problem.split('\n');
+    return [store, finding('secret', 'broken', found, next.join(' '))];
+  } catch (error) {
+    return [finding('store', 'broken', messageOf(connectionError('DATABASE_URL', error)))];
+  }
 }
 
 const certificateDays = 14;

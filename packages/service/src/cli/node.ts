@@ -6,7 +6,7 @@ import { buildServer } from '../http/server.ts';
 import { DatabaseDisk } from '../lib/disk-space.ts';
 import type { Log } from '../lib/log.ts';
 import { startFailure } from '../lib/service-process.ts';
-import { ServiceSecrets } from '../lib/service-secret.ts';
+import type { ServiceSecrets } from '../lib/service-secret.ts';
 import { WakeSignal } from '../lib/wake-signal.ts';
 import { WorkerChannel } from '../lib/worker-channel.ts';
 import { sent } from '../store/connection.ts';
@@ -14,7 +14,7 @@ import { dueItems } from '../store/statements/outbox.ts';
 import { Outbox } from '../work/outbox.ts';
 import { loopOf, WorkLoops } from '../work/work-loops.ts';
 import type { Config } from './config.ts';
-import { serviceSecret } from './data-folder.ts';
+import { openSecrets } from './open-secrets.ts';
 import { connectStore, type OpenStore } from './store.ts';
 import { ConfigError } from './variables.ts';
 
@@ -34,16 +34,18 @@ export interface NodeOptions {
   readonly log: Log;
   readonly store: Pick<OpenStore, 'database' | 'connection'>;
   readonly workers: WorkerChannel | null;
+  readonly secrets: ServiceSecrets;
 }
 
 /** Starts the API in this process. */
 export async function startNode(options: NodeOptions): Promise<RunningService> {
-  const { config, log, store, workers } = options;
+  const { config, log, store, workers, secrets } = options;
   const closing = new AbortController();
   const metrics = new Metrics(() => sent.statements);
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
   const control = openControl(config, store, log, {
+    secrets,
     publicUrl,
     workers,
     onBatch: (size) => metrics.batches.observe(size),
@@ -118,7 +120,8 @@ export async function runWorker(config: Config, log: Log): Promise<void> {
   const workers = new WorkerChannel();
   try {
     const store = await connectStore(config, log);
-    const { address, shutdown } = await startNode({ config, log, store, workers });
+    const secrets = await openSecrets(config, store.database, log);
+    const { address, shutdown } = await startNode({ config, log, store, workers, secrets });
     const [[, endWaits], ...rest] = shutdown;
     workers.onCommand('drain', async () => {
       await endWaits();
@@ -136,7 +139,10 @@ export async function runWorker(config: Config, log: Log): Promise<void> {
   }
 }
 
-type ControlSettings = Pick<ControlOptions, 'publicUrl' | 'onBatch' | 'onMaintenance' | 'onQuotaUse'> &
+type ControlSettings = Pick<
+  ControlOptions,
+  'secrets' | 'publicUrl' | 'onBatch' | 'onMaintenance' | 'onQuotaUse'
+> &
   Partial<Pick<ControlOptions, 'workers'>>;
 
 export const openControl = (
@@ -147,7 +153,6 @@ export const openControl = (
 ): Control =>
   new Control({
     ...{ database, connection, log, workers, ...settings },
-    secrets: new ServiceSecrets(serviceSecret(config.dataFolder, config.secret), config.previousSecret),
     defaultModel: config.defaultModel,
     models: config.models,
     leaseMs: config.leaseMs,

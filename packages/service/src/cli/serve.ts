@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { limits } from '@muster/sdk/contract';
 import { bootstrap, makeKey } from '../control/access/bootstrap.ts';
 import type { Control } from '../control/control.ts';
 import { type Log, openLog } from '../lib/log.ts';
+import { ServiceSecrets } from '../lib/service-secret.ts';
 import { formatKey } from '../lib/token.ts';
 import { workerNumber } from '../lib/worker-channel.ts';
 import { abilitiesOf } from '../runner/harnesses.ts';
@@ -11,6 +13,7 @@ import { type Config, readConfig } from './config.ts';
 import { keyFile, signInUrl } from './connection.ts';
 import { openDataFolder, readAdminKey, writeAddress, writeAdminKey } from './data-folder.ts';
 import { openControl, reachable, runWorker, type ShutdownStep, startNode } from './node.ts';
+import { openSecrets } from './open-secrets.ts';
 import { type OutputFormat, startOutput } from './output.ts';
 import { chooseConfiguredSandbox } from './runner.ts';
 import { RunnerProcess } from './runner-process.ts';
@@ -33,18 +36,19 @@ export async function serve(given: NodeJS.ProcessEnv, format?: OutputFormat): Pr
   const runner = sandbox && new RunnerProcess(given, log);
   openDataFolder(config.dataFolder, log);
   const store = await openStore(config, log);
-  const control = openControl(config, store, log, { publicUrl: () => config.publicUrl ?? '' });
+  const closeStore = async (error: unknown) => {
+    await store.close();
+    throw error;
+  };
+  const secrets = await openSecrets(config, store.database, log).catch(closeStore);
+  const control = openControl(config, store, log, { secrets, publicUrl: () => config.publicUrl ?? '' });
   const firstKey = await bootstrap(store.database, control, config.bootstrap, (key) =>
     writeAdminKey(config.dataFolder, key),
   );
   const starting =
     config.workers === 1
-      ? startNode({ config, log, store, workers: null })
+      ? startNode({ config, log, store, workers: null, secrets })
       : startWorkers(config.workers, config.port, log);
-  const closeStore = async (error: unknown) => {
-    await store.close();
-    throw error;
-  };
   const { address, shutdown } = await starting.catch(closeStore);
   const url = reachable(address);
   const apiKey = control.keys.serviceRunnerKey();
@@ -161,7 +165,9 @@ export async function createOperator({ flags, output, env }: Invocation<Flags<'a
   const log = openLog('warn');
   openDataFolder(config.dataFolder, log);
   const store = await openStore(config, log, { shares: true });
-  const control = openControl(config, store, log, { publicUrl: () => config.publicUrl ?? '' });
+  // What it makes does not depend on the secret of the service.
+  const secrets = new ServiceSecrets(randomBytes(48).toString('base64url'));
+  const control = openControl(config, store, log, { secrets, publicUrl: () => config.publicUrl ?? '' });
   const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: config.bootstrap.org } as const;
   const name = `operator-${account}-${Date.now().toString(36)}`;
   const key = await makeKey(control, tenant, account, 'operator', name);

@@ -73,7 +73,7 @@ export async function openStore(
 const refusedConnection = /^(08|28|3D|53|57P)/;
 
 /** Names the variable if the database can't be reached. Any other error is one of Muster. */
-function connectionError(variable: string, error: unknown): Error {
+export function connectionError(variable: string, error: unknown): Error {
   const { code = '', message, severity } = error as Error & { code?: string; severity?: string };
   const isRefused = severity === undefined ? code !== '' : refusedConnection.test(code);
   const hasNoTls = /does not support SSL|no pg_hba/i.test(message);

@@ -124,6 +124,7 @@ const rowsPerFetch = 100;
 /** All tables with what lasts and can't be counted again, in an order in which they can be loaded. Parents of an agent come first: they have fewer ancestors. */
 export const archivedTables: readonly ArchivedTable[] = [
   { name: 'tenants', order: 'id', rowsPerFetch, where: 'id <> 0', identity: 'id', moves: 'false' },
+  { name: 'service_secret', order: 'only_row', rowsPerFetch, moves: 'false' },
   // These roles are for a whole installation.
   { name: 'keys', order: 'tenant, key_id', rowsPerFetch, moves: "role NOT IN ('operator', 'metrics')" },
   { name: 'browser_sessions', order: 'tenant, id', rowsPerFetch, moves: 'false' },
