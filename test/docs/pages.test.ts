@@ -91,6 +91,8 @@ const rules: Readonly<Record<string, Rules>> = {
         'needs another PostgreSQL; test/crash/database-connections.test.ts starts one with TLS',
       'export DATABASE_URL=postgres://muster:…@pgbouncer.example.com:6432/muster MUSTER_POOLER=transaction':
         'needs PgBouncer; test/crash/database-connections.test.ts starts it',
+      'OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 muster serve':
+        'runs until it is stopped; test/agents/traces.test.ts sends traces to a collector',
       'bootstrap:': 'settings of Patroni; test/cluster uses them',
       'listen muster-database': 'settings of HAProxy; test/cluster uses them',
       'muster status fix-login        # unpushed  2 commits, 3 changed files; saved 4m ago':

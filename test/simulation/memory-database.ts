@@ -237,7 +237,8 @@ const answers: Answers = {
   'read-briefs': ({ tables }, _tenants, ids) =>
     ids.flatMap((agent) => {
       const brief = tables.agents.get(agent)?.brief;
-      return brief ? [{ agent, description: brief.description, expected_output: brief.expectedOutput }] : [];
+      const { description = '', expectedOutput = '' } = brief ?? {};
+      return brief ? [{ agent, description, expected_output: expectedOutput, traceparent: null }] : [];
     }),
 
   'load-batches': ({ tables }, _tenants, ids, batches) =>
@@ -245,7 +246,7 @@ const answers: Answers = {
       [...(tables.agents.get(agent)?.followUps.values() ?? [])]
         .filter((f) => f.batch === batches[i])
         .sort((a, b) => a.position - b.position)
-        .map((f) => ({ agent, id: f.id, description: f.id, attachment_ids: null })),
+        .map((f) => ({ agent, id: f.id, description: f.id, attachment_ids: null, traceparent: null })),
     ),
 
   // Stores what the decision on the same report would, or nothing.

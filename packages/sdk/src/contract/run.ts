@@ -61,6 +61,10 @@ export const run = reply('Run', {
   },
   structuredOutput: { description: 'Any JSON value; null when there is none.' },
   error: nullable(agentError),
+  traceId: {
+    type: 'string',
+    description: 'The id of its trace; empty if its runner sends no traces.',
+  },
   truncated: {
     type: 'boolean',
     description:

@@ -56,6 +56,13 @@ export const reportRequest = requestWith('RunnerReportRequest', ['runnerId', 'ag
     description: 'Increases by one with each report of the run; a repeated report changes nothing.',
   },
   started: { type: 'boolean', description: 'The harness is running and has the batch.' },
+  traceId: {
+    type: 'string',
+    pattern: '^[0-9a-f]{32}$',
+    maxLength: 32,
+    expected: '32 hexadecimal digits',
+    description: 'The trace in which the runner records the run, if it sends traces to a collector.',
+  },
   currentAction: { type: 'string', maxLength: 512 },
   session: { type: 'string', maxLength: 512 },
   items: { type: 'array', items: reportItem, maxItems: limits.reportItems },

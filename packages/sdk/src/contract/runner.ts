@@ -132,7 +132,15 @@ export const claim = reply('RunnerClaim', {
   preface: { type: 'string', description: 'What changed about the children since the last run.' },
   messages: {
     type: 'array',
-    items: reply('RunnerMessage', { followUpId: text, text, attachmentIds }),
+    items: requestWith('RunnerMessage', ['followUpId', 'text', 'attachmentIds'], {
+      followUpId: text,
+      text,
+      attachmentIds,
+      traceparent: {
+        type: 'string',
+        description: "W3C's `traceparent` of the request that sent the message.",
+      },
+    }),
   },
   expectedOutput: text,
   persona: reply('RunnerPersona', { name: text, instructions: text }),

@@ -7,6 +7,7 @@ import { DatabaseDisk } from '../lib/disk-space.ts';
 import type { Log } from '../lib/log.ts';
 import { startFailure } from '../lib/service-process.ts';
 import type { ServiceSecrets } from '../lib/service-secret.ts';
+import { openTracer } from '../lib/traces/open-tracer.ts';
 import { WakeSignal } from '../lib/wake-signal.ts';
 import { WorkerChannel } from '../lib/worker-channel.ts';
 import { sent } from '../store/connection.ts';
@@ -35,13 +36,16 @@ export interface NodeOptions {
   readonly store: Pick<OpenStore, 'database' | 'connection'>;
   readonly workers: WorkerChannel | null;
   readonly secrets: ServiceSecrets;
+  /** For the variables of OpenTelemetry. */
+  readonly env: NodeJS.ProcessEnv;
 }
 
 /** Starts the API in this process. */
 export async function startNode(options: NodeOptions): Promise<RunningService> {
-  const { config, log, store, workers, secrets } = options;
+  const { config, log, store, workers, secrets, env } = options;
   const closing = new AbortController();
-  const metrics = new Metrics(() => sent.statements);
+  const tracer = await openTracer(env, 'muster', log);
+  const metrics = new Metrics(() => sent.statements, tracer);
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
   const control = openControl(config, store, log, {
@@ -55,7 +59,7 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   const { codeHosts, work } = openWork(options, control, publicUrl);
   const { rateLimit, keepAliveMs } = config;
   const app = buildServer({
-    ...{ control, codeHosts, log, metrics, workers, rateLimit, keepAliveMs, publicUrl },
+    ...{ control, codeHosts, log, metrics, tracer, workers, rateLimit, keepAliveMs, publicUrl },
     databaseDisk: new DatabaseDisk(config.databaseUrl ? null : config.dataFolder),
     closing: closing.signal,
   });
@@ -89,6 +93,7 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
           await control.close();
         },
       ],
+      ['traces', async () => tracer?.close()],
     ],
   };
 }
@@ -114,14 +119,14 @@ function openWork(
 }
 
 /** A node in a process that the supervisor of the service has started. */
-export async function runWorker(config: Config, log: Log): Promise<void> {
+export async function runWorker(config: Config, log: Log, env: NodeJS.ProcessEnv): Promise<void> {
   // A terminal sends them to the supervisor too, which decides.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
   const workers = new WorkerChannel();
   try {
     const store = await connectStore(config, log);
     const secrets = await openSecrets(config, store.database, log);
-    const { address, shutdown } = await startNode({ config, log, store, workers, secrets });
+    const { address, shutdown } = await startNode({ config, log, store, workers, secrets, env });
     const [[, endWaits], ...rest] = shutdown;
     workers.onCommand('drain', async () => {
       await endWaits();

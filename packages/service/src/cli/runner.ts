@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { MusterClient, MusterError } from '@muster/sdk';
 import { openLog } from '../lib/log.ts';
+import { openTracer } from '../lib/traces/open-tracer.ts';
 import { version } from '../lib/version.ts';
 import { type Abilities, abilitiesOf } from '../runner/harnesses.ts';
 import { Runner, type RunnerOptions } from '../runner/runner.ts';
@@ -89,5 +90,7 @@ export async function startConfiguredRunner(
   connection: Pick<RunnerOptions, 'url' | 'apiKey' | 'pool' | 'sandbox' | 'environment' | 'log'>,
 ): Promise<Runner> {
   await lockRunnerFolder(config.dataFolder);
-  return new Runner({ ...config, ...abilities, ...connection, turnMs: config.rehearsalMs, build: version });
+  const tracer = await openTracer(connection.environment, 'muster-runner', connection.log);
+  const { rehearsalMs: turnMs } = config;
+  return new Runner({ ...config, ...abilities, ...connection, tracer, turnMs, build: version });
 }

@@ -30,7 +30,7 @@ export async function serve(given: NodeJS.ProcessEnv, format?: OutputFormat): Pr
   const env = withSecretFiles(given);
   const config = readConfig(env);
   const worker = workerNumber(env);
-  if (worker !== null) return runWorker(config, openLog(config.logLevel, { worker }));
+  if (worker !== null) return runWorker(config, openLog(config.logLevel, { worker }), env);
   const log = openLog(config.logLevel);
   const sandbox = config.runner && (await chooseConfiguredSandbox(config.runner));
   const runner = sandbox && new RunnerProcess(given, log);
@@ -47,7 +47,7 @@ export async function serve(given: NodeJS.ProcessEnv, format?: OutputFormat): Pr
   );
   const starting =
     config.workers === 1
-      ? startNode({ config, log, store, workers: null, secrets })
+      ? startNode({ config, log, store, workers: null, secrets, env })
       : startWorkers(config.workers, config.port, log);
   const { address, shutdown } = await starting.catch(closeStore);
   const url = reachable(address);

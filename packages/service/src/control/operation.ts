@@ -6,4 +6,6 @@ import type { Refusal } from './refusal.ts';
 export type Operation<N extends RouteName> = (
   caller: Principal,
   request: BodyOf<N>,
+  /** Of the request: where it is in the trace of its sender. */
+  traceparent?: string,
 ) => Promise<ReplyOf<N> | Refusal>;

@@ -78,6 +78,8 @@ export interface Brief {
   readonly description: string;
   readonly expectedOutput: string;
   readonly repos: readonly string[];
+  /** Of the request that spawned it. */
+  readonly traceparent?: string | undefined;
 }
 
 export type Labels = Readonly<Record<string, string>>;
@@ -255,6 +257,8 @@ export interface NewFollowUp {
   readonly description: string;
   /** Of the entry that admits it. */
   readonly sequence: number;
+  /** Of the request that sent it. */
+  readonly traceparent?: string | undefined;
 }
 
 /** Stored with the run and never loaded for a command; absent fields stay unchanged. */
@@ -263,6 +267,8 @@ export interface RunResult {
   readonly response?: string;
   readonly structuredOutput?: unknown;
   readonly error?: Result['error'];
+  /** Of the trace in which its runner records it. */
+  readonly traceId?: string;
 }
 
 /** The text of a diff; its counts are in the agent's result. */

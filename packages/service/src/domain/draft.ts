@@ -110,6 +110,10 @@ export class Draft {
     if (this.run) this.runResult = { ...this.runResult, ...fields, runId: this.run.number };
   }
 
+  trace(traceId: string): void {
+    if (this.run) this.runResult = { ...this.runResult, traceId, runId: this.run.number };
+  }
+
   log(type: EntryType, fields: EntryFields = {}): number {
     const sequence = this.agent.sequence + 1;
     this.set({ sequence });
@@ -163,14 +167,19 @@ export class Draft {
     this.#count(to, 1);
   }
 
-  admit(followUp: FollowUp, description: string, state: 'QUEUED' | 'DEFERRED', data: object = {}): void {
+  admit(
+    followUp: FollowUp,
+    { description, traceparent }: Pick<NewFollowUp, 'description' | 'traceparent'>,
+    state: 'QUEUED' | 'DEFERRED',
+    data: object = {},
+  ): void {
     const sequence = this.log(`FOLLOW_UP_${state}`, {
       followUpId: followUp.id,
       text: description,
       data: { from: '', to: state, ...(followUp.deliverAt && { deliverAt: followUp.deliverAt }), ...data },
     });
     this.followUps.set(followUp.id, { ...followUp, state, position: state === 'QUEUED' ? sequence : 0 });
-    this.admitted.push({ id: followUp.id, description, sequence });
+    this.admitted.push({ id: followUp.id, description, sequence, traceparent });
     this.#count(state, 1);
   }
 

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { CodeHosts } from '../codehost/code-hosts.ts';
 import type { Principal } from '../control/access/principal.ts';
 import type { Control } from '../control/control.ts';
+import type { Span, SpanContext, Tracer } from '../lib/traces/tracer.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { AcknowledgedBytes } from './acknowledged-bytes.ts';
 import type { ErrorContext } from './errors.ts';
@@ -14,6 +15,9 @@ declare module 'fastify' {
     startedMs: number;
     /** The pattern of its path. */
     route: string;
+    /** Where it is in a trace: its own span, or that of its sender. */
+    trace: SpanContext | undefined;
+    span: Span | undefined;
   }
 }
 
@@ -21,6 +25,8 @@ export interface ServerOptions extends ErrorContext {
   readonly control: Control;
   readonly codeHosts: CodeHosts;
   readonly metrics: Metrics;
+  /** Undefined where no traces are sent. */
+  readonly tracer?: Tracer | undefined;
   /** Null when this process serves its port alone. */
   readonly workers: OtherWorkers | null;
   /** Requests per second and key; 0 disables the limit. */

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Log } from '../lib/log.ts';
+import type { Tracer } from '../lib/traces/tracer.ts';
 
 /** The metrics at `/metrics`. No label contains a tenant. */
 export class Metrics {
@@ -75,7 +76,7 @@ export class Metrics {
   }
 
   /** `queriesSent`: how many queries this node has sent to the database so far. */
-  constructor(queriesSent: () => number) {
+  constructor(queriesSent: () => number, tracer?: Pick<Tracer, 'dropped'>) {
     // The library's own measure of the event loop wakes an idle process a hundred times a second.
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: 1_000 });
     for (const { name } of this.registry.getMetricsAsArray())
@@ -86,6 +87,15 @@ export class Metrics {
       help: 'Workers that serve requests.',
       registers: [this.registry],
     }).set(1);
+    new Counter({
+      name: 'muster_trace_spans_dropped_total',
+      help: 'Spans that were not sent because the queue was full or the collector refused them.',
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        this.inc(tracer?.dropped ?? 0);
+      },
+    });
     new Counter({
       name: 'muster_store_queries_total',
       help: 'Queries this node has sent to the database.',

@@ -12,6 +12,7 @@ import { refuseAccess } from '../control/access/permit.ts';
 import type { Principal } from '../control/access/principal.ts';
 import type { Control } from '../control/control.ts';
 import type { Refusal } from '../control/refusal.ts';
+import { traceparentOf } from '../lib/traces/tracer.ts';
 import { authenticate } from './authenticate.ts';
 import type { RouteContext } from './context.ts';
 import { throwRefusal, unlessRefused } from './errors.ts';
@@ -28,6 +29,8 @@ export interface Call<N extends RouteName> {
   readonly body: BodyOf<N>;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
+  /** Where the request is in a trace; undefined if it is in none. */
+  readonly traceparent?: string | undefined;
 }
 
 export interface HttpCall<N extends RouteName> extends Call<N> {
@@ -92,6 +95,7 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
         body: body as BodyOf<N>,
         params: request.params as Record<string, string>,
         query: query as Record<string, string>,
+        traceparent: request.trace && traceparentOf(request.trace),
         request,
         reply,
       });

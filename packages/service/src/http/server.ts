@@ -2,6 +2,8 @@ import { limits } from '@muster/sdk/contract';
 import fastJson from 'fast-json-stringify';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { refuseSmallParts } from '../lib/small-parts.ts';
+import { http } from '../lib/traces/attributes.ts';
+import { parseTraceparent, type Span, type Tracer } from '../lib/traces/tracer.ts';
 import { AcknowledgedBytes } from './acknowledged-bytes.ts';
 import { authenticate } from './authenticate.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
@@ -19,7 +21,7 @@ import { systemRoutes } from './routes/system.ts';
 
 /** The HTTP server: it authenticates, checks the shape of requests, calls control, and sends every error in one form. */
 export function buildServer(options: ServerOptions): FastifyInstance {
-  const { log, metrics, workers, keepAliveMs } = options;
+  const { log, metrics, workers, keepAliveMs, tracer } = options;
   const app = Fastify({
     logger: false,
     bodyLimit: limits.bodyBytes,
@@ -42,6 +44,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.decorateRequest('caller');
   app.decorateRequest('startedMs', 0);
   app.decorateRequest('route', '');
+  app.decorateRequest('trace');
+  app.decorateRequest('span');
   readJsonOnly(app);
   // Each route's serializer is compiled with its first reply: compiling all of them takes a tenth of a start.
   app.setSerializerCompiler(({ schema }) => {
@@ -58,6 +62,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     request.route = request.routeOptions.url ?? 'unknown';
     noteActive(request);
     const { httpVersion, headers } = request.raw;
+    if (headers.traceparent !== undefined) request.trace = parseTraceparent(headers.traceparent);
+    if (tracer) startSpan(tracer, request);
     if (httpVersion === '1.1' && headers.host === undefined) return done(invalidField('Host', 'is required'));
     done(/100-continue/i.test(headers.expect ?? '100-continue') ? undefined : unknownExpectation);
   });
@@ -75,6 +81,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     const seconds = (performance.now() - request.startedMs) / 1000;
     const { method, route } = request;
     metrics.requests.observe({ method, route, status: reply.statusCode }, seconds);
+    if (request.span) endSpan(request.span, reply.statusCode);
     if (log.isLevelEnabled('info'))
       log.info(
         {
@@ -83,6 +90,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
           status: reply.statusCode,
           ms: Math.round(seconds * 1e4) / 10,
           key: request.caller?.keyId,
+          trace: request.trace?.traceId,
         },
         'request',
       );
@@ -126,6 +134,23 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   systemRoutes(context);
   pageRoutes(context);
   return app;
+}
+
+/** Of what people and agents ask for. Polls and reports of runners are many, and are measured by the metrics. */
+function startSpan(tracer: Tracer, request: FastifyRequest): void {
+  const { method, route, trace: parent } = request;
+  if (!/^\/(?:v1\/(?!runner)|mcp$)/.test(route)) return;
+  request.span = tracer.start(`${method} ${route}`, {
+    kind: 'server',
+    parent,
+    attributes: { [http.method]: method, [http.route]: route },
+  });
+  request.trace = request.span.context;
+}
+
+function endSpan(span: Span, status: number): void {
+  span.set({ [http.status]: status });
+  span.end(status >= 500 ? String(status) : undefined);
 }
 
 /** Signing in needs no key. */

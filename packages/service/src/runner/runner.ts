@@ -25,7 +25,8 @@ import { LiveOutput } from './live-output.ts';
 import { Outages } from './outages.ts';
 import { backoffMs, faultOf, pauseUnless } from './retry.ts';
 import type { RunEnd } from './run/report-stream.ts';
-import { Run, type RunContext, type RunLimits } from './run/run.ts';
+import { Run } from './run/run.ts';
+import type { RunContext, RunLimits } from './run/run-context.ts';
 import { killLeftovers } from './sandbox/processes.ts';
 import { removeStaleGroups } from './sandbox/resource-limits.ts';
 import { Mirrors } from './workspace/mirror.ts';
@@ -34,7 +35,7 @@ import { PreparedCopies } from './workspace/prepared-copies.ts';
 export interface RunnerOptions
   extends Pick<
       RunContext,
-      'url' | 'dataFolder' | 'checkpointMs' | 'sandbox' | 'environment' | 'tenantAllow' | 'log'
+      'url' | 'dataFolder' | 'checkpointMs' | 'sandbox' | 'environment' | 'tenantAllow' | 'log' | 'tracer'
     >,
     Pick<Abilities, 'harnesses' | 'providers' | 'rehearses'>,
     Pick<GatewayOptions, 'prices'>,
@@ -174,6 +175,7 @@ export class Runner {
     this.#stopping.abort();
     this.#context.preparedCopies.close();
     await this.#ended;
+    await this.#options.tracer?.close();
   }
 
   /** Stops immediately and reports nothing, like a crash. */

@@ -31,6 +31,7 @@ export const followUpTable = {
   queued_at: { type: 'timestamptz', field: 'queuedAt', of: ({ followUp }) => followUp.queuedAt, group: 'fixed' },
   attachment_ids: { type: 'json', field: 'attachmentIds', of: ({ followUp: { attachmentIds } }) => (attachmentIds.length > 0 ? attachmentIds : null), group: 'fixed' },
   digest: { type: 'text', field: 'digest', of: ({ followUp }) => followUp.digest, group: 'fixed' },
+  traceparent: { type: 'text', of: ({ admitted }) => admitted?.traceparent ?? null, group: 'fixed' },
 } as const satisfies Record<keyof RowOf<FollowUp & NewFollowUp, never> | 'tenant' | 'agent', FollowUpColumn>;
 
 interface FollowUpColumn {

@@ -36,6 +36,7 @@ export interface RunResultRow {
   response: string | null;
   structured_output: unknown;
   error: Result['error'];
+  trace_id: string | null;
 }
 
 /** The stored field `news` is `unseenChildren` in the domain; rows of every version have it under that name. */

@@ -111,7 +111,8 @@ const updateRunResults = write(
   'update-run-results',
   `UPDATE runs t
    SET response = coalesce(n.response, t.response),
-     structured_output = coalesce(n.structured_output, t.structured_output), error = coalesce(n.error, t.error)
+     structured_output = coalesce(n.structured_output, t.structured_output), error = coalesce(n.error, t.error),
+     trace_id = coalesce(n.trace_id, t.trace_id)
    FROM ${rowsOf(runResultColumns)} WHERE t.tenant = n.tenant AND t.agent = n.agent AND t.number = n.number`,
 );
 
@@ -284,6 +285,7 @@ const briefRow = (f: CombinedChange) =>
           description: f.brief.description,
           expected_output: f.brief.expectedOutput,
           repos: f.brief.repos,
+          traceparent: f.brief.traceparent,
           searched: `${f.after.agent.path.join('/')} ${searchedOf(f.brief.description)}`,
         },
       ]
@@ -312,12 +314,13 @@ const newRun = (f: CombinedChange) => savedRuns(f, (run) => isNew(f, run));
 const changedRun = (f: CombinedChange) => savedRuns(f, (run) => !isNew(f, run));
 
 const runResultRows = (f: CombinedChange) =>
-  [...f.runResults.values()].map(({ runId, response, structuredOutput, error }) => ({
+  [...f.runResults.values()].map(({ runId, response, structuredOutput, error, traceId }) => ({
     ...keyOf(f),
     number: runId,
     response,
     structured_output: structuredOutput,
     error,
+    trace_id: traceId,
   }));
 
 const keyOf = ({ after }: CombinedChange) => ({ tenant: after.agent.tenant, agent: after.agent.id });

@@ -99,6 +99,7 @@ export const agentBriefColumns = {
   expected_output: 'text',
   repos: 'text[]',
   searched: 'text',
+  traceparent: 'text',
 } as const;
 
 export const runResultColumns = {
@@ -107,6 +108,7 @@ export const runResultColumns = {
   response: 'text',
   structured_output: 'json',
   error: 'json',
+  trace_id: 'text',
 } as const;
 
 export const checklistColumns = { ...agentKey, tasks: 'json' } as const;

@@ -28,7 +28,7 @@ export class FollowUps {
     this.#options = options;
   }
 
-  readonly queue: Operation<'queue'> = async (caller, request) => {
+  readonly queue: Operation<'queue'> = async (caller, request, traceparent) => {
     const { targets, transact, catalog, models } = this.#options;
     if (request.replace && !request.followUpId)
       return invalid('followUpId', 'is required with replace: the id of the message to replace');
@@ -41,7 +41,7 @@ export class FollowUps {
       return known ?? command;
     }
     const byAgent = caller.role === 'agent' && ({ byAgent: true } as const);
-    return transact.command({ identity }, { ...command, ...byAgent });
+    return transact.command({ identity }, { ...command, ...byAgent, traceparent });
   };
 
   /** What is wrong with one is said after what is wrong with the agent. */

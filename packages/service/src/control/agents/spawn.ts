@@ -31,7 +31,12 @@ export class Spawns {
     this.#options = options;
   }
 
-  async spawn(caller: Principal, request: SpawnRequest, idempotencyKey: string): Promise<Spawned | Refusal> {
+  async spawn(
+    caller: Principal,
+    request: SpawnRequest,
+    idempotencyKey: string,
+    traceparent?: string,
+  ): Promise<Spawned | Refusal> {
     const { tenants, catalog, reads, transact, models } = this.#options;
     const given = request.agentId?.workspace;
     if (given && request.workspace && given !== request.workspace) {
@@ -60,10 +65,14 @@ export class Spawns {
     if (isRefusal(identity)) return identity;
     const command = await spawnCommand(catalog, request, identity, models);
     if (isRefusal(command)) return command;
-    const reply = await transact.command<Spawned>({ identity }, command, {
-      of: (state) => this.#spawnReply(agent, state, command.warning),
-      key,
-    });
+    const reply = await transact.command<Spawned>(
+      { identity },
+      { ...command, traceparent },
+      {
+        of: (state) => this.#spawnReply(agent, state, command.warning),
+        key,
+      },
+    );
     return isRefusal(reply) ? ((await this.#otherOwner(caller, identity, reply)) ?? reply) : reply;
   }
 

@@ -274,6 +274,7 @@ export const runOf = (row: ShownRunRow & RunResultRow): Run => ({
   response: row.response ?? '',
   structuredOutput: row.structured_output ?? null,
   error: row.error,
+  traceId: row.trace_id ?? '',
   truncated: false,
 });
 

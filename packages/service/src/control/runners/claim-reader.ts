@@ -75,11 +75,21 @@ export class ClaimReader {
       attempt: batch.tries,
       preface: batch.preface,
       messages: [
-        ...(batch.spawn ? [{ followUpId: '', text: brief?.description ?? '', attachmentIds: [] }] : []),
+        ...(batch.spawn
+          ? [
+              {
+                followUpId: '',
+                text: brief?.description ?? '',
+                attachmentIds: [],
+                ...(brief?.traceparent && { traceparent: brief.traceparent }),
+              },
+            ]
+          : []),
         ...messages.map((m) => ({
           followUpId: m.id,
           text: m.description,
           attachmentIds: m.attachment_ids ?? [],
+          ...(m.traceparent && { traceparent: m.traceparent }),
         })),
       ],
       expectedOutput: brief?.expected_output ?? '',

@@ -56,6 +56,8 @@ export interface QueueFollowUp {
   readonly reopen?: true;
   /** An agent sent it, not a person. */
   readonly byAgent?: true;
+  /** Of the request. */
+  readonly traceparent?: string | undefined;
   /** The service generated the id for this message, so that no other message has it. */
   readonly minted?: true;
 }
@@ -110,7 +112,7 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
       attachmentIds,
       digest: command.digest,
     },
-    message.description,
+    { description: message.description, traceparent: command.traceparent },
     admittedAs,
     {
       ...(command.byAgent && { byAgent: true }),

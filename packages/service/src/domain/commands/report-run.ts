@@ -33,6 +33,7 @@ export const reportRun: Decide<ReportRun, ReportResult> = (loaded, command, stat
   const draft = Draft.of(state, loaded.now);
   draft.setRun({ reports: command.report });
   draft.set({ progressAt: loaded.now });
+  if (command.traceId) draft.trace(command.traceId);
   if (command.session !== undefined) draft.set({ session: command.session });
   if (command.currentAction !== undefined) draft.setRun({ currentAction: command.currentAction });
   if (command.started && run.state === 'STARTING') {

@@ -49,6 +49,8 @@ export interface SpawnAgent {
   readonly repos: readonly string[];
   readonly labels: Labels;
   readonly tasks: readonly Task[];
+  /** Of the request. */
+  readonly traceparent?: string | undefined;
   /** For the caller; empty if there is none. */
   readonly warning: string;
 }
@@ -79,7 +81,7 @@ export function spawnAgent(
     drafts.push(former);
   }
 
-  const { description, expectedOutput, repos } = command;
+  const { description, expectedOutput, repos, traceparent } = command;
   const { backend, ...agentSettings } = settings;
   const agent = newAgent({
     id: command.id,
@@ -91,7 +93,7 @@ export function spawnAgent(
     settings: agentSettings,
     now: loaded.now,
   });
-  const draft = Draft.create(agent, { description, expectedOutput, repos }, tasks, loaded.now);
+  const draft = Draft.create(agent, { description, expectedOutput, repos, traceparent }, tasks, loaded.now);
   draft.log('AGENT_SPAWNED', {
     text: description,
     data: { model: settings.model, persona: settings.persona, backend: settings.backend },

@@ -86,7 +86,7 @@ export const spawnInput = {
  * agent, unless that agent has ended.
  */
 export async function spawn(
-  { context: { control }, caller }: ToolCall,
+  { context: { control }, caller, traceparent }: ToolCall,
   { outputSchema, ...fields }: Omit<SpawnRequest, 'outputSchema'> & { outputSchema?: unknown },
   alreadyExists: string,
 ): Promise<Spawned> {
@@ -100,7 +100,7 @@ export async function spawn(
     const ended = !isRefusal(holder) && isTerminal(holder.phase) ? holder.id : '';
     idempotencyKey = digestOf([body, ended]);
   }
-  const spawned = await control.spawns.spawn(caller, body, idempotencyKey);
+  const spawned = await control.spawns.spawn(caller, body, idempotencyKey, traceparent);
   if (!isRefusal(spawned)) return spawned;
   if (spawned.status === 'ALREADY_EXISTS') throw new HttpError('ALREADY_EXISTS', alreadyExists);
   return throwRefusal(spawned);

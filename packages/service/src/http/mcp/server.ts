@@ -5,6 +5,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { refuseAccess } from '../../control/access/permit.ts';
 import { nameOf, type Principal } from '../../control/access/principal.ts';
+import { traceparentOf } from '../../lib/traces/tracer.ts';
 import { version } from '../../lib/version.ts';
 import type { RouteContext } from '../context.ts';
 import { HttpError, invalidField, withoutKeys } from '../errors.ts';
@@ -59,7 +60,10 @@ export async function answer(
   const toolbox = toolboxOf(caller);
   refuseManyFields(body);
   const { signal, release } = abortSignal(context, caller, reply, null);
-  const server = serverOf(toolbox, { context, caller, signal });
+  const server = serverOf(toolbox, {
+    ...{ context, caller, signal },
+    traceparent: request.trace && traceparentOf(request.trace),
+  });
   const transport = new WebStandardStreamableHTTPServerTransport({
     enableJsonResponse: !headers.accept?.includes('text/event-stream'),
   });

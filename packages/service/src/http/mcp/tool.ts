@@ -22,6 +22,8 @@ import { handlerOf, type OperationName } from '../routes/operations.ts';
 export interface ToolCall {
   readonly context: RouteContext;
   readonly caller: Principal;
+  /** Of the request to `/mcp`. */
+  readonly traceparent?: string | undefined;
   /** Aborts when the client disconnects, the key stops working, or the service shuts down. */
   readonly signal: ReplySignal;
 }
@@ -148,7 +150,7 @@ export const routeTool =
 
 /** Calls a route of the contract as an HTTP request would. A refusal is thrown. */
 export async function callRoute<N extends OperationName>(
-  { context, caller }: ToolCall,
+  { context, caller, traceparent }: ToolCall,
   name: N,
   body: BodyOf<N>,
   path: Partial<Pick<Call<N>, 'params' | 'query'>> = {},
@@ -157,6 +159,7 @@ export async function callRoute<N extends OperationName>(
     control: context.control,
     codeHosts: context.codeHosts,
     caller,
+    traceparent,
     body: checkedBody(caller, name, body),
     params: {},
     query: {},

@@ -56,7 +56,7 @@ export type OperationName = keyof typeof handlers | keyof Control['operations'];
 export function handlerOf<N extends OperationName>(name: N, { operations }: Control): Handler<N> {
   if (name in handlers) return handlers[name as keyof typeof handlers] as unknown as Handler<N>;
   const operation = operations[name as keyof typeof operations] as unknown as Operation<N>;
-  return ({ caller, body }) => operation(caller as Principal, body);
+  return ({ caller, body, traceparent }) => operation(caller as Principal, body, traceparent);
 }
 
 export function operationRoutes(context: RouteContext): void {
@@ -64,11 +64,11 @@ export function operationRoutes(context: RouteContext): void {
   const names = [...Object.keys(handlers), ...Object.keys(control.operations)] as OperationName[];
   for (const name of names) serve(context, name, handlerOf(name, control));
 
-  serve(context, 'spawn', async ({ control, caller, body, request, reply }) => {
+  serve(context, 'spawn', async ({ control, caller, body, traceparent, request, reply }) => {
     const key = String(request.headers['idempotency-key'] ?? '');
     if (key.length > limits.idLength)
       return invalid('Idempotency-Key', `must be at most ${limits.idLength} characters`);
-    const spawned = await control.spawns.spawn(caller, body, key);
+    const spawned = await control.spawns.spawn(caller, body, key, traceparent);
     if (!isRefusal(spawned) && spawned.warning) reply.header('muster-warning', spawned.warning);
     return spawned;
   });

@@ -9,6 +9,7 @@ import type {
 } from '@muster/sdk/contract';
 import type { Harness, HarnessListener, Processes } from '../../harness/harness.ts';
 import { retryTransient } from '../retry.ts';
+import type { RunTrace } from '../run/run-trace.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 
 export interface CheckpointListener extends Pick<HarnessListener, 'item' | 'diff'> {
@@ -31,6 +32,8 @@ export interface CheckpointOptions {
   readonly intervalMs: number;
   /** How long saving may take once the run was interrupted. */
   readonly interruptedMs?: number;
+  /** The trace of the run, where traces are sent. */
+  readonly trace?: Pick<RunTrace, 'step'> | undefined;
   /** Aborts when the run may no longer act. */
   readonly signal: AbortSignal;
 }

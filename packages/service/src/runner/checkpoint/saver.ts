@@ -95,7 +95,8 @@ export class CheckpointSaver {
     try {
       const patterns = sessionPatterns(this.#options.harness, session);
       if (!(await this.#hasWork(patterns))) return '';
-      const packed = await this.#upload(patterns, isFinal, signal, onCounts);
+      const upload = () => this.#upload(patterns, isFinal, signal, onCounts);
+      const packed = await (this.#options.trace?.step('save checkpoint', upload) ?? upload());
       if (!packed) return this.#lastNotes;
       const { commits, files, diffs, notes, skipped, parts, bytes } = packed;
       for (const diff of diffs) listener.diff(diff);

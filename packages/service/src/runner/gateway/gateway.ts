@@ -10,6 +10,7 @@ import { refuseSmallParts } from '../../lib/small-parts.ts';
 import { hashSecret } from '../../lib/token.ts';
 import { type ProtocolName, providerFacts } from '../accounts/account.ts';
 import type { Accounts } from '../accounts/accounts.ts';
+import type { RunTrace } from '../run/run-trace.ts';
 import type { ResolvedMcpServers } from '../workspace/mcp-servers.ts';
 import { answer } from './answer.ts';
 import { Capacity } from './capacity.ts';
@@ -53,6 +54,8 @@ const defaultLimits: GatewayLimits = {
 };
 
 export interface EndpointOptions extends Pick<ToolRequestOptions, 'token' | 'beforeTool' | 'mask'> {
+  /** The trace of the run, where traces are sent. */
+  readonly trace?: RunTrace | undefined;
   readonly listenAt: { readonly socketPath: string } | { readonly port: 0 };
   /** Undefined: there is no forward proxy, as when the sandbox is off. */
   readonly allowHosts: readonly string[] | undefined;
@@ -130,6 +133,7 @@ export class OpenEndpoint {
         account: shared.providers[run.provider.name],
         token: run.token,
         listener: run.listener,
+        trace: run.trace,
         onFailure,
         onAccepted,
       });
@@ -238,7 +242,11 @@ export class OpenEndpoint {
       return refuse(provider, response, 404, `This run has no access to ${provider}: ${reason}`);
     }
     if (service === 'mcp' && rest === '')
-      return void forwardToService(request, response, query, { ...this.#shared, ...this.#run });
+      return void forwardToService(request, response, query, {
+        ...this.#shared,
+        ...this.#run,
+        traceparent: this.#run.trace?.traceparent,
+      });
     if (service === 'mcp-servers' && this.#mcpServers)
       return this.#mcpServers.handle(request, response, rest);
     if (service === 'git' && this.#run.git) return void this.#toGit(request, response, target);

@@ -1,8 +1,9 @@
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { gatewayName } from '../../harness/harness-text.ts';
 import { isObject } from '../../lib/json.ts';
 import type { ProtocolName } from '../accounts/account.ts';
 import type { Tokens } from './prices.ts';
+import { forwardedHeaders } from './upstream.ts';
 
 /** What differs between the protocols. */
 export interface ProviderProtocol {
@@ -120,12 +121,52 @@ export function refuse(
   response.writeHead(status, signed).end(body);
 }
 
+/** The headers of a request that are forwarded: none that has the run's token, and none that says where a trace is. */
+export function requestHeaders(
+  { headers: allowed, features }: ProviderProtocol,
+  request: IncomingMessage,
+  body: Uint8Array,
+  token: string,
+): OutgoingHttpHeaders {
+  const { [features.header]: requested = '', ...headers } = forwardedHeaders(
+    request,
+    (name, value) => allowed.test(name) && !value.includes(token),
+  );
+  const known = String(requested)
+    .split(/\s*,\s*/)
+    .filter((feature) => features.known.test(feature));
+  return {
+    ...headers,
+    ...(known.length > 0 && { [features.header]: known.join(',') }),
+    ...(request.method === 'POST' && { 'content-type': 'application/json', 'content-length': body.length }),
+    'accept-encoding': 'identity',
+  };
+}
+
+/** The model that the path names, in the protocols where the body has none. */
+export function modelIn({ modelInPath }: ProviderProtocol, path: string): string | undefined {
+  if (!modelInPath) return undefined;
+  const encoded = modelInPath.exec(path)?.[1] ?? '';
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return encoded;
+  }
+}
+
+export function requestQuery({ queries }: ProviderProtocol, query: string): string {
+  const allowed = [...new URLSearchParams(query)].filter(([name]) => queries.includes(name));
+  return new URLSearchParams(allowed).toString();
+}
+
 /** The tokens that one answer of a model used, as far as the provider reported them. */
 export interface AnswerUsage {
   readonly model: string;
   readonly fast: boolean;
   readonly tier: string | undefined;
   readonly tokens: Tokens;
+  /** In the provider's own words. */
+  readonly finishReason?: string | undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -144,11 +185,14 @@ export interface UsageReader {
 export class AnthropicReader implements UsageReader {
   #model = '';
   #usage: Fields | undefined;
+  #finishReason: string | undefined;
 
   read(event: Fields): boolean {
     if (event.type === 'message_stop') return true;
     const message = event.type === 'message_start' ? fieldsOf(event.message) : event;
     if (typeof message.model === 'string') this.#model = message.model;
+    this.#finishReason =
+      textOf(message.stop_reason) ?? textOf(fieldsOf(message.delta).stop_reason) ?? this.#finishReason;
     if (isObject(message.usage)) this.#usage = { ...this.#usage, ...merged(this.#usage, message.usage) };
     return event.type === 'message';
   }
@@ -172,6 +216,7 @@ export class AnthropicReader implements UsageReader {
         cacheWrite1h,
         output: countOf(output_tokens),
       },
+      finishReason: this.#finishReason,
     };
   }
 }
@@ -222,6 +267,7 @@ function openaiUsage(response: Fields, usage: Fields): AnswerUsage {
       cacheWrite1h: 0,
       output: countOf(usage.output_tokens),
     },
+    finishReason: textOf(fieldsOf(response.incomplete_details).reason) ?? textOf(response.status),
   };
 }
 

@@ -11,6 +11,7 @@ import {
   providerFacts,
 } from '../accounts/account.ts';
 import { bounded } from '../report-text.ts';
+import type { ChatSpan, RunTrace } from '../run/run-trace.ts';
 import { Capacity } from './capacity.ts';
 import { formatOf, Meter } from './meter.ts';
 import type { Prices } from './prices.ts';
@@ -22,7 +23,14 @@ import {
   statusOfEvent,
   withoutKeys,
 } from './provider-errors.ts';
-import { type ProviderProtocol, providerProtocols, refuse } from './provider-protocols.ts';
+import {
+  modelIn,
+  type ProviderProtocol,
+  providerProtocols,
+  refuse,
+  requestHeaders,
+  requestQuery,
+} from './provider-protocols.ts';
 import { largestBodyBytes } from './provider-request.ts';
 import { type RequestChecker, receiveBody } from './request-body.ts';
 import { forwardedHeaders, requestUpstream, statusOf } from './upstream.ts';
@@ -52,6 +60,8 @@ export interface ProviderEndpointOptions extends ProviderAccess, SharedOptions {
   readonly token: string;
   readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
   readonly onFailure: (failure: ProviderFailure) => void;
+  /** Records a request to a model, where traces are sent. */
+  readonly trace?: Pick<RunTrace, 'chat'> | undefined;
   /** The provider has accepted a request to a model. */
   readonly onAccepted: () => void;
 }
@@ -139,7 +149,7 @@ export class ProviderEndpoint {
     });
     const isModelCall = this.#protocol.modelCalls.test(signature);
     const noBody = { body: new Uint8Array(), model: '', serviceTier: undefined };
-    const how = { path, query: this.#queryOf(query), isModelCall, isRenewed: false };
+    const how = { path, query: requestQuery(this.#protocol, query), isModelCall, isRenewed: false };
     const call = { request, response, account, ...how, ...noBody };
     if (request.method === 'GET') request.resume();
     const handled = request.method === 'GET' ? this.#forward(call) : this.#admit(call);
@@ -178,7 +188,13 @@ export class ProviderEndpoint {
     }
     try {
       const release = await this.#checks.take(1, response);
-      const about = { provider: this.#protocolName, path, model: this.#modelIn(path), renames, webSearch };
+      const about = {
+        provider: this.#protocolName,
+        path,
+        model: modelIn(this.#protocol, path),
+        renames,
+        webSearch,
+      };
       const unchecked = { ...about, bytes: received.bytes };
       const checked = release && (await checker.check(unchecked).finally(release));
       if (!checked || response.destroyed) return;
@@ -193,18 +209,6 @@ export class ProviderEndpoint {
       await this.#forward({ ...call, body, model, serviceTier });
     } finally {
       received.release();
-    }
-  }
-
-  /** The model that the path names, in the protocols where the body has none. */
-  #modelIn(path: string): string | undefined {
-    const { modelInPath } = this.#protocol;
-    if (!modelInPath) return undefined;
-    const encoded = modelInPath.exec(path)?.[1] ?? '';
-    try {
-      return decodeURIComponent(encoded);
-    } catch {
-      return encoded;
     }
   }
 
@@ -257,7 +261,13 @@ export class ProviderEndpoint {
     const method = request.method ?? 'POST';
     let authorized: AuthorizedCall;
     try {
-      authorized = await account.authorize({ method, path, query, headers: this.#headersOf(call), body });
+      authorized = await account.authorize({
+        method,
+        path,
+        query,
+        headers: requestHeaders(this.#protocol, request, body, this.#options.token),
+        body,
+      });
     } catch (error) {
       if (!(error instanceof AccountError)) throw error;
       return this.#withoutCredentials(call, error);
@@ -292,13 +302,15 @@ export class ProviderEndpoint {
   }
 
   #send(call: Call, authorized: AuthorizedCall, leftMs: number): Promise<Again | undefined> {
-    const { name, stallMs, listener, log } = this.#options;
-    const { request, response, account, isModelCall } = call;
+    const { name, stallMs, listener } = this.#options;
+    const { request, response, isModelCall } = call;
     const { url } = authorized;
     const outgoing = requestUpstream(url, request.method ?? 'POST', authorized.headers);
+    const span = isModelCall ? this.#options.trace?.chat(name, call.model) : undefined;
     let meter: Meter | undefined;
     const cancel = (): void => {
       meter?.settle();
+      span?.end('cancelled');
       outgoing.destroy();
       response.destroy();
     };
@@ -322,11 +334,8 @@ export class ProviderEndpoint {
     this.#cancels.add(cancel);
     response.on('close', onClose);
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
-      if (response.destroyed) return;
-      const reason = withoutKeys(error.code ?? error.message, account.secrets());
-      log.warn({ provider: name, host: url.host, reason }, 'provider unreachable');
-      this.outage = `${this.#title} could not be reached.`;
-      this.#answer(response, 502, `The runner can't reach ${this.#title} at ${url.host}: ${reason}`);
+      span?.end(error.code ?? error.name);
+      if (!response.destroyed) this.#unreachable(call, url, error);
     });
     return new Promise((resolve) => {
       outgoing.once('response', (answer) => {
@@ -334,16 +343,17 @@ export class ProviderEndpoint {
         const status = statusOf(answer);
         if (isModelCall) this.outage = status >= 500 ? `${this.#title} answered ${status}.` : undefined;
         if (status >= 400) {
+          span?.end(String(status));
           const failing = this.#handleError(call, authorized, answer, leftMs);
           failing.then((again) => again && release(), cancel);
           return resolve(failing.catch(() => undefined));
         }
         if (isModelCall) this.#options.onAccepted();
         resolve(undefined);
-        meter = this.#meter(call, answer, () => stall.refresh());
+        meter = this.#meter(call, answer, () => stall.refresh(), span);
         response.writeHead(status, answerHeaders(answer));
         response.flushHeaders();
-        pipeline(answer, meter, response, () => {});
+        pipeline(answer, meter, response, (error) => span?.end(error ? 'cancelled' : undefined));
       });
       outgoing.once('close', () => resolve(undefined));
       // Once sent, the body is needed again only after a rate limit, or with other credentials.
@@ -352,27 +362,12 @@ export class ProviderEndpoint {
     });
   }
 
-  #headersOf({ request, body }: Call): OutgoingHttpHeaders {
-    const { token } = this.#options;
-    const { headers: allowed, features } = this.#protocol;
-    const { [features.header]: requested = '', ...headers } = forwardedHeaders(
-      request,
-      (name, value) => allowed.test(name) && !value.includes(token),
-    );
-    const known = String(requested)
-      .split(/\s*,\s*/)
-      .filter((feature) => features.known.test(feature));
-    return {
-      ...headers,
-      ...(known.length > 0 && { [features.header]: known.join(',') }),
-      ...(request.method === 'POST' && { 'content-type': 'application/json', 'content-length': body.length }),
-      'accept-encoding': 'identity',
-    };
-  }
-
-  #queryOf(query: string): string {
-    const allowed = [...new URLSearchParams(query)].filter(([name]) => this.#protocol.queries.includes(name));
-    return new URLSearchParams(allowed).toString();
+  #unreachable({ response, account }: Call, { host }: URL, error: NodeJS.ErrnoException): void {
+    const { name, log } = this.#options;
+    const reason = withoutKeys(error.code ?? error.message, account.secrets());
+    log.warn({ provider: name, host, reason }, 'provider unreachable');
+    this.outage = `${this.#title} could not be reached.`;
+    this.#answer(response, 502, `The runner can't reach ${this.#title} at ${host}: ${reason}`);
   }
 
   #mayRenew({ account, isRenewed }: Call): boolean {
@@ -426,14 +421,19 @@ export class ProviderEndpoint {
     { account, isModelCall, model, serviceTier }: Call,
     answer: IncomingMessage,
     onByte: () => void,
+    span: ChatSpan | undefined,
   ): Meter {
     return new Meter({
       reader: this.#protocol.reader(),
       format: formatOf(answer.headers['content-type']),
-      onByte,
-      onUsage: (usage) => this.#usage.report(usage, model, serviceTier),
+      onByte: () => {
+        span?.firstByte();
+        onByte();
+      },
+      onUsage: (usage) => this.#usage.report(usage, model, serviceTier, span),
       onFailure: (event) => {
         const status = isModelCall ? statusOfEvent(event) : undefined;
+        span?.failed(String(status ?? '_OTHER'));
         if (!status) return;
         // As the body of an answer with the same error.
         const body = withoutKeys(JSON.stringify(event.response ?? event), account.secrets());

@@ -15,6 +15,8 @@ const toolBounds = { depth: limits.bodyDepth, values: 2 * limits.bodyObjects };
 export interface ToolRequestOptions {
   /** The token of the run's claim. */
   readonly token: string;
+  /** Where the run is in its trace; replaces what the agent sends. */
+  readonly traceparent?: string | undefined;
   /** Called before a call of one of the agent's tools is sent to the service. */
   readonly beforeTool?: ((tool: string) => Promise<void>) | undefined;
   /** Applied to what the agent's tools tell the service. */
@@ -34,7 +36,7 @@ export async function forwardToService(
   request: IncomingMessage,
   response: ServerResponse,
   query: string,
-  { mask, token, beforeTool, serviceUrl, memory, receiveMs }: ToolRequestOptions,
+  { mask, token, traceparent, beforeTool, serviceUrl, memory, receiveMs }: ToolRequestOptions,
 ): Promise<void> {
   const method = request.method ?? 'POST';
   const bounds = { memory, mostBytes: mostToolBytes, withinMs: receiveMs };
@@ -50,9 +52,10 @@ export async function forwardToService(
   if (response.destroyed) return;
   const body = bytes && mask && !mask.isEmpty ? maskedJson(bytes.toString(), mask) : bytes;
   const headers = {
-    ...forwardedHeaders(request, (name) => name !== 'x-api-key' && name !== 'cookie'),
+    ...forwardedHeaders(request, (name) => !ownHeaders.has(name)),
     ...(body ? { 'content-length': body.length } : framingHeaders(request)),
     authorization: `Bearer ${token}`,
+    ...(traceparent !== undefined && { traceparent }),
   };
   const url = joinUrl(serviceUrl, '/mcp', query);
   forward(
@@ -63,6 +66,9 @@ export async function forwardToService(
     body ?? undefined,
   );
 }
+
+/** Those that an agent can't set. */
+const ownHeaders = new Set(['x-api-key', 'cookie', 'traceparent', 'tracestate', 'baggage']);
 
 /** The tool that a message of the protocol calls. */
 function toolIn(bytes: Buffer): string | undefined {

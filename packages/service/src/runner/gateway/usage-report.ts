@@ -1,4 +1,5 @@
 import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
+import type { ChatSpan } from '../run/run-trace.ts';
 import { allInput, costOf, type Prices, priceOf } from './prices.ts';
 import type { AnswerUsage } from './provider-protocols.ts';
 
@@ -17,18 +18,25 @@ export class UsageReport {
   }
 
   /** `requested` and `requestedTier` are what the request asks for: not every answer names them. */
-  report(answered: AnswerUsage, requested: string, requestedTier: string | undefined): void {
+  report(
+    answered: AnswerUsage,
+    requested: string,
+    requestedTier: string | undefined,
+    span?: Pick<ChatSpan, 'used'>,
+  ): void {
     const { prices, listener } = this.#options;
     const tier = answered.tier ?? requestedTier;
     const usage = { ...answered, model: this.#pricedModel(answered.model, requested), tier };
     const costUsd = costOf(usage.model, usage.tokens, usage, prices);
     if (costUsd === undefined) this.#warnNoPrice(usage);
-    listener.usage({
+    const used = {
       inputTokens: allInput(usage.tokens),
       cachedInputTokens: usage.tokens.cachedInput,
       outputTokens: usage.tokens.output,
       costUsd: costUsd ?? 0,
-    });
+    };
+    listener.usage(used);
+    span?.used(usage, used);
   }
 
   /**

@@ -36,6 +36,7 @@ export interface AgentSandboxOptions {
   readonly onFirstStart?: () => void;
   readonly listener: EndpointOptions['listener'] & GitEndpointOptions['listener'];
   readonly beforeTool?: EndpointOptions['beforeTool'];
+  readonly trace?: EndpointOptions['trace'];
   readonly mask: ValueMask;
   readonly signal: AbortSignal;
 }
@@ -82,6 +83,7 @@ export async function openAgentSandbox(
     ...(options.mcpServers && { mcpServers: options.mcpServers }),
     listener,
     beforeTool: options.beforeTool,
+    trace: options.trace,
     mask,
   });
   const steps = [() => git.close(), () => gateway.close()];
@@ -99,7 +101,11 @@ export async function openAgentSandbox(
     agentKey: claim.agentKey,
     runId: claim.runId,
     gitConfigFile,
-    ...environment,
+    allowHosts: environment.allowHosts,
+    variables: {
+      ...(options.trace && { TRACEPARENT: options.trace.traceparent }),
+      ...environment.variables,
+    },
     reads: [...new Set(repos.map(({ mirror }) => mirror.objectsFolder))],
     limits: limits.group,
     scratchMb: limits.scratchMb,

@@ -13,6 +13,8 @@ export interface AgentToolsOptions {
   readonly claim: Claim;
   /** Aborts when the run may no longer act. */
   readonly signal: AbortSignal;
+  /** Where the run is in its trace. */
+  readonly traceparent?: string | undefined;
   readonly mask: ValueMask;
   /** The active tasks, from the last reply of the service. */
   readonly activeTaskIds: () => readonly string[];
@@ -24,10 +26,11 @@ const callTimeoutMs = 10_000;
 
 /** The tools of a rehearsed agent. They use the public API with the key of its run. */
 export function agentTools(options: AgentToolsOptions): AgentTools {
-  const { claim, signal, mask } = options;
+  const { claim, signal, mask, traceparent } = options;
   const { agentId } = claim;
   const client = new MusterClient({ url: options.url, apiKey: claim.token, fetch: nodeFetch });
-  const callOptions = { signal, timeoutMs: callTimeoutMs };
+  const traced = traceparent === undefined ? {} : { traceparent };
+  const callOptions = { signal, timeoutMs: callTimeoutMs, headers: traced };
 
   const list = async (): Promise<Task[]> => {
     const reply = await client.call('tasks', { agentId }, callOptions);
@@ -69,7 +72,7 @@ export function agentTools(options: AgentToolsOptions): AgentTools {
     declineTask: (id, reason) => move(id, 'TASK_STATUS_DELETED', reason),
     openTasks: async () => openTasks(await retryTransient(signal, list), options.activeTaskIds()),
     spawnChild: (name, description) => {
-      const headers = { 'idempotency-key': randomUUID() };
+      const headers = { ...traced, 'idempotency-key': randomUUID() };
       const body = {
         agentId: { ...agentId, agent: [...agentId.agent, mask.text(name)] },
         description: mask.text(description),

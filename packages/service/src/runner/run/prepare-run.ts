@@ -42,6 +42,7 @@ import { type AgentSandbox, openAgentSandbox, undoOnce } from './agent-sandbox.t
 import { failingAs, gitFailure, isDiskFull, restoreFault, setupFault } from './prepare-failures.ts';
 import { batchDigest } from './prompts.ts';
 import { RunFailure } from './run-end.ts';
+import type { RunTrace } from './run-trace.ts';
 import { type WarmStart, type WarmStartOptions, warmStart } from './warm-start.ts';
 
 export interface PrepareContext {
@@ -58,6 +59,8 @@ export interface PrepareContext {
   /** The minimum time between two checkpoints of a run. */
   readonly checkpointMs: number;
   readonly log: RunnerLog;
+  /** The trace of the run, where traces are sent. */
+  readonly trace?: RunTrace | undefined;
 }
 
 export interface RunListener extends HarnessListener, CheckpointListener {
@@ -118,7 +121,10 @@ export async function prepareRun(
     const claim = withRepos(claimed, folders.repos);
     const rights = new TenantRights(context.tenantAllow, claim.agentId.tenant, claim.firstTenant);
     const warn = (text: string) => listener.item({ type: 'WARNING', text });
-    const run: Preparation = { claim, context, listener, signals, mask, folders, rights, warn, undo };
+    const { trace } = context;
+    const step: Preparation['step'] = (name, work) =>
+      trace && folders.isFresh ? trace.step(name, work) : work();
+    const run: Preparation = { claim, context, listener, signals, mask, folders, rights, warn, undo, step };
     return { ...(await prepare(run, harness, provider)), clear };
   } catch (error) {
     await clear();
@@ -133,9 +139,9 @@ async function prepare(
   harness: Harness,
   provider: ProviderAccess | undefined,
 ): Promise<Omit<PreparedRun, 'clear'>> {
-  const { claim, context, listener, signals, mask, folders } = run;
+  const { claim, context, listener, signals, mask, folders, step } = run;
   const { workspaceFolder, homeFolder, isFresh, heldBatch } = folders;
-  const sources = await openSources(run);
+  const sources = await step('fetch repositories', () => openSources(run));
   const values = readValues(run, provider !== undefined);
   const limited = limitRun(run, () => own.processes.fullScratch());
   const shared = {
@@ -144,13 +150,13 @@ async function prepare(
     limits: limited,
     signal: signals.run,
   };
-  const { warm, kept } = await fillWorkspace(run, sources, values.setup, shared);
+  const { warm, kept } = await step('clone', () => fillWorkspace(run, sources, values.setup, shared));
   const own: AgentSandbox = await openAgentSandbox(
     {
       ...shared,
       token: claim.token,
       beforeTool: (tool) => listener.beforeTool(tool),
-      provider,
+      ...{ provider, trace: context.trace },
       mcpServers: values.mcpServers,
       folders: { workspaceFolder, homeFolder, ...kept },
       onFirstStart: limited.onFirstStart,
@@ -161,13 +167,13 @@ async function prepare(
   if (warm) await settingUp(() => warm.adopt(own, signals.preparing));
   const checkpoints = {
     ...{ claim, harness, listener, processes, repos: sources.repos, signal: signals.run },
-    ...{ workspaceFolder, homeFolder, isFresh },
+    ...{ workspaceFolder, homeFolder, isFresh, trace: context.trace },
     client: new CheckpointClient(context.client, context.runnerId, claim),
     intervalMs: context.checkpointMs,
   };
   const restorer = new CheckpointRestorer(checkpoints);
-  const resumes = await restoring(() => restorer.restore(signals.preparing));
-  await setUpWorkspace(run, sources, values, own, warm !== undefined);
+  const resumes = await step('restore', () => restoring(() => restorer.restore(signals.preparing)));
+  await step('set up', () => setUpWorkspace(run, sources, values, own, warm !== undefined));
   await folders.settle(kept);
   const { servers, environment } = values.mcpServers;
   const mcpServers = { servers, environment, commonVariables: processes.variables };
@@ -200,6 +206,8 @@ interface Preparation {
   readonly rights: TenantRights;
   readonly warn: (text: string) => void;
   readonly undo: (() => Promise<unknown>)[];
+  /** Measures a step of the preparation of new folders, where traces are sent. */
+  readonly step: <T>(name: string, work: () => Promise<T>) => Promise<T>;
 }
 
 const preparingWorkspace = <T>(work: () => Promise<T>): Promise<T> =>

@@ -47,6 +47,8 @@ export interface QueueOptions {
   /** Sends everything that is queued; resolves when the service has it. */
   readonly flush: () => Promise<void>;
   readonly onUsage?: (usage: Usage) => void;
+  /** Called with each item as it is reported. */
+  readonly onItem?: ((item: ReportItem) => void) | undefined;
   /** Applied to every text before it is cut. */
   readonly mask: ValueMask;
   readonly output: ProducedTexts;
@@ -183,6 +185,7 @@ export class ReportQueue {
       ...text,
       ...(data && jsonBytes(data) <= textBytes / 4 && { data }),
     };
+    this.#options.onItem?.(stored);
     const kept = this.#keptImages(images);
     if (kept.length > 0) this.#images.set(stored, kept);
     this.#add({ item: stored, bytes: jsonBytes(stored) + bytesOf(kept) });

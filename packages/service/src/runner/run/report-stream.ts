@@ -19,7 +19,7 @@ import type { ToolImages } from './tool-images.ts';
  * again under its number until it is, or until the run may no longer act; the service takes each number once. So every
  * item arrives once and in order, whatever the network does.
  */
-export interface ReportStreamOptions extends Omit<QueueOptions, 'onChange' | 'onUsage' | 'flush'> {
+export interface ReportStreamOptions extends Omit<QueueOptions, 'onChange' | 'flush'> {
   /** Keeps what is not acknowledged. */
   readonly note?: Pick<RunNote, 'add' | 'itemsChanged' | 'countItemsWith'>;
   readonly images: Pick<ToolImages, 'accept' | 'upload'>;
@@ -43,7 +43,7 @@ export interface ReportStreamOptions extends Omit<QueueOptions, 'onChange' | 'on
 }
 
 export type RunEnd = NonNullable<ReportRequest['end']>;
-type Extra = Pick<ReportRequest, 'started' | 'end' | 'omitTasks' | 'steers' | 'reached'>;
+type Extra = Pick<ReportRequest, 'started' | 'traceId' | 'end' | 'omitTasks' | 'steers' | 'reached'>;
 type Report = Omit<ReportRequest, 'runnerId' | 'agentKey' | 'runId' | 'report'>;
 
 /** Items that are added together go into one report. */
@@ -116,7 +116,10 @@ export class ReportStream {
     this.queue = new ReportQueue({
       ...options,
       flush: () => this.sendWaiting(),
-      onUsage: (usage) => note?.add(usage),
+      onUsage: (usage) => {
+        note?.add(usage);
+        options.onUsage?.(usage);
+      },
       onChange: () => {
         note?.itemsChanged();
         this.#flushSoon();

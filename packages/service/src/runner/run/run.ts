@@ -1,45 +1,23 @@
-import type { Claim, ModelProvider, Steer, StopKind } from '@muster/sdk/contract';
+import type { Claim, ModelProvider, ReportRequest, Steer, StopKind } from '@muster/sdk/contract';
 import type { Harness, HarnessSession, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { schemaProblem } from '../../lib/output-schema/schema-worker.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
-import type { accountNames } from '../accounts/accounts.ts';
-import { type Harnesses, harnessFor, noHarness, type Slot, slotOf } from '../harnesses.ts';
-import type { LateReports, RunNote } from '../late-reports.ts';
-import type { LiveOutput, RunOutput } from '../live-output.ts';
-import type { Outages } from '../outages.ts';
+import { harnessFor, noHarness, type Slot, slotOf } from '../harnesses.ts';
+import type { RunNote } from '../late-reports.ts';
+import type { RunOutput } from '../live-output.ts';
 import { agentTools } from './agent-tools.ts';
 import { MessageImages } from './message-images.ts';
-import { type PrepareContext, type PreparedRun, prepareRun } from './prepare-run.ts';
+import { type PreparedRun, prepareRun } from './prepare-run.ts';
 import { instructionsFor } from './prompts.ts';
 import { ReportStream, ReportsClosed, type RunEnd } from './report-stream.ts';
+import type { RunContext } from './run-context.ts';
 import { endOf, failedEnd, isInterruptedByProvider, RunFailure } from './run-end.ts';
 import { begin, type Effect, next, type RunEvent, type RunState, type SentReport } from './run-machine.ts';
+import { RunTrace } from './run-trace.ts';
 import { Steers } from './steers.ts';
 import { ToolImages } from './tool-images.ts';
 import { monitored, Turns } from './turns.ts';
-
-export interface RunContext extends PrepareContext {
-  readonly url: string;
-  readonly harnesses: Harnesses;
-  readonly limits: RunLimits;
-  readonly mayAct: () => boolean;
-  readonly renewLease: (sentAt: number, leaseMs: number) => void;
-  readonly live: LiveOutput;
-  readonly outages: Outages;
-  readonly accountNames: ReturnType<typeof accountNames>;
-  readonly late: LateReports;
-}
-
-export interface RunLimits {
-  readonly remindersPerRun: number;
-  readonly reportItems: number;
-  readonly reportedTextLength: number;
-  /** How long a run that is handed back, or over its time limit, may take before its session is killed. */
-  readonly handBackMs: number;
-  /** The maximum length of a turn, if the service does not name one. */
-  readonly turnMinutes: number;
-}
 
 /** How long saving the work of a killed run may take. */
 const saveLaterMs = 30_000;
@@ -65,6 +43,7 @@ export class Run {
   readonly #steers: Steers;
   /** Hides the values of the run's secrets in everything that is reported. */
   readonly #mask = new ValueMask();
+  readonly #trace: RunTrace | undefined;
   #state: RunState = begin.state;
   /** Both are rejected until they are requested, and if they fail. */
   #prepared: Promise<PreparedRun> = notRequested();
@@ -88,6 +67,7 @@ export class Run {
     this.#claim = claim;
     this.#context = context;
     this.#before = before;
+    this.#trace = context.tracer && new RunTrace(context.tracer, claim, this.#mask);
     this.slot = slotOf(claim, context.harnesses.rehearses);
     this.#output = context.live.open(this.ref, this.#mask, claim.token);
     this.#note = context.late.noteOf(this.ref);
@@ -217,6 +197,7 @@ export class Run {
         for (const timer of this.#timers) clearTimeout(timer);
         this.#acting.abort();
         this.#stream.close();
+        this.#trace?.close(this.#isLost ? 'LOST' : 'KILLED');
         void this.#settleNote()
           .catch((error: unknown) => this.#context.log.warn({ ...this.ref, err: error }, 'usage not settled'))
           .then(() => this.#finish());
@@ -264,7 +245,8 @@ export class Run {
     await this.#before;
     this.#preparing.signal.throwIfAborted();
     const signals = { run: this.#acting.signal, preparing: this.#preparing.signal };
-    return prepareRun(this.#claim, harness, this.#context, this.#stream.queue, signals, this.#mask);
+    const context = { ...this.#context, trace: this.#trace };
+    return prepareRun(this.#claim, harness, context, this.#stream.queue, signals, this.#mask);
   }
 
   #harness(): Harness {
@@ -332,11 +314,14 @@ export class Run {
     void gateway.accepted
       .then(() => this.#reportReached([`provider:${gateway.providerName}`]))
       .catch(() => {});
-    await this.#reportReached(reached, { started: true });
+    await this.#reportReached(reached, { started: true, ...this.#traced });
   }
 
   /** Agents that wait for what this run reached are retried. */
-  async #reportReached(names: readonly string[], extra: { readonly started?: true } = {}): Promise<void> {
+  async #reportReached(
+    names: readonly string[],
+    extra: Pick<ReportRequest, 'started' | 'traceId'> = {},
+  ): Promise<void> {
     const { outages } = this.#context;
     const reached = names.filter((name) => outages.mayBeAwaited(name));
     if (reached.length === 0 && !extra.started) return;
@@ -385,12 +370,13 @@ export class Run {
 
   /** Returns false if the service failed on it. */
   async #report(last: SentReport): Promise<boolean> {
+    if (last.type !== 'gone') this.#trace?.ended(last.end);
     if (last.type === 'gone') {
       this.#isGone = await this.#stream.sendLast({ gone: true });
       return this.#isGone;
     }
     if (last.type === 'failure') return this.#stream.sendLast({ end: last.end });
-    await this.#stream.send({ end: last.end });
+    await this.#stream.send({ end: last.end, ...this.#traced });
     this.#isAcknowledged = true;
     return true;
   }
@@ -399,6 +385,12 @@ export class Run {
   #settleNote(): Promise<void> {
     if (this.#isAcknowledged) return this.#note.remove();
     return this.#context.late.add(this.#note, this.#isLost ? this.#stream.unacknowledged() : []);
+  }
+
+  /** With the start, and with the end of a run that could not start. */
+  get #traced(): Pick<ReportRequest, 'traceId'> {
+    const traceId = this.#trace?.traceId;
+    return traceId === undefined ? {} : { traceId };
   }
 
   #warn(text: string): void {
@@ -410,6 +402,7 @@ export class Run {
       url: this.#context.url,
       claim: this.#claim,
       signal: this.#acting.signal,
+      traceparent: this.#trace?.traceparent,
       mask: this.#mask,
       activeTaskIds: () => this.#turns.activeTaskIds,
       beforeChange: () => {
@@ -428,6 +421,8 @@ export class Run {
       maxItems: limits.reportItems,
       textLength: limits.reportedTextLength,
       images: new ToolImages({ ...this.ref, client, runnerId, mask: this.#mask, token: this.#claim.token }),
+      onUsage: (usage) => this.#trace?.used(usage),
+      onItem: this.#trace && ((item) => this.#trace?.item(item)),
       onPush: () => this.#turns.changed(),
       onReply: (reply) => {
         this.#turns.activeTaskIds = reply.activeTaskIds;

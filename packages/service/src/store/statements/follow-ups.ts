@@ -106,10 +106,16 @@ export const loadFollowUps = statement<
 /** The words of the messages of some batches, in order. */
 export const loadBatches = statement<
   [tenants: number[], agents: string[], batches: number[]],
-  { agent: string; id: string; description: string; attachment_ids: string[] | null }
+  {
+    agent: string;
+    id: string;
+    description: string;
+    attachment_ids: string[] | null;
+    traceparent: string | null;
+  }
 >(
   'load-batches',
-  `SELECT f.agent, f.id, f.description, f.attachment_ids
+  `SELECT f.agent, f.id, f.description, f.attachment_ids, f.traceparent
    FROM unnest($1::int[], $2::uuid[], $3::int[]) AS q (tenant, agent, batch)
    JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.batch = q.batch ORDER BY f.position`,
 );

@@ -155,10 +155,10 @@ export const countLiveDescendants = statement<
 /** What agents were asked when they were spawned. */
 export const readBriefs = statement<
   [tenants: number[], agents: string[]],
-  { agent: string } & Pick<AgentBriefRow, 'description' | 'expected_output'>
+  { agent: string; traceparent: string | null } & Pick<AgentBriefRow, 'description' | 'expected_output'>
 >(
   'read-briefs',
-  `SELECT b.agent, b.description, b.expected_output
+  `SELECT b.agent, b.description, b.expected_output, b.traceparent
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, agent)
    JOIN agent_briefs b ON b.tenant = q.tenant AND b.agent = q.agent`,
 );

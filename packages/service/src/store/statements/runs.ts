@@ -12,7 +12,7 @@ export const readRuns = statement<
 >(
   'read-runs',
   boundedPage({
-    rows: `SELECT ${columns}, left(response, $5 + 1) AS response, error,
+    rows: `SELECT ${columns}, left(response, $5 + 1) AS response, error, trace_id,
          CASE WHEN octet_length(structured_output::text) <= $5 THEN structured_output END AS structured_output,
          coalesce(octet_length(structured_output::text) > $5, false) AS output_left_out
        FROM runs WHERE tenant = $1 AND agent = $2 AND number < $3 ORDER BY number DESC LIMIT $4 + 1`,
@@ -26,7 +26,7 @@ export const readRuns = statement<
 
 export const readRun = statement<[tenant: number, agent: string, number: number], ShownRunRow & RunResultRow>(
   'read-run',
-  `SELECT ${columns}, response, structured_output, error FROM runs WHERE tenant = $1 AND agent = $2 AND number = $3`,
+  `SELECT ${columns}, response, structured_output, error, trace_id FROM runs WHERE tenant = $1 AND agent = $2 AND number = $3`,
 );
 
 /** Runs that are no longer the newest of their agents. */
