@@ -23,7 +23,11 @@ const silenceMs = 5_000;
 /** How often list streams start again where no session can listen. */
 const listRefreshMs = 5_000;
 
-const notify = statement<[payload: string], never>('notify', `SELECT pg_notify('${channel}', $1)`);
+/** Nothing is lost with a notification, so none waits until it is on the disk: under load, every second commit is one. */
+const notify = statement<[payload: string], never>(
+  'notify',
+  `SELECT set_config('synchronous_commit', 'off', true), pg_notify('${channel}', $1)`,
+);
 
 export interface NodeBusOptions {
   readonly database: pg.Pool;
