@@ -36,10 +36,9 @@ function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
   let fields = '';
-  for (const key of Object.keys(value).sort()) {
-    const field = (value as Record<string, unknown>)[key];
-    if (!isEmpty(field)) fields += `${fields && ','}${JSON.stringify(key)}:${canonical(field)}`;
-  }
+  const object = value as Record<string, unknown>;
+  const keys = Object.keys(object).filter((key) => !isEmpty(object[key]));
+  for (const key of keys.sort()) fields += `${fields && ','}${JSON.stringify(key)}:${canonical(object[key])}`;
   return `{${fields}}`;
 }
 

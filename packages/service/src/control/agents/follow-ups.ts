@@ -40,8 +40,7 @@ export class FollowUps {
       const known = await transact.command<Queued | null>({ identity }, repeatCommand(request));
       return known ?? command;
     }
-    const byAgent = caller.role === 'agent' && ({ byAgent: true } as const);
-    return transact.command({ identity }, { ...command, ...byAgent, traceparent });
+    return transact.command({ identity }, { ...command, byAgent: caller.role === 'agent', traceparent });
   };
 
   /** What is wrong with one is said after what is wrong with the agent. */

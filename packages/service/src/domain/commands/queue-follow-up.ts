@@ -48,18 +48,18 @@ export interface QueueFollowUp {
   readonly replace: boolean;
   readonly deliverAt: string | null;
   /** It is to be added to the turn that is running. */
-  readonly steer?: true;
+  readonly steer?: boolean;
   readonly digest: string;
   /** Comments on the agent's changes: the message quotes them, and has a task for each thread. */
   readonly review?: Review;
   /** An agent that finished or failed is reopened. */
   readonly reopen?: true;
   /** An agent sent it, not a person. */
-  readonly byAgent?: true;
+  readonly byAgent?: boolean;
   /** Of the request. */
   readonly traceparent?: string | undefined;
   /** The service generated the id for this message, so that no other message has it. */
-  readonly minted?: true;
+  readonly minted?: boolean;
 }
 
 const deferMs = limits.deferDays * 24 * 3600 * 1000;
