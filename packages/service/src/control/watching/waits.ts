@@ -37,8 +37,8 @@ interface Watch<T> {
   readonly isPolled: boolean;
 }
 
-/** Finds the agent whose status is the reply. */
-interface AgentWatch extends Watch<AgentKey | Refusal> {
+/** Finds the status that is the reply. */
+interface AgentWatch extends Watch<AgentStatus | Refusal> {
   /** The agent whose status is the reply after a timeout. */
   unfinished(): Promise<AgentKey>;
 }
@@ -101,9 +101,7 @@ export class Waits {
     const watch = this.#watchOf(waited);
     const found = await awaited(watch, signal, timeoutMs);
     if (found === 'aborted') return null;
-    if (found !== 'timeout' && isRefusal(found)) return found;
-    const key = found === 'timeout' ? await watch.unfinished() : found;
-    const status = await this.#reads.status({ key });
+    const status = found === 'timeout' ? await this.#status(await watch.unfinished()) : found;
     if (isRefusal(status)) return status;
     await this.#ownRuns.acknowledge(caller, status);
     return { ...status, timedOut: found === 'timeout' };
@@ -120,11 +118,36 @@ export class Waits {
     return awaited({ look, watch, isPolled: false }, signal, timeoutMs);
   }
 
+  #status(key: AgentKey): Promise<AgentStatus | Refusal> {
+    return this.#reads.status({ key });
+  }
+
   #watchOf(waited: Waited): AgentWatch {
-    if ('agents' in waited) return this.#ofAgents(waited.agents, waited.all ?? false);
+    if ('agents' in waited) {
+      const [one, ...others] = waited.agents;
+      return one && others.length === 0
+        ? this.#ofAgent(one)
+        : this.#ofAgents(waited.agents, waited.all ?? false);
+    }
     if ('below' in waited) return this.#ofBelow(waited.below, waited.all);
     if ('runId' in waited) return this.#ofRun(waited.agent, waited.runId);
     return this.#ofFollowUp(waited.agent, waited.followUpId);
+  }
+
+  /** Its status says whether the wait is over: no look before it, which would be one more round trip. */
+  #ofAgent(agent: AgentKey): AgentWatch {
+    return {
+      look: async () => {
+        const status = await this.#status(agent);
+        return isRefusal(status) || needsAttention(status.phase) ? status : null;
+      },
+      watch: (wake) =>
+        this.#wakes.watchAgent(agent, ({ phase }) => {
+          if (needsAttention(phase)) wake();
+        }),
+      isPolled: false,
+      unfinished: async () => agent,
+    };
   }
 
   #ofAgents(agents: readonly AgentKey[], all: boolean): AgentWatch {
@@ -137,8 +160,8 @@ export class Waits {
         const found = await this.#reads.attention(agents);
         working.clear();
         for (const id of found.working) working.add(id);
-        if (!all) return keys.get(found.first ?? '') ?? null;
-        return working.size === 0 ? (keys.get(found.last ?? '') ?? null) : null;
+        const over = keys.get((all ? found.last : found.first) ?? '');
+        return over && (!all || working.size === 0) ? this.#status(over) : null;
       },
       watch: (wake) => {
         const stops = agents.map((agent) =>
@@ -159,7 +182,10 @@ export class Waits {
 
   #ofBelow(above: FoundRow, all: boolean): AgentWatch {
     return {
-      look: () => this.#reads.settledBelow({ above, all }),
+      look: async () => {
+        const settled = await this.#reads.settledBelow({ above, all });
+        return settled && this.#status(settled);
+      },
       watch: (wake) =>
         this.#wakes.watchList({ tenant: above.tenant, changed: () => wake(), missed: () => wake() }),
       isPolled: true,
@@ -174,7 +200,7 @@ export class Waits {
         if (!hasRun) return noSuchRun(runId, agent.run_count);
         const now = await this.#reads.phase(agent);
         // The newest run is live exactly while its agent is RUNNING.
-        return !now || runId < now.run_count || now.phase !== 'PHASE_RUNNING' ? agent : null;
+        return !now || runId < now.run_count || now.phase !== 'PHASE_RUNNING' ? this.#status(agent) : null;
       },
       ...this.#whenNotRunning(agent),
     };
@@ -186,10 +212,11 @@ export class Waits {
       look: async () => {
         const progress = await this.#reads.progressOf({ ...agent, followUpId });
         // A message that was there was removed meanwhile.
-        if (!progress) return isKnown ? agent : notFound(`the agent has no follow-up "${followUpId}"`);
+        if (!progress)
+          return isKnown ? this.#status(agent) : notFound(`the agent has no follow-up "${followUpId}"`);
         isKnown = true;
         // A person has to fix something before the message can be answered.
-        return isAnswered(progress) || keepsBatch(progress) ? agent : null;
+        return isAnswered(progress) || keepsBatch(progress) ? this.#status(agent) : null;
       },
       ...this.#whenNotRunning(agent),
     };
