@@ -38,9 +38,7 @@ export async function openStore(
   { shares = false } = {},
 ): Promise<OpenStore> {
   const embedded = config.databaseUrl ? null : await startEmbedded(config.dataFolder, log, shares);
-  const { shared, own } = embedded
-    ? { shared: embedded.connection, own: embedded.connection }
-    : await connectionsOf(config);
+  const { shared, own } = embedded ? connectionsTo(embedded) : await connectionsOf(config);
   const migrated = await prepareSchema(own, config.migrates, log).catch(async (error: unknown) => {
     await embedded?.stop();
     throw embedded ? error : connectionError(config.directUrl ? 'MUSTER_DIRECT_URL' : 'DATABASE_URL', error);
@@ -99,9 +97,14 @@ export async function connectStore(
 ): Promise<Omit<OpenStore, 'migrated'>> {
   const { shared, own } = config.databaseUrl
     ? await connectionsOf(config)
-    : await runningPostgres(postgresFolder(config.dataFolder)).then((same) => ({ shared: same, own: same }));
+    : connectionsTo({ connection: await runningPostgres(postgresFolder(config.dataFolder)) });
   const database = open(shared, log);
   return { database, connection: own, close: () => database.end() };
+}
+
+function connectionsTo({ connection }: Pick<EmbeddedPostgres, 'connection'>) {
+  const own: DatabaseConfig = { ...connection, isOwn: true };
+  return { shared: own, own };
 }
 
 const postgresFolder = (dataFolder: string): string => `${dataFolder}/postgres`;

@@ -24,6 +24,8 @@ export type Connection = pg.PoolClient | pg.Pool | pg.Client;
 export interface DatabaseConfig extends pg.ClientConfig {
   /** A pooler in transaction mode is in between: the next transaction may get another session of the server. */
   readonly isPooled?: boolean;
+  /** The embedded server: no other service uses it. */
+  readonly isOwn?: boolean;
 }
 
 /** Connections through a pooler. Nothing may stay in their sessions: no prepared statement, setting or lock. */

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import type { Log } from '../../lib/log.ts';
 import type { OtherWorkers } from '../../lib/worker-channel.ts';
 import { NodeBus } from './node-bus.ts';
@@ -42,4 +42,31 @@ test('what a worker commits wakes the other workers of its service, without the 
     { type: 'work', tenant: 1, pool: 'default' },
   ]);
   expect(woken).toEqual(['its own', 'PHASE_RUNNING', 'runner']);
+});
+
+afterEach(() => vi.useRealTimers());
+
+test.each([
+  ['of a shared server', {}, 1],
+  ['of the embedded server, which has none', { isOwn: true }, 0],
+])('commits that follow each other are one notification for the other nodes %s', (_, connection, count) => {
+  vi.useFakeTimers();
+  const sent: unknown[] = [];
+  const wakes = new Wakes();
+  new NodeBus({
+    database: {
+      query: async (statement: unknown) => {
+        sent.push(statement);
+        return { rows: [] };
+      },
+    } as unknown as pg.Pool,
+    connection,
+    wakes,
+    log: {} as Log,
+    workers: null,
+  });
+  for (const id of ['one', 'other'])
+    wakes.perform([{ type: 'changed', tenant: 1, id, phase: 'PHASE_RUNNING', sequence: 1 }]);
+  vi.runAllTimers();
+  expect(sent).toHaveLength(count);
 });

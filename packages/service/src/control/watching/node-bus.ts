@@ -40,7 +40,7 @@ export interface NodeBusOptions {
 /**
  * Notifies the other nodes of changes and receives their notifications. No domain transaction notifies: the lock behind
  * NOTIFY would serialize every commit. Instead a node sends one notification for all its commits, at most every 10 ms.
- * Workers of the same service tell each other immediately, without the database.
+ * Workers of the same service tell each other immediately, without the database; with the embedded server there are no others.
  */
 export class NodeBus {
   readonly node: string = randomUUID();
@@ -132,6 +132,7 @@ export class NodeBus {
   }
 
   #collect(changes: CommittedChanges): void {
+    if (this.#connection.isOwn) return;
     for (const { tenant, id } of changes.agents) this.#agents.set(id, tenant);
     for (const pool of changes.pools) this.#pools.set(`${pool.tenant}/${pool.pool}`, pool);
     for (const runner of changes.runners) this.#runners.add(runner);
