@@ -4,12 +4,11 @@ import type { Effect } from '../../domain/decision.ts';
 import type { Log } from '../../lib/log.ts';
 import type { OtherWorkers } from '../../lib/worker-channel.ts';
 import { keyColumns } from '../../store/agent-store.ts';
-import { type DatabaseConfig, statement } from '../../store/connection.ts';
+import type { DatabaseConfig } from '../../store/connection.ts';
 import { peekAgents } from '../../store/statements/find-agents.ts';
-import { liveChannel } from '../../store/statements/watches.ts';
+import { commitsChannel, liveChannel, notifyOfCommits } from '../../store/statements/watches.ts';
 import { type CommittedChanges, changesOf, type Wakes } from './wakes.ts';
 
-const channel = 'muster';
 const coalesceMs = 10;
 /** After a failure to send or to listen. */
 const retryMs = 500;
@@ -22,12 +21,6 @@ const heartbeatMs = 2_000;
 const silenceMs = 5_000;
 /** How often list streams start again where no session can listen. */
 const listRefreshMs = 5_000;
-
-/** Nothing is lost with a notification, so none waits until it is on the disk: under load, every second commit is one. */
-const notify = statement<[payload: string], never>(
-  'notify',
-  `SELECT set_config('synchronous_commit', 'off', true), pg_notify('${channel}', $1)`,
-);
 
 export interface NodeBusOptions {
   readonly database: pg.Pool;
@@ -111,7 +104,7 @@ export class NodeBus {
     });
     try {
       await client.connect();
-      for (const name of [channel, liveChannel]) await client.query(`LISTEN ${name}`);
+      for (const name of [commitsChannel, liveChannel]) await client.query(`LISTEN ${name}`);
       if (this.#hasListened) this.#wakes.missed();
       this.#hasListened = true;
       const check = (): void => {
@@ -160,7 +153,7 @@ export class NodeBus {
     const isMany = this.#hasUnsent || isTooMuch || payloads.length > maxPayloads;
     this.#hasUnsent = false;
     const sent = isMany ? [JSON.stringify({ node: this.node, many: true })] : payloads;
-    Promise.all(sent.map((payload) => notify(this.#database, payload))).catch(() => {
+    Promise.all(sent.map((payload) => notifyOfCommits(this.#database, payload))).catch(() => {
       // The other nodes look at what they watch every second; lists depend on this notification.
       this.#hasUnsent = true;
       this.#timer ??= setTimeout(() => this.#send(), retryMs);

@@ -47,12 +47,25 @@ export const findWatchers = statement<[runnerId: string, agents: string[], runs:
    GROUP BY r.agent, r.number`,
 );
 
-/** Not the channel of other notifications: a node of an earlier version would not know what to do with these. */
+/** What was committed. */
+export const commitsChannel = 'muster';
+/** Live output. Not the same channel: a node of an earlier version would not know what to do with it. */
 export const liveChannel = 'muster_live';
+
+/**
+ * Nothing is lost with a notification, so none waits until it is on the disk: PostgreSQL gives each transaction with one an
+ * id, and would flush its log as for a write.
+ */
+const withoutFlush = "set_config('synchronous_commit', 'off', true)";
+
+export const notifyOfCommits = statement<[payload: string], never>(
+  'notify-of-commits',
+  `SELECT ${withoutFlush}, pg_notify('${commitsChannel}', $1)`,
+);
 
 export const passOn = statement<[payloads: string[]], never>(
   'pass-on',
-  `SELECT pg_notify('${liveChannel}', q.payload) FROM unnest($1::text[]) AS q (payload)`,
+  `SELECT ${withoutFlush}, pg_notify('${liveChannel}', q.payload) FROM unnest($1::text[]) AS q (payload)`,
 );
 
 export const deleteOldWatches = statement<[], never>(
