@@ -139,6 +139,8 @@ describe('ps', () => {
     const finished = await idle('!finish');
     const shown = await ada.prints(['ps']);
     expect(shown).toMatch(new RegExp(`^${root} .*\\n· tests +idle`, 'm'));
+    expect(shown).toMatch(/^AGENT .* DESCRIPTION\b/);
+    expect(shown).toMatch(/^· tests .* !say Hi\. *$/m);
     expect(shown).not.toContain(finished);
     expect(await ada.prints(['ps', '--all'])).toMatch(new RegExp(`^${finished} +finished`, 'm'));
     const entries = await ada.data<{ agentId: { agent: string[] } }[]>(['ps', '-a']);

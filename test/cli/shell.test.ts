@@ -246,6 +246,13 @@ test.each([
     /MUSTER_DATA: can't use the data folder \/dev\/null: /,
   ],
   [
+    'MUSTER_DATA',
+    { MUSTER_DATA: '/proc/muster/data' },
+    ['serve'],
+    /MUSTER_DATA: can't use the data folder \/proc\/muster\/data: /,
+  ],
+  ['--workers', {}, ['serve', '--workers', '0'], /--workers: expected a number from 1 to 8; got "0"/],
+  [
     'DATABASE_URL',
     { DATABASE_URL: 'postgres://u:hush@127.0.0.1:1/x' },
     ['serve'],

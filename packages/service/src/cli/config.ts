@@ -47,7 +47,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
   return {
     host: env.MUSTER_HOST || '127.0.0.1',
     port: wholeNumberIn(env, 'MUSTER_PORT', 8420, 0, 65_535),
-    workers: wholeNumberIn(env, 'MUSTER_WORKERS', defaultWorkers(availableParallelism()), 1, maxWorkers),
+    workers: workersIn(env),
     dataFolder,
     publicUrl: httpUrlIn(env, 'MUSTER_PUBLIC_URL'),
     ...databaseIn(env),
@@ -191,6 +191,10 @@ export const defaultWorkers = (processors: number): number =>
 
 /** Each has up to nine connections to the database; the embedded one takes 100. */
 const maxWorkers = 8;
+
+/** `name` is the option, where that says how many. */
+export const workersIn = (env: NodeJS.ProcessEnv, name = 'MUSTER_WORKERS'): number =>
+  wholeNumberIn(env, name, defaultWorkers(availableParallelism()), 1, maxWorkers);
 
 /** A PostgreSQL URL, or the path of a socket. The error does not show the value, which may hold a password. */
 function databaseUrlIn(env: NodeJS.ProcessEnv, name: 'DATABASE_URL' | 'MUSTER_DIRECT_URL'): string | null {

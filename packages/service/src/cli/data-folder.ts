@@ -2,6 +2,7 @@ import {
   accessSync,
   chmodSync,
   constants,
+  existsSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -9,7 +10,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../lib/log.ts';
 import { isRunning, type ProcessId, processId } from '../runner/sandbox/proc.ts';
@@ -39,11 +40,24 @@ export function openDataFolder(folder: string, log: Log): void {
 
 function makeFolder(folder: string) {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeWithParents(folder);
     accessSync(folder, constants.W_OK);
-    return statSync(folder);
+    const found = statSync(folder);
+    if (!found.isDirectory()) throw new Error('it is not a folder');
+    return found;
   } catch (error) {
     throw new ConfigError(`MUSTER_DATA: can't use the data folder ${folder}: ${(error as Error).message}`);
+  }
+}
+
+/** Without `recursive`, which never returns below /proc: Node creates the parent again and again. */
+function makeWithParents(folder: string): void {
+  if (existsSync(folder)) return;
+  makeWithParents(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }
 

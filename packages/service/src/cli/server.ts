@@ -9,6 +9,18 @@ const tenantArgument = ['<tenant>', 'such as codehost_app/acme'] as const;
 
 /** Commands for the operator's machines. Their actions are imported when used, because they load the whole service. */
 export function addServerCommands(program: Command): void {
+  addServe(program);
+  addRunner(program);
+  addOperator(program);
+  const migrateText = 'migrate the database to the schema of this version; uses the variables of serve';
+  addCommand(program, 'migrate', migrateText, async (invocation: Invocation) =>
+    (await import('./migrate.ts')).migrateStore(invocation),
+  );
+  addTenant(program);
+  addArchive(program);
+}
+
+const addServe = (program: Command): Command =>
   program
     .command('serve')
     .description('run the API, a runner and the embedded PostgreSQL (configured by MUSTER_* variables)')
@@ -20,10 +32,12 @@ export function addServerCommands(program: Command): void {
       if (isRunnerProcess(process.env))
         return (await import('./runner-process.ts')).runRunnerProcess(withSecretFiles(process.env));
       const { workers, output } = command.optsWithGlobals<Flags<'workers'> & { output?: OutputFormat }>();
+      if (workers) (await import('./config.ts')).workersIn({ '--workers': workers }, '--workers');
       const env = { ...process.env, ...(workers && { MUSTER_WORKERS: workers }) };
       await (await import('./serve.ts')).serve(env, output);
     });
 
+const addRunner = (program: Command): Command =>
   program
     .command('runner')
     .description(
@@ -37,6 +51,7 @@ export function addServerCommands(program: Command): void {
       (await import('./runner.ts')).runRunner(command.optsWithGlobals(), withSecretFiles(process.env)),
     );
 
+function addOperator(program: Command): void {
   const operator = program
     .command('operator')
     .description("create operator keys, which may access all tenants; only on the server's own machine");
@@ -47,12 +62,9 @@ export function addServerCommands(program: Command): void {
     async (invocation: Invocation<Flags<'account'>>) =>
       (await import('./serve.ts')).createOperator(invocation),
   ).option('--account <name>', 'account of the key', 'operator');
+}
 
-  const migrateText = 'migrate the database to the schema of this version; uses the variables of serve';
-  addCommand(program, 'migrate', migrateText, async (invocation: Invocation) =>
-    (await import('./migrate.ts')).migrateStore(invocation),
-  );
-
+function addTenant(program: Command): void {
   const tenant = program
     .command('tenant')
     .description('close a tenant, to move it to another installation; uses the variables of serve');
@@ -64,7 +76,9 @@ export function addServerCommands(program: Command): void {
   addCommand(tenant, 'open', openText, async (invocation: Invocation, name: string) =>
     (await import('./tenants.ts')).openTenant(invocation, name),
   ).argument(...tenantArgument);
+}
 
+function addArchive(program: Command): void {
   const exportText =
     'export the database, or one closed tenant, to a file; uses the variables of serve, also while it runs';
   addCommand(program, 'export', exportText, async (invocation: Invocation<ExportFlags>) =>
