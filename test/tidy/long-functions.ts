@@ -24,9 +24,5 @@ export const longFunctions: readonly string[] = [
   'packages/dashboard/src/home/view/list-navigation.ts useRowFocus',
   'packages/dashboard/src/shell/header.tsx AccountMenu',
   'packages/dashboard/src/spawn/view/use-spawn-form.ts useSpawnForm',
-  'packages/service/src/cli/server.ts addServerCommands',
-  'packages/service/src/http/mcp/thread-tools.ts threadTools',
-  'packages/service/src/http/routes/sign-in.ts signInRoutes',
   'packages/service/src/http/server.ts buildServer',
-  'packages/service/src/store/postgres-agent-store.ts transactionOn',
 ];

@@ -1,6 +1,6 @@
 import type { Agent } from '../domain/agent.ts';
-import { columnsOf, loadedFields, parametersOf, type Shown, shownIn, timeReader } from './column-table.ts';
-import type { Columns, RowOf } from './tables.ts';
+import { columnsOf, loadedFields, type Shown, shownIn, timeReader } from './column-table.ts';
+import type { RowOf } from './tables.ts';
 
 export interface UsageColumns {
   cost: number;
@@ -79,10 +79,6 @@ export const hotAgentColumns = columnsOf(agentTable, 'key', 'hot');
 /** What any command changes. */
 export const changingAgentColumns = columnsOf(agentTable, 'key', 'hot', 'cold');
 export const agentColumns = columnsOf(agentTable, 'key', 'fixed', 'hot', 'cold');
-
-/** Agents as the parameters of a statement with `listsOf(columns)`. */
-export const agentLists = (columns: Columns, agents: readonly Agent[]): string[] =>
-  parametersOf(agentTable, columns, agents);
 
 const coldReaders = Object.values<AgentColumn>(agentTable).flatMap(({ of, group }) =>
   group === 'cold' ? [of] : [],

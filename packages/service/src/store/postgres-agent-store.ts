@@ -84,96 +84,107 @@ const poolColumns = (pools: readonly PoolKey[]): [tenants: number[], pools: stri
   pools.map(({ pool }) => pool),
 ];
 
+type Locks = 'moment' | 'lock' | 'lockTree' | 'lockPools' | 'freeRuns' | 'lockReplies';
+
+const locksOn = (client: pg.PoolClient): Pick<AgentTransaction, Locks> => ({
+  async moment() {
+    const [row] = await readMoment(client);
+    return { now: row?.now ?? '', closedTenants: row?.closed ?? [] };
+  },
+
+  lock: (wanted) => lockAgents(client, ...wantedParameters(wanted)),
+
+  async lockTree(key, root) {
+    const rows = await lockTree(client, key.tenant, root, key.id);
+    return rows.map(({ tenant, id, locked }) => ({ key: { tenant, id }, locked }));
+  },
+
+  async lockPools(pools) {
+    const rows = await lockPools(client, ...poolColumns(pools));
+    return rows.map((row) => row.locked);
+  },
+
+  async freeRuns(pools) {
+    const rows = await readPoolLimits(client, ...poolColumns(pools));
+    return rows.flatMap(({ tenant, name, free_runs }) =>
+      free_runs === null ? [] : [{ tenant, pool: name, freeRuns: free_runs }],
+    );
+  },
+
+  async lockReplies(keys) {
+    const rows = await lockReplies(
+      client,
+      keys.map((k) => `${k.tenant}/${k.keyId}/${k.key}`),
+    );
+    return rows.map((row) => row.locked);
+  },
+});
+
+type Loads = 'agents' | 'followUps' | 'runs' | 'threads' | 'liveDescendants' | 'replies';
+
+const loadsOn = (client: pg.PoolClient): Pick<AgentTransaction, Loads> => ({
+  async agents(wanted) {
+    return (await loadAgents(client, ...stateParameters(wanted))).map(readStateOf);
+  },
+
+  async followUps(keys) {
+    const rows = await loadFollowUps(
+      client,
+      ...keyColumns(keys),
+      keys.map((k) => k.followUpId),
+    );
+    return groupBy(
+      rows,
+      (r) => r.agent,
+      (r) => followUpOf(r.loaded),
+    );
+  },
+
+  async runs(keys) {
+    const rows = await loadRuns(
+      client,
+      ...keyColumns(keys),
+      keys.map((k) => k.number),
+    );
+    return groupBy(
+      rows,
+      (r) => r.agent,
+      (r) => runOf(r.loaded),
+    );
+  },
+
+  async threads(keys, wanted) {
+    const rows = await loadThreads(client, ...keyColumns(keys), [...wanted]);
+    const threads = groupBy(rows, (r) => r.agent, threadOf);
+    return new Map([...threads].map(([agent, some]) => [agent, new Map(some.map((t) => [t.id, t]))]));
+  },
+
+  async liveDescendants(keys) {
+    const rows = await countLiveDescendants(
+      client,
+      keys.map((k) => k.tenant),
+      keys.map((k) => k.root),
+      keys.map((k) => k.id),
+    );
+    return new Map(rows.map((row) => [row.id, row.live]));
+  },
+
+  async replies(keys) {
+    const rows = await loadReplies(
+      client,
+      keys.map((k) => k.tenant),
+      keys.map((k) => k.keyId),
+      keys.map((k) => k.key),
+      limits.idempotencyHours,
+    );
+    return rows.map(({ key_id, ...row }) => ({ ...row, keyId: key_id }));
+  },
+});
+
 function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) => void): AgentTransaction {
   return {
-    async moment() {
-      const [row] = await readMoment(client);
-      return { now: row?.now ?? '', closedTenants: row?.closed ?? [] };
-    },
-
-    lock: (wanted) => lockAgents(client, ...wantedParameters(wanted)),
-
-    async lockTree(key, root) {
-      const rows = await lockTree(client, key.tenant, root, key.id);
-      return rows.map(({ tenant, id, locked }) => ({ key: { tenant, id }, locked }));
-    },
-
-    async agents(wanted) {
-      return (await loadAgents(client, ...stateParameters(wanted))).map(readStateOf);
-    },
-
-    async followUps(keys) {
-      const rows = await loadFollowUps(
-        client,
-        ...keyColumns(keys),
-        keys.map((k) => k.followUpId),
-      );
-      return groupBy(
-        rows,
-        (r) => r.agent,
-        (r) => followUpOf(r.loaded),
-      );
-    },
-
-    async runs(keys) {
-      const rows = await loadRuns(
-        client,
-        ...keyColumns(keys),
-        keys.map((k) => k.number),
-      );
-      return groupBy(
-        rows,
-        (r) => r.agent,
-        (r) => runOf(r.loaded),
-      );
-    },
-
-    async threads(keys, wanted) {
-      const rows = await loadThreads(client, ...keyColumns(keys), [...wanted]);
-      const threads = groupBy(rows, (r) => r.agent, threadOf);
-      return new Map([...threads].map(([agent, some]) => [agent, new Map(some.map((t) => [t.id, t]))]));
-    },
-
-    async liveDescendants(keys) {
-      const rows = await countLiveDescendants(
-        client,
-        keys.map((k) => k.tenant),
-        keys.map((k) => k.root),
-        keys.map((k) => k.id),
-      );
-      return new Map(rows.map((row) => [row.id, row.live]));
-    },
-
-    async lockPools(pools) {
-      const rows = await lockPools(client, ...poolColumns(pools));
-      return rows.map((row) => row.locked);
-    },
-
-    async freeRuns(pools) {
-      const rows = await readPoolLimits(client, ...poolColumns(pools));
-      return rows.flatMap(({ tenant, name, free_runs }) =>
-        free_runs === null ? [] : [{ tenant, pool: name, freeRuns: free_runs }],
-      );
-    },
-
-    async lockReplies(keys) {
-      const rows = await lockReplies(
-        client,
-        keys.map((k) => `${k.tenant}/${k.keyId}/${k.key}`),
-      );
-      return rows.map((row) => row.locked);
-    },
-
-    async replies(keys) {
-      const rows = await loadReplies(
-        client,
-        keys.map((k) => k.tenant),
-        keys.map((k) => k.keyId),
-        keys.map((k) => k.key),
-        limits.idempotencyHours,
-      );
-      return rows.map(({ key_id, ...row }) => ({ ...row, keyId: key_id }));
-    },
+    ...locksOn(client),
+    ...loadsOn(client),
 
     save(changes, replies, now) {
       send(saveChanges(client, changes));

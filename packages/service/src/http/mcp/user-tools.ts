@@ -25,7 +25,7 @@ import {
   statusData,
   statusText,
 } from './text.ts';
-import { threadTools } from './thread-tools.ts';
+import { threadCommands, threadReads } from './thread-tools.ts';
 import { agentTool, callRoute, routeTool, string, type Tool, type ToolReply, text, tool } from './tool.ts';
 import { readTranscript, transcriptEntries } from './transcript.ts';
 import { maxListed, waitBelow, waitForAgents, waitForAnswer, waitTimeout } from './wait.ts';
@@ -55,7 +55,6 @@ const agent = {
 } as const;
 const forAgent = routeTool(agent);
 
-const threads = threadTools(forAgent);
 const [listTasks, createTasks, updateTask] = checklistTools(forAgent, "an agent's");
 
 /** A page of a list as text. */
@@ -183,7 +182,7 @@ const commands: readonly Tool[] = [
   }),
   createTasks,
   updateTask,
-  ...threads.commands,
+  ...threadCommands(forAgent),
   openChangeRequestTool(forAgent, 'the agent has'),
   forAgent({
     name: 'remove_message',
@@ -311,7 +310,7 @@ const reads: readonly Tool[] = [
   }),
   diffTool(agentTool(agent)),
   listTasks,
-  ...threads.reads,
+  ...threadReads(forAgent),
   listChangeRequests,
   forAgent({
     name: 'list_queue',

@@ -1,6 +1,7 @@
 import { errorInfo, preconditionFailure } from '@muster/sdk/contract';
 import type { FastifyRequest } from 'fastify';
 import { nameOf, type Principal } from '../../control/access/principal.ts';
+import type { Control } from '../../control/control.ts';
 import { isRefusal } from '../../control/refusal.ts';
 import { bearerOf, clearSessionCookie, limitRate, personSecret, setSessionCookie } from '../authenticate.ts';
 import type { RouteContext } from '../context.ts';
@@ -30,7 +31,7 @@ export function signInRoutes(context: RouteContext): void {
     limitRate(context, caller);
     refuseRole(caller, body.share ?? false);
     if (body.code !== undefined) {
-      if (!body.switchAccount) await refuseSwitch(caller, before);
+      if (!body.switchAccount) await refuseSwitch(control, caller, before);
       if ((await signInCodes.take(body.code)) === null) throw codeUsed();
     }
     const replaced = caller.role === 'share' ? null : before;
@@ -54,26 +55,12 @@ export function signInRoutes(context: RouteContext): void {
     return keys.find(keyId);
   };
 
-  /**
-   * A code arrives in a link, and anyone can send a link. So a signed-in person must confirm before a code switches
-   * them to another account.
-   */
-  const refuseSwitch = async (caller: Principal, before: string | null): Promise<void> => {
-    const current = before === null ? null : await browserSessions.authenticate(before);
-    if (!current || (current.tenant.id === caller.tenant.id && nameOf(current) === nameOf(caller))) return;
-    throw new HttpError(
-      'FAILED_PRECONDITION',
-      `this browser is signed in as ${nameOf(current)}, and the code is for ${nameOf(caller)}: send switchAccount to switch`,
-      [
-        preconditionFailure(
-          'ACCOUNT_SWITCH',
-          nameOf(current),
-          'this browser is signed in as another account',
-        ),
-        errorInfo('ACCOUNT_SWITCH', { account: nameOf(caller) }),
-      ],
-    );
-  };
+  sessionRoutes(context);
+}
+
+function sessionRoutes(context: RouteContext): void {
+  const { publicUrl } = context;
+  const { browserSessions } = context.control;
 
   serve(context, 'session', async ({ caller }) => {
     const session = await browserSessions.current(caller);
@@ -93,6 +80,27 @@ export function signInRoutes(context: RouteContext): void {
     context,
     'revokeSession',
     async ({ caller, body }) => (await browserSessions.revoke(caller, body)) ?? {},
+  );
+}
+
+/**
+ * A code arrives in a link, and anyone can send a link. So a signed-in person must confirm before a code switches
+ * them to another account.
+ */
+async function refuseSwitch(
+  { browserSessions }: Control,
+  caller: Principal,
+  before: string | null,
+): Promise<void> {
+  const current = before === null ? null : await browserSessions.authenticate(before);
+  if (!current || (current.tenant.id === caller.tenant.id && nameOf(current) === nameOf(caller))) return;
+  throw new HttpError(
+    'FAILED_PRECONDITION',
+    `this browser is signed in as ${nameOf(current)}, and the code is for ${nameOf(caller)}: send switchAccount to switch`,
+    [
+      preconditionFailure('ACCOUNT_SWITCH', nameOf(current), 'this browser is signed in as another account'),
+      errorInfo('ACCOUNT_SWITCH', { account: nameOf(caller) }),
+    ],
   );
 }
 
