@@ -114,7 +114,7 @@ async function page(database: pg.Client, scheme: string, since: string): Promise
   );
 }
 
-/** The end of one of so many parts of the first month. */
+/** The end of one of the parts of the first month. */
 const windowEnd = (n: number, windows: number): string =>
   `'${firstOf(1)}'::timestamptz + interval '31 days' * ${n / windows}`;
 

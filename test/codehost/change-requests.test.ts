@@ -306,7 +306,7 @@ describe('a review that is longer than a message', () => {
 
 describe('automatic rounds', () => {
   scenarioTest(
-    'end after so many, with one comment, until a person writes',
+    'end after the configured number, with one comment, until a person writes',
     async ({ expect, onTestFinished }) => {
       const agent = await triggeredAgent(onTestFinished, { rounds: 2 });
       const { host, scenario } = agent;

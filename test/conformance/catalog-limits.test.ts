@@ -9,7 +9,7 @@ import { history, write } from './catalog-requests.ts';
 
 const server = await useSharedServer({ runner: false });
 
-/** Adds documents of one kind to a tenant, of so many bytes each. */
+/** Adds documents of one kind to a tenant, of this size. */
 const fill = (org: string, kind: string, count: number, bytes: number, createdBy = 'somebody') =>
   execute(
     server.databaseUrl,
@@ -18,7 +18,7 @@ const fill = (org: string, kind: string, count: number, bytes: number, createdBy
      FROM tenants CROSS JOIN generate_series(1, ${count}) AS n WHERE org = '${org}'`,
   );
 
-test('a tenant has at most so many documents of a kind, until some are deleted', async () => {
+test('the number of documents of a kind in a tenant has a limit', async () => {
   const { admin, tenant } = await newTenant(server.operator);
   await fill(tenant.org, 'environment', limits.documentsPerKind - 1, 10);
   await write(admin, 'environment', 'last', { note: 'x' });
@@ -38,7 +38,7 @@ test.each([
   ['workspace', { note: 'x'.repeat(1000) }, limits.documentBytesPerKind],
   ['secret', { value: 'x'.repeat(1000) }, limits.secretBytesPerTenant],
   ['integration', { note: 'x'.repeat(1000) }, limits.integrationBytesPerTenant],
-])('documents of the kind %s have at most so many bytes', async (kind, document, most) => {
+])('the size of a document of the kind %s has a limit', async (kind, document, most) => {
   const { admin, tenant } = await newTenant(server.operator);
   await fill(tenant.org, kind, 4, most / 4 - 250);
   const refused = await postResource(admin, kind, 'large', document);

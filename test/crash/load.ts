@@ -57,7 +57,7 @@ export class Load {
     for (const lane of this.#lanes) lane.catch(() => {});
   }
 
-  /** Resolves when so many more requests were acknowledged. */
+  /** Resolves when this number of further requests was acknowledged. */
   async more(count: number): Promise<void> {
     const wanted = this.acknowledged + count;
     await Promise.race([

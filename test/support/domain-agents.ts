@@ -122,7 +122,7 @@ export class DomainAgent {
     return this.send(followUp(followUpId, fields));
   }
 
-  /** A message that is delivered in so many seconds. */
+  /** A message that is delivered after this number of seconds. */
   defer(followUpId: string, seconds: number): this {
     return this.queue(followUpId, { deliverAt: this.inSeconds(seconds) });
   }

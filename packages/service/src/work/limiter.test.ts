@@ -20,7 +20,7 @@ function openCall(): { readonly call: () => Promise<void>; readonly end: () => v
 }
 
 describe('a limiter', () => {
-  it('runs at most so many calls at the same time, in order', async () => {
+  it('runs calls in order, and a limited number at the same time', async () => {
     const limiter = new Limiter({ concurrency: 2 });
     const started: number[] = [];
     const calls = [openCall(), openCall(), openCall(), openCall()];

@@ -50,7 +50,7 @@ const modules = (count: number): string =>
 const links = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`m/${n}`, libCommit]));
 
-it('finds only so many submodules, and reads only so long a .gitmodules', async () => {
+it('limits the number of submodules and the length of .gitmodules', async () => {
   const remote = makeGitRemote(folder, 'many');
   remote.commit('main', { '.gitmodules': modules(100) }, 'main', links(100));
   const many = await find(remote);
