@@ -8,7 +8,7 @@ const slowSuites = [
   'packages/service/src/harness/**',
   'packages/service/src/runner/**',
   'packages/service/src/store/embedded/**',
-  'test/{agents,archive,browser,canary,cli,crash,dashboard,docs,fuzz,hostile,model,openapi,packages,simulation}/**',
+  'test/{agents,archive,browser,canary,cli,crash,dashboard,docs,fuzz,hostile,model,openapi,packages,planted,simulation}/**',
   'test/conformance/{disconnected-clients,follow-up-records,invalid-stored-states,load-limits}.test.ts',
   'test/conformance/{lost-runners,rehearsal,rehearsal-in-repository,rehearsed-stops,restart,retention,sessions,starting}.test.ts',
   'test/mcp/harness-clients.test.ts',

@@ -231,7 +231,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'a cleared queue or a changed task ends BLOCKED',
     file: `${service}/domain/settle.ts`,
     find: 'isTerminal(draft.agent.phase) || keepsBatch(draft.agent)) return;',
-    replace: 'isTerminal(draft.agent.phase)) return;',
+    replace: 'isTerminal(draft.agent.phase) || (keepsBatch(draft.agent) && false)) return;',
     suites: ['test/simulation/exhaustive.test.ts'],
   },
   {
