@@ -174,6 +174,27 @@ describe('a change request', () => {
     },
   );
 
+  lifeTest(
+    'that is merged while the run works that pushed to it is not followed by another one',
+    async ({ expect, onTestFinished }) => {
+      const { agent, number } = await openRequest(onTestFinished);
+      const { host, scenario, played } = agent;
+      const merged = new Promise<void>((resolve) => {
+        played.beforeEnd = async () => {
+          await host.merge(number, 'maintainer');
+          await scenario.untilRequest('a merged one', ({ state }) => state === 'MERGED');
+          resolve();
+        };
+      });
+      await agent.push('more');
+      await merged;
+      await scenario.untilSent();
+      const { changeRequests } = await scenario.status();
+      expect(changeRequests.map((request) => request.number)).toEqual([number]);
+      expect(await agent.warnings()).toEqual([]);
+    },
+  );
+
   lifeTest('that somebody opened is found without a delivery', async ({ onTestFinished }) => {
     const agent = await triggeredAgent(onTestFinished, { changeRequests: 'manual' });
     const { host, scenario } = agent;

@@ -59,6 +59,8 @@ export class GithubServer {
   onGit: () => void = () => {};
   readonly #options: GithubServerOptions;
   readonly #callers = new Map<string, Caller>();
+  /** The last commits of pull requests that were merged. */
+  readonly mergedHeads = new Map<number, string>();
   /** The numbers of pull requests. */
   readonly #pulls = new Set<number>();
   readonly #server: Server;
@@ -384,6 +386,8 @@ export class GithubServer {
     const { remote } = this.#options;
     const head = pull.head as Json;
     const ref = String(head.ref);
+    const merged = this.mergedHeads.get(Number(pull.number));
+    if (merged) return { ...pull, head: { ...head, sha: merged } };
     if (isFork(pull) || pull.state !== 'open' || !remote.refs().includes(ref)) return pull;
     const sha = remote.tip(ref);
     const mergeable = isOne ? canMerge(remote, String((pull.base as Json).ref), ref) : pull.mergeable;

@@ -266,6 +266,7 @@ export class FakeGithub implements FakeHost {
     const tree = this.remote.git('merge-tree', '--write-tree', base, head);
     const parents = ['-p', this.remote.tip(base), '-p', this.remote.tip(head)];
     const merged = this.remote.git('commit-tree', tree, ...parents, '-m', `Merge pull request #${number}`);
+    this.server.mergedHeads.set(number, this.remote.tip(head));
     await this.#as(by, 'PUT', `/pulls/${number}/merge`, {});
     this.remote.git('update-ref', `refs/heads/${base}`, merged);
     await this.server.mirror();

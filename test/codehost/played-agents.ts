@@ -13,6 +13,8 @@ export class PlayedAgents {
   readonly #api: Api;
   readonly #runner: FakeRunner;
   #isStopped = false;
+  /** What happens before the next turn ends. */
+  beforeEnd: (() => Promise<void>) | undefined;
 
   private constructor(host: FakeGithub, api: Api, runner: FakeRunner) {
     this.#host = host;
@@ -52,6 +54,8 @@ export class PlayedAgents {
       else throw new Error(`${directive.type} can't be played`);
     }
     if (directives.length === 0) await this.#work(claim);
+    await this.beforeEnd?.();
+    this.beforeEnd = undefined;
     const finished = directives.some(({ type }) => type === 'finish');
     await this.#runner.end(claim, 'COMPLETED', { response, finished });
   }
