@@ -372,7 +372,9 @@ test('doctor fails when a provider key is set and there is no sandbox', async ()
   const env = { OPENAI_API_KEY: 'hush', PATH: '/nowhere' };
   const { code, out } = await newcomer.muster(['doctor'], { env });
   expect(code).toBe(1);
-  expect(out).toMatch(/^broken +sandbox .*bubblewrap is not installed.*\n +→ apt-get install bubblewrap/m);
+  expect(out).toMatch(
+    /^broken +sandbox .*bubblewrap is not installed: apt-get install bubblewrap.*\n +→ fix what the line above says/m,
+  );
   const off = await newcomer.muster(['doctor'], { env: { ...env, MUSTER_SANDBOX: 'off' } });
   expect(off.out).toMatch(/^missing +sandbox .*MUSTER_SANDBOX is off/m);
 });

@@ -26,6 +26,7 @@ interface Rules {
 
 const whenContributing = 'installs, builds, tests or measures the checkout that this test is a part of';
 
+const needsContainers = 'builds or runs images, as `npm run test:deploy` does';
 const needsSystemd = 'needs a machine with systemd; test/deploy checks the units and what they start';
 
 const rules: Readonly<Record<string, Rules>> = {
@@ -66,6 +67,17 @@ const rules: Readonly<Record<string, Rules>> = {
       'cp deploy/systemd/*.service /etc/systemd/system/': needsSystemd,
       'export MUSTER_URL=http://127.0.0.1:8420 MUSTER_API_KEY=$(cat /var/lib/muster/admin.key)': needsSystemd,
       '[Service]': 'a drop-in of a unit',
+      'npm run images': needsContainers,
+      'cd deploy && mkdir -m 700 secrets && cd secrets': needsContainers,
+      'export MUSTER_URL=https://localhost:8443 MUSTER_API_KEY=$(cat secrets/bootstrap-key) NODE_EXTRA_CA_CERTS=$PWD/secrets/cert.pem':
+        needsContainers,
+      'podman run -d --name muster --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges \\':
+        needsContainers,
+      'podman run -d --name runner --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges \\':
+        needsContainers,
+      'kubectl create secret generic muster --from-file=database-url --from-file=secret --from-file=bootstrap-key':
+        'needs a cluster',
+      'kubectl kustomize deploy/kubernetes/overlays/single | podman kube play -': needsContainers,
     },
   },
   'docs/errors.md': {

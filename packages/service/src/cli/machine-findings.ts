@@ -80,7 +80,7 @@ export async function sandboxFinding(env: NodeJS.ProcessEnv): Promise<Finding> {
   const next =
     mode === 'off'
       ? 'unset MUSTER_SANDBOX to run agents in a sandbox'
-      : 'apt-get install bubblewrap, or set MUSTER_SANDBOX=off to run agents without a sandbox';
+      : 'fix what the line above says, or set MUSTER_SANDBOX=off to run agents without a sandbox';
   return finding('sandbox', mode === 'required' ? 'broken' : 'missing', note, next);
 }
 

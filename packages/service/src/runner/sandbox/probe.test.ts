@@ -38,13 +38,18 @@ describe('chooseSandbox', () => {
     });
   });
 
-  it.skipIf(process.platform !== 'linux')('says what to allow if bubblewrap does not work', async () => {
-    const script =
-      '#!/bin/sh\n[ "$1" = --help ] || { echo "setting up uid map: Permission denied" >&2; exit 1; }\n';
+  it.skipIf(process.platform !== 'linux').each([
+    ['setting up uid map: Permission denied', 'allow user namespaces'],
+    ["Can't mount proc on /newroot/proc: Operation not permitted", 'systempaths=unconfined'],
+    ["Can't set hostname to agent: Operation not permitted", 'deploy/seccomp.json as the seccomp profile'],
+  ])('says what to allow if bubblewrap fails with "%s"', async (message, fix) => {
+    const script = `#!/bin/sh\n[ "$1" = --help ] || { echo "bwrap: ${message}" >&2; exit 1; }\n`;
     await writeFile(join(folder, 'bwrap'), script);
     await chmod(join(folder, 'bwrap'), 0o755);
     vi.stubEnv('PATH', folder);
-    await expect(chooseSandbox('required')).rejects.toThrow(/uid map: Permission denied.*user namespaces/s);
+    const refused = chooseSandbox('required');
+    await expect(refused).rejects.toThrow(message);
+    await expect(refused).rejects.toThrow(fix);
     expect((await chooseSandbox('auto')).sandbox).toBeNull();
   });
 

@@ -64,13 +64,31 @@ async function probe(reads: readonly string[]): Promise<Sandbox> {
     await tryOut(sandbox);
     return sandbox;
   } catch (error) {
-    throw new Error(`bubblewrap does not work on this machine (${messageOf(error).trim()}); ${howToFix}`);
+    const problem = messageOf(error).trim();
+    const fix = fixes.find(([message]) => message.test(problem))?.[1] ?? allowNamespaces;
+    throw new Error(`bubblewrap does not work on this machine (${problem}); ${fix}`);
   }
 }
 
-const howToFix =
+const allowNamespaces =
   'allow user namespaces: sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1, on Ubuntu ' +
-  'kernel.apparmor_restrict_unprivileged_userns=0; in a container, a seccomp profile that permits them';
+  'kernel.apparmor_restrict_unprivileged_userns=0; in a container, a seccomp profile that permits them, such as ' +
+  'deploy/seccomp.json';
+
+/** What bubblewrap says where user namespaces themselves work, as in most containers. */
+const fixes = [
+  [
+    /mount proc/i,
+    'parts of /proc are covered, and then the kernel permits no other /proc: podman run --security-opt unmask=ALL, ' +
+      'docker run --security-opt systempaths=unconfined, in Kubernetes procMount: Unmasked with hostUsers: false, in a ' +
+      'unit of systemd none of ProtectKernelTunables, ProtectKernelLogs and ProcSubset',
+  ],
+  [
+    /hostname/i,
+    'a system call filter refuses sethostname: in a container, use deploy/seccomp.json as the seccomp profile; in a unit ' +
+      'of systemd, no ProtectHostname, and sethostname in SystemCallFilter',
+  ],
+] as const;
 
 const namespaces = ['pid', 'net', 'ipc', 'mnt', 'user'];
 
