@@ -71,6 +71,12 @@ test.each(['0A000', '22P02', '23505', '25P02', '42703', 'P0001', 'XX000'])(
   },
 );
 
+test.each(['FATAL', 'PANIC'])(
+  'what ends a session or keeps it from beginning (%s) is UNAVAILABLE',
+  (severity) =>
+    expectUnavailable(Object.assign(new Error('the relation cache is broken'), { code: 'XX000', severity })),
+);
+
 test('a full disk of the database is named, and counts for a while', () => {
   const full = failure('53100');
   const message = 'could not write init file: No space left on device';

@@ -17,10 +17,19 @@ const unavailableCodes =
 /** What the driver says about a connection that is lost, silent or closed. */
 const unavailableMessages = /connection|terminat|timeout|not queryable|end on the pool/i;
 
+/** PostgreSQL has ended the session, or did not begin it, for whatever reason. */
+const isSessionLost = (severity: string): boolean => severity === 'FATAL' || severity === 'PANIC';
+
 export function isUnavailable(error: unknown): boolean {
-  const { code = '', name = '', message = '' } = error as { code?: string; name?: string; message?: string };
+  const {
+    code = '',
+    name = '',
+    message = '',
+    severity = '',
+  } = error as { code?: string; name?: string; message?: string; severity?: string };
   return (
     unavailableNames.has(name) ||
+    isSessionLost(severity) ||
     unavailableCodes.test(code) ||
     unavailableMessages.test(message) ||
     isRolledBack(error)
