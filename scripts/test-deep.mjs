@@ -51,6 +51,7 @@ const run = (suites, env) =>
   }).status;
 const failed = [
   run(suites, deep),
+  run(['test/hostile'], { ...deep, MUSTER_TEST_RUNNER: 'apart' }),
   run(['test/browser', 'test/dashboard'], { MUSTER_TEST_WORKERS: '2', MUSTER_BROWSER_EVERY_SCREEN: '1' }),
 ];
 process.exit(failed.some((status) => status !== 0) ? 1 : 0);

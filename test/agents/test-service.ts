@@ -284,12 +284,13 @@ export class MusterRunner {
     readonly pool: string;
     readonly folder: string;
     readonly env: Readonly<Record<string, string>>;
+    readonly nodeFlags?: readonly string[];
   }): Promise<MusterRunner> {
-    const { url, key, pool, folder, env } = options;
+    const { url, key, pool, folder, env, nodeFlags = testNodeFlags } = options;
     const name = env.MUSTER_RUNNER_NAME ?? basename(folder);
     const child = spawn(
       process.execPath,
-      [...testNodeFlags, program, 'runner', '--url', url, '--pool', pool, '--data', folder],
+      [...nodeFlags, program, 'runner', '--url', url, '--pool', pool, '--data', folder],
       {
         env: { PATH: process.env.PATH, HOME: folder, MUSTER_API_KEY: key, ...env, MUSTER_RUNNER_NAME: name },
         stdio: ['ignore', 'pipe', 'pipe'],

@@ -44,6 +44,15 @@ test('a runner of the service that is killed is started again, and its agents co
   );
 });
 
+test('the process that reads what agents write gets neither the service secret nor the address of the database', async () => {
+  const server = await start({ runner: true, env: { MUSTER_SECRET_PREVIOUS: 'previous'.repeat(5) } });
+  const seen = readFileSync(`/proc/${runnerPid(server.env.MUSTER_DATA)}/environ`, 'utf8');
+  expect(seen).toContain('MUSTER_REHEARSAL_MS=');
+  const { MUSTER_SECRET, MUSTER_SECRET_PREVIOUS, MUSTER_BOOTSTRAP_KEY, DATABASE_URL } = server.env;
+  for (const value of [MUSTER_SECRET, MUSTER_SECRET_PREVIOUS, MUSTER_BOOTSTRAP_KEY, DATABASE_URL])
+    expect(seen).not.toContain(value);
+});
+
 test('a service that is killed and started again at once gets the folder of its runner', async () => {
   const env = { ...lease, MUSTER_DATA: newFolder() };
   const first = await start({ runner: true, env });

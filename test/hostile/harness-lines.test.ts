@@ -22,7 +22,10 @@ beforeAll(async () => {
   await writeResource(api, 'workspace', agents.workspace, { environment: agents.workspace });
 });
 
-/** Writes what the expressions return to the output of the first process with this name. */
+/**
+ * Writes what the expressions return to the output of the process with this name. The process is stopped meanwhile: a
+ * line that it wrote would be in the middle of another.
+ */
 const inject = (program: string, ...lines: string[]): string => `perl -e '
   my $pid = 0;
   for (glob("/proc/[0-9]*/comm")) {
@@ -33,13 +36,15 @@ const inject = (program: string, ...lines: string[]): string => `perl -e '
   my $output = syscall(438, syscall(434, $pid, 0), 1, 0);
   die "no output of $pid: $!" if $output < 0;
   open(my $file, ">&=", $output) or die;
+  kill "STOP", $pid;
   for my $line (${lines.join(', ')}) {
     for (my $at = 0; $at < length $line; ) {
       vec(my $ready = "", $output, 1) = 1;
       select(undef, $ready, undef, undef);
       $at += syswrite($file, $line, 65536, $at) // 0;
     }
-  }' && echo written`;
+  }
+  kill "CONT", $pid;' && echo written`;
 
 const megabyte = 1024 * 1024;
 /** Perl expressions. */

@@ -1,9 +1,14 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect } from 'vitest';
-import { startServer } from '../support/server.ts';
+import { MusterRunner } from '../agents/test-service.ts';
+import { apiOf } from '../support/api.ts';
+import { createKey } from '../support/catalog.ts';
+import { removeTree } from '../support/files.ts';
+import { type Server, startServer } from '../support/server.ts';
 
 interface Measured {
   /** The most processor time of one turn of the event loop. */
@@ -16,18 +21,20 @@ const mostTurnMs = 250;
 const measurements = 3;
 const mostGrownBytes = 200 * 1024 * 1024;
 
+/** `apart`: the runner is a `muster runner` with its own key and data folder, and not the one of `muster serve`. */
+const isApart = process.env.MUSTER_TEST_RUNNER === 'apart';
+
 /** A service that measures itself and its runner, which is another process (see probe.mjs). Call it at the top of the file. */
 export async function useMeasuredServer(env: Readonly<Record<string, string>> = {}) {
   const socketPath = join(tmpdir(), `probe-${randomUUID().slice(0, 8)}.sock`);
-  const server = await startServer({
-    nodeFlags: [],
-    env: {
-      ...env,
-      NODE_OPTIONS: `--import ${new URL('./probe.mjs', import.meta.url).href}`,
-      MUSTER_TEST_PROBE: socketPath,
-    },
-  });
+  const measuredEnv = {
+    ...env,
+    NODE_OPTIONS: `--import ${new URL('./probe.mjs', import.meta.url).href}`,
+    MUSTER_TEST_PROBE: socketPath,
+  };
+  const server = await startServer({ nodeFlags: [], runner: !isApart, env: measuredEnv });
   afterAll(() => server.close());
+  if (isApart) await startRunner(server, measuredEnv);
   const ask = (path: string, process: '' | '.runner' = ''): Promise<Measured> =>
     new Promise((resolve, reject) => {
       const sent = request({ socketPath: `${socketPath}${process}`, path }, (response) => {
@@ -60,4 +67,15 @@ export async function useMeasuredServer(env: Readonly<Record<string, string>> = 
   /** Blocks the event loop of the service for that long. */
   const block = async (ms: number): Promise<void> => void (await ask(`/block?ms=${ms}`));
   return { server, expectCheap, block };
+}
+
+async function startRunner(server: Server, env: Readonly<Record<string, string>>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'muster-runner-'));
+  const { key } = await createKey(apiOf(server), { role: 'runner', pool: 'default' });
+  const options = { url: server.url, key, pool: 'default', folder, env, nodeFlags: [] };
+  const runner = await MusterRunner.start(options);
+  afterAll(async () => {
+    await runner.kill();
+    removeTree(folder);
+  });
 }

@@ -13,7 +13,9 @@ const tickMs = 5;
 /** Less garbage than this is not collected before a measurement: collecting all of it takes longer than most inputs. */
 const mostGarbageBytes = 32 * 1024 * 1024;
 
-if (isMainThread && process.argv[2] === 'serve') {
+const isRunner = process.argv[2] === 'runner' || process.env.MUSTER_RUNNER_PROCESS !== undefined;
+
+if (isMainThread && ['serve', 'runner'].includes(process.argv[2])) {
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc');
   const threadMs = processorTimeOfThisThread();
@@ -59,7 +61,7 @@ if (isMainThread && process.argv[2] === 'serve') {
     if (pathname === '/block') block(Number(searchParams.get('ms')));
     response.end(JSON.stringify(measured));
   })
-    .listen(`${process.env.MUSTER_TEST_PROBE}${process.env.MUSTER_RUNNER_PROCESS ? '.runner' : ''}`)
+    .listen(`${process.env.MUSTER_TEST_PROBE}${isRunner ? '.runner' : ''}`)
     .unref();
 }
 

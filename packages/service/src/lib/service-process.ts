@@ -43,9 +43,13 @@ export const restartDelayMs = (beforeMs: number, livedMs: number): number =>
 
 const runnerVariable = 'MUSTER_RUNNER_PROCESS';
 
+/** What only the service may know: a process that reads what agents write does not get it. */
+const serviceOnly =
+  /^(DATABASE_URL|PGPASSWORD|MUSTER_(SECRET|BOOTSTRAP_KEY|API_KEY|DIRECT_URL|POOLER|DATABASE_PASSWORD))/;
+
 /** The environment of the service's own runner. */
 export const runnerEnvironment = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
-  ...env,
+  ...Object.fromEntries(Object.entries(env).filter(([name]) => !serviceOnly.test(name))),
   [runnerVariable]: 'on',
 });
 
