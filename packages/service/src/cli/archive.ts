@@ -13,9 +13,9 @@ import { type Config, readConfig } from './config.ts';
 import { keyFile } from './connection.ts';
 import { openDataFolder, secretFile } from './data-folder.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
+import { readTenant } from './input.ts';
 import { checkTarget, writeNewFile } from './output.ts';
 import { type OpenStore, openExistingStore, openStore } from './store.ts';
-import { readTenant } from './tenants.ts';
 
 export type ExportFlags = Flags<'file' | 'tenant', 'force'>;
 

@@ -17,6 +17,7 @@ import {
   isConfirmed,
   justificationOption,
   pipedText,
+  readTenant,
   yesOption,
 } from './input.ts';
 import type { Column } from './output.ts';
@@ -47,10 +48,16 @@ export function addCatalogCommands(program: Command): void {
   const token = program.command('token').description('create and revoke API keys');
   addCommand(token, 'create <name>', 'create an API key and print it once', createToken)
     .addOption(
-      new Option('--role <role>', 'what the key may do')
-        .choices(['viewer', 'member', 'admin', 'operator', 'runner', 'metrics'])
-        .default('member'),
+      new Option('--role <role>', 'what the key may do; member if not given').choices([
+        'viewer',
+        'member',
+        'admin',
+        'operator',
+        'runner',
+        'metrics',
+      ]),
     )
+    .option('--tenant <tenant>', 'for operators: the tenant of the key, such as codehost_app/acme')
     .option('--account <name>', "the key's account; yours if not given")
     .option('--pool <name>', 'for role runner: the pool that the runner serves')
     .option('--expires <duration>', 'expires after this long, such as 90d')
@@ -194,16 +201,19 @@ async function deleteResource(
   output.answer(reply, () => output.line(`deleted ${kind}/${name}`));
 }
 
-type TokenFlags = Flags<'account' | 'pool' | 'expires' | 'justification'> & { readonly role?: Role };
+type TokenFlags = Flags<'account' | 'pool' | 'expires' | 'justification' | 'tenant'> & {
+  readonly role?: Role;
+};
 
 async function createToken(
   { flags, client, output, signal }: Invocation<TokenFlags>,
   name: string,
 ): Promise<void> {
   const { role, account, pool, expires, justification } = flags;
+  const tenant = flags.tenant === undefined ? undefined : readTenant(flags.tenant);
   const expiry = expires === undefined ? undefined : new Date(Date.now() + durationMs(expires));
   const document = { role, account, pool, expiresAt: expiry?.toISOString() };
-  const settings = { ifGenerationMatch: '0', justification, signal };
+  const settings = { ifGenerationMatch: '0', justification, signal, tenant };
   const written = await client().catalog.write('token', name, document, settings);
   noteWarnings(output, `token/${name}`, written.warnings);
   output.answer(written, () => {

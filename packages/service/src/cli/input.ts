@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { addAbortSignal, Writable } from 'node:stream';
 import { text as textFrom } from 'node:stream/consumers';
+import { accountIn, type Tenant, tenantNamed } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import type { Flags } from './command.ts';
 import { usageError } from './errors.ts';
@@ -166,3 +167,27 @@ export async function pastTime(text: string | undefined, now = new Date()): Prom
     );
   return found.getTime();
 }
+
+export function readTenant(text: string): Tenant {
+  const tenant = tenantNamed(text);
+  if (tenant) return tenant;
+  throw usageError(`"${text}": expected a tenant as <provider>/<org>, for example codehost_app/acme`);
+}
+
+/** The name of a tenant that may not exist yet. */
+export function readNewTenant(text: string): Tenant {
+  const tenant = readTenant(text);
+  if (tenant.provider === 'PROVIDER_UNSPECIFIED' || !isAccount(tenant.org))
+    throw usageError(
+      `"${text}": expected <provider>/<org> with a provider such as codehost_app, and ${accountIn.expected} as org`,
+    );
+  return tenant;
+}
+
+export function readAccount(text: string): string {
+  if (isAccount(text)) return text;
+  throw usageError(`--account: expected ${accountIn.expected}; got "${text}"`);
+}
+
+const isAccount = (text: string): boolean =>
+  text !== '' && text.length <= accountIn.maxLength && new RegExp(accountIn.pattern).test(text);

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:http';
 import { CodeHosts } from '../codehost/code-hosts.ts';
 import { Control, type ControlOptions } from '../control/control.ts';
@@ -6,7 +7,7 @@ import { buildServer } from '../http/server.ts';
 import { DatabaseDisk } from '../lib/disk-space.ts';
 import type { Log } from '../lib/log.ts';
 import { startFailure } from '../lib/service-process.ts';
-import type { ServiceSecrets } from '../lib/service-secret.ts';
+import { ServiceSecrets } from '../lib/service-secret.ts';
 import { openTracer } from '../lib/traces/open-tracer.ts';
 import { WakeSignal } from '../lib/wake-signal.ts';
 import { WorkerChannel } from '../lib/worker-channel.ts';
@@ -164,6 +165,13 @@ export const openControl = (
     timelineDays: config.timelineDays,
     timelineEntries: config.timelineEntries,
     quotas: config.quotas,
+  });
+
+/** For commands that create keys: these do not depend on the service secret. */
+export const openControlForKeys = (config: Config, store: NodeOptions['store'], log: Log): Control =>
+  openControl(config, store, log, {
+    secrets: new ServiceSecrets(randomBytes(48).toString('base64url')),
+    publicUrl: () => config.publicUrl ?? '',
   });
 
 /** A server that listens on all interfaces is reached by the loopback address. */

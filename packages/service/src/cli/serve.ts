@@ -1,9 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { limits } from '@muster/sdk/contract';
 import { bootstrap, makeKey } from '../control/access/bootstrap.ts';
 import type { Control } from '../control/control.ts';
 import { type Log, openLog } from '../lib/log.ts';
-import { ServiceSecrets } from '../lib/service-secret.ts';
 import { formatKey } from '../lib/token.ts';
 import { workerNumber } from '../lib/worker-channel.ts';
 import { abilitiesOf } from '../runner/harnesses.ts';
@@ -12,7 +10,15 @@ import type { Flags, Invocation } from './command.ts';
 import { type Config, readConfig } from './config.ts';
 import { keyFile, signInUrl } from './connection.ts';
 import { openDataFolder, readAdminKey, writeAddress, writeAdminKey } from './data-folder.ts';
-import { openControl, reachable, runWorker, type ShutdownStep, startNode } from './node.ts';
+import { readAccount } from './input.ts';
+import {
+  openControl,
+  openControlForKeys,
+  reachable,
+  runWorker,
+  type ShutdownStep,
+  startNode,
+} from './node.ts';
 import { openSecrets } from './open-secrets.ts';
 import { type OutputFormat, startOutput } from './output.ts';
 import { chooseConfiguredSandbox } from './runner.ts';
@@ -160,14 +166,12 @@ const isLoopback = (host: string): boolean => ['127.0.0.1', 'localhost', '::1'].
 
 /** Needs no key: who can read the server's data could read every secret anyway. */
 export async function createOperator({ flags, output, env }: Invocation<Flags<'account'>>): Promise<void> {
-  const { account = 'operator' } = flags;
+  const account = readAccount(flags.account ?? 'operator');
   const config = readConfig(env);
   const log = openLog('warn');
   openDataFolder(config.dataFolder, log);
   const store = await openStore(config, log, { shares: true });
-  // What it makes does not depend on the secret of the service.
-  const secrets = new ServiceSecrets(randomBytes(48).toString('base64url'));
-  const control = openControl(config, store, log, { secrets, publicUrl: () => config.publicUrl ?? '' });
+  const control = openControlForKeys(config, store, log);
   const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: config.bootstrap.org } as const;
   const name = `operator-${account}-${Date.now().toString(36)}`;
   const key = await makeKey(control, tenant, account, 'operator', name);

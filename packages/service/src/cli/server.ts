@@ -67,7 +67,16 @@ function addOperator(program: Command): void {
 function addTenant(program: Command): void {
   const tenant = program
     .command('tenant')
-    .description('close a tenant, to move it to another installation; uses the variables of serve');
+    .description('list and create tenants, and close one to move it; uses the variables of serve');
+  addCommand(tenant, 'ls', 'list all tenants', async (invocation: Invocation) =>
+    (await import('./tenants.ts')).listAllTenants(invocation),
+  );
+  const createText = 'create a tenant, and print the key of its first admin once';
+  addCommand(tenant, 'create', createText, async (invocation: Invocation<Flags<'account'>>, name: string) =>
+    (await import('./tenants.ts')).createTenant(invocation, name),
+  )
+    .argument(...tenantArgument)
+    .option('--account <name>', 'account of the key', 'admin');
   const closeText = 'let runs end, and refuse everything else that would change the tenant';
   addCommand(tenant, 'close', closeText, async (invocation: Invocation, name: string) =>
     (await import('./tenants.ts')).closeTenant(invocation, name),

@@ -1,14 +1,61 @@
-import { type Tenant, tenantName, tenantNamed } from '@muster/sdk/contract';
+import { tenantName } from '@muster/sdk/contract';
 import type pg from 'pg';
-import { countHeldRuns, findTenant, firstTenant, setTenantClosed } from '../store/statements/tenants.ts';
-import type { Invocation } from './command.ts';
-import { CommandError, exitCodes, usageError } from './errors.ts';
+import { makeKey } from '../control/access/bootstrap.ts';
+import { openLog } from '../lib/log.ts';
+import {
+  countHeldRuns,
+  findTenant,
+  firstTenant,
+  listTenants,
+  setTenantClosed,
+} from '../store/statements/tenants.ts';
+import type { Flags, Invocation } from './command.ts';
+import { readConfig } from './config.ts';
+import { CommandError, exitCodes } from './errors.ts';
+import { readAccount, readNewTenant, readTenant } from './input.ts';
+import { openControlForKeys } from './node.ts';
+import type { Column } from './output.ts';
 import { openExistingStore } from './store.ts';
 
-export function readTenant(text: string): Tenant {
-  const tenant = tenantNamed(text);
-  if (tenant) return tenant;
-  throw usageError(`"${text}": expected a tenant as <provider>/<org>, for example codehost_app/acme`);
+interface TenantRow {
+  readonly tenant: string;
+  readonly closed: boolean;
+}
+
+const columns: readonly Column<TenantRow>[] = [
+  { title: 'TENANT', of: ({ tenant }) => tenant },
+  { title: 'STATUS', of: ({ closed }) => (closed ? 'closed' : 'open') },
+];
+
+/** Needs no API key. */
+export async function listAllTenants({ output, env }: Invocation): Promise<void> {
+  const store = await openExistingStore(env);
+  const found = await listTenants(store.database).finally(store.close);
+  const rows = found.map((row) => ({ tenant: tenantName(row), closed: row.closed_at !== null }));
+  await output.table(rows, columns, 'no tenants');
+}
+
+/** Creates a tenant with the key of its first admin. Needs no API key. */
+export async function createTenant(
+  { flags, output, env }: Invocation<Flags<'account'>>,
+  text: string,
+): Promise<void> {
+  const tenant = readNewTenant(text);
+  const account = readAccount(flags.account ?? 'admin');
+  const store = await openExistingStore(env);
+  try {
+    const [found] = await findTenant(store.database, tenant.provider, tenant.org);
+    if (found) throw new CommandError(`the tenant ${text} exists already`, exitCodes.conflict);
+    const control = openControlForKeys(readConfig(env), store, openLog('warn'));
+    const key = await makeKey(control, tenant, account, 'admin', 'first-admin');
+    await control.close();
+    output.answer({ tenant: tenantName(tenant), account, token: 'first-admin', key }, () => {
+      output.line(key);
+      output.note(`the key of ${account}, admin of ${tenantName(tenant)}; shown once`);
+    });
+  } finally {
+    await store.close();
+  }
 }
 
 /** The first part of moving a tenant to another installation. Needs no API key. */

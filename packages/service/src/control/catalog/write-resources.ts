@@ -1,6 +1,6 @@
-import { kindTable, type WriteRequest } from '@muster/sdk/contract';
+import { type Kind, kindTable, tenantName, unknownFields, type WriteRequest } from '@muster/sdk/contract';
 import type pg from 'pg';
-import { isRefusal, type Refusal, tenantClosed } from '../../domain/refusal.ts';
+import { invalid, isRefusal, type Refusal, tenantClosed } from '../../domain/refusal.ts';
 import { heapBytesOf } from '../../lib/json.ts';
 import type { KeyParts } from '../../lib/token.ts';
 import { begin, rollBack } from '../../store/connection.ts';
@@ -48,6 +48,8 @@ export async function writeOne(
 ) {
   const write = checkWrite(caller, ref, request);
   if (isRefusal(write)) return write;
+  const refusedNew = isTrial ? null : await refuseNewTenant(options, caller, write);
+  if (refusedNew) return refusedNew;
   const full = await refuseStorage(options, caller, write);
   if (full) return full;
   const work = async (locked: Locked) => {
@@ -95,6 +97,23 @@ export async function deleteOne(
   await options.keys.forget();
   return reply;
 }
+
+/** A tenant can't be deleted, so a write that would create one is refused unless it says exactly what is meant. */
+async function refuseNewTenant({ tenants }: CatalogOptions, caller: Principal, write: CheckedWrite) {
+  const { kind, tenant, payload } = write;
+  if (!createsTenant(caller, kind) || (await tenants.find(tenant)) !== undefined) return null;
+  const [unknown] = unknownFields(kind, payload);
+  if (unknown) return invalid(`payload.${unknown.field}`, unknown.description);
+  const decided = decideWrite(caller, write, { generation: 0, document: null });
+  if (isRefusal(decided)) return decided;
+  const name = tenantName(tenant);
+  return payload.role
+    ? null
+    : invalid('payload.role', `is required in the first token of a tenant: "admin" creates ${name}`);
+}
+
+const createsTenant = ({ role }: Principal, kind: Kind): boolean =>
+  role === 'operator' && rulesOf(kind).createsTenant === true;
 
 /** Only an operator may write what exceeds the quota: it can also raise it. */
 async function refuseStorage(
@@ -160,7 +179,7 @@ async function inTransaction<R>(
   work: (locked: Locked) => Promise<R | Refusal>,
   isTrial = false,
 ): Promise<R | Refusal> {
-  const creates = !isTrial && caller.role === 'operator' && rulesOf(kind).createsTenant;
+  const creates = !isTrial && createsTenant(caller, kind);
   const tenant = await (creates ? tenants.create(named) : tenants.existing(named));
   if (isRefusal(tenant)) return tenant;
   const client = await database.connect();

@@ -17,6 +17,12 @@ export const readTenants = statement<[ids: number[]], { id: number; provider: Pr
   'SELECT id, provider, org FROM tenants WHERE id = ANY ($1::int[])',
 );
 
+/** All, the first one first. */
+export const listTenants = statement<[], { provider: Provider; org: string; closed_at: string | null }>(
+  'list-tenants',
+  'SELECT provider, org, closed_at FROM tenants WHERE id > 0 ORDER BY id',
+);
+
 /** Closes a tenant, or opens it again. */
 export const setTenantClosed = statement<[id: number, closed: boolean], never>(
   'set-tenant-closed',
