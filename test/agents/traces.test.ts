@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { FollowUp, Run } from '@muster/sdk/contract';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { TestUser } from '../cli/cli.ts';
 import { accepted } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
@@ -264,6 +265,10 @@ describe('a service', () => {
     });
     expect(run).toMatchObject({ outcome: 'COMPLETED', traceId: expect.stringMatching(/^[\da-f]{32}$/) });
     expect(server.output.join('')).toMatch(tracing);
+    const user = new TestUser(server);
+    onTestFinished(() => user.remove());
+    expect(await user.prints(['logs', 'a', '--trace'])).toContain(`run 1 completed, trace ${run.traceId}\n`);
+    expect(await user.prints(['logs', 'a'])).not.toContain(run.traceId);
     expect(metrics).toMatch(/^muster_trace_spans_dropped_total [1-9]/m);
     await server.end('SIGTERM');
     expect(server.process.exitCode).toBe(0);

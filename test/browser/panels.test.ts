@@ -27,7 +27,9 @@ describeInBrowser("the panels of an agent's page", () => {
     await t.spawn('restless');
     for (let run = 1; run <= 21; run += 1) await t.end(await t.claim('restless'), 'HANDED_BACK');
     const claim = await t.start('restless');
+    const traceId = '0af7651916cd43dd8448eb211c80319c';
     await t.report(claim, {
+      traceId,
       usage: { inputTokens: 42_000, cachedInputTokens: 30_000, outputTokens: 2_100, costUsd: 0.18 },
     });
     // Pages of 20 runs instead of 100. Set up before the page is loaded: the first request after a new route may bypass it.
@@ -49,6 +51,8 @@ describeInBrowser("the panels of an agent's page", () => {
     await live.getByText('44k tokens').waitFor();
     await live.getByText(`on ${t.runner.name}`).waitFor();
     await live.getByText('22nd attempt of run 1').waitFor();
+    await live.getByText(`trace ${traceId}`).waitFor();
+    expect(await runs.getByText(/^trace /).count()).toBe(1);
     const seconds = async () => Number(/(\d+)s/.exec(await live.innerText())?.[1]);
     const before = await seconds();
     await until('the time to increase', seconds, (now) => now > before);

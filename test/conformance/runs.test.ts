@@ -174,6 +174,7 @@ describe('runs', () => {
       truncated: false,
       structuredOutput: null,
       error: null,
+      traceId: '',
     });
     for (const run of runs) expect(schemaProblem(runSchema, run)).toBeUndefined();
     const some = await tenant.send<{ runs: Run[]; more: boolean }>('agent/runs', 'a', { limit: 2 });

@@ -165,6 +165,7 @@ function validText(schema: Schema, known: KnownValues): fc.Arbitrary<unknown> {
   if (schema.format === 'date-time') return soon;
   if (schema.format === 'uuid') return fc.uuid();
   const pattern = String(schema.pattern ?? '');
+  if (pattern.startsWith('^[0-9a-f]')) return fc.stringMatching(new RegExp(pattern));
   if (pattern.includes('[0-9]')) return fc.nat({ max: 5 }).map(String);
   if (pattern.includes('A-Za-z')) return fc.constantFrom(...known.names);
   return word;

@@ -24,10 +24,11 @@ export function addLogsCommand(program: Command): void {
     .option('--run <number>', 'only entries of this turn')
     .option('--grep <pattern>', 'only entries whose text matches this regular expression')
     .option('--full', 'whole texts: no output is cut')
+    .option('--trace', "show the id of each turn's trace where it ends")
     .option('--json', 'one JSON object per line, as with -o json');
 }
 
-type LogsFlags = Flags<'lines' | 'since' | 'run' | 'grep', 'follow' | 'full' | 'json'>;
+type LogsFlags = Flags<'lines' | 'since' | 'run' | 'grep', 'follow' | 'full' | 'json' | 'trace'>;
 
 async function logs(
   { flags, client, signal, ...given }: Invocation<LogsFlags>,
@@ -39,7 +40,7 @@ async function logs(
   const since = await pastTime(flags.since);
   const output = flags.json ? new Output('json', false) : given.output;
   const show = (entry: TimelineEntry): void => showEntry(entry, output, flags.full);
-  const texts = new MessageTexts(client(), agent, output, signal);
+  const texts = new MessageTexts(client(), agent, output, signal, flags.trace);
   const isWhole = since === undefined && run === undefined && flags.grep === undefined;
   // Entries that are not shown do not count.
   const types = output.format === 'table' ? (Object.keys(formats) as TimelineEntry['type'][]) : undefined;
@@ -112,24 +113,36 @@ async function startOf(
   return String(least);
 }
 
-/** Fills in the text of the message that an entry says was delivered, for people. */
+/** Fills in the text of the message that an entry says was delivered, for people; and the trace of a run that ended. */
 export class MessageTexts {
   readonly #client: MusterClient;
   readonly #agent: AgentRef;
   readonly #isNeeded: boolean;
   readonly #signal: AbortSignal;
+  readonly #hasTraces: boolean;
   /** Of messages whose delivery has not been seen. */
   readonly #texts = new Map<string, string>();
 
-  constructor(client: MusterClient, agent: AgentRef, { format }: Output, signal: AbortSignal) {
+  constructor(
+    client: MusterClient,
+    agent: AgentRef,
+    { format }: Output,
+    signal: AbortSignal,
+    hasTraces = false,
+  ) {
     this.#client = client;
     this.#agent = agent;
     this.#isNeeded = format === 'table';
     this.#signal = signal;
+    this.#hasTraces = hasTraces;
   }
 
   async of(entry: TimelineEntry): Promise<TimelineEntry> {
-    const { type, followUpId, text } = entry;
+    const { type, followUpId, text, runId } = entry;
+    if (this.#hasTraces && type === 'RUN_ENDED') {
+      const { runs } = await this.#client.runs(this.#agent, { runId, signal: this.#signal });
+      return { ...entry, data: { ...entry.data, traceId: runs[0]?.traceId ?? '' } };
+    }
     if (!this.#isNeeded || followUpId === '') return entry;
     if (type === 'FOLLOW_UP_QUEUED' || type === 'FOLLOW_UP_DEFERRED') this.#texts.set(followUpId, text);
     if (type !== 'FOLLOW_UP_DELIVERED' || text !== '') return entry;
@@ -179,7 +192,10 @@ const detail = (mark: string, text: EntryFormat['text']): EntryFormat => ({ mark
 const formats: Readonly<Partial<Record<TimelineEntry['type'], EntryFormat>>> = {
   AGENT_SPAWNED: { mark: '>', style: 'bold', text: whole },
   RUN_STARTED: detail('─', ({ runId, text }) => `run ${runId}${text ? ` (${text})` : ''}`),
-  RUN_ENDED: detail('─', ({ runId, text }) => `run ${runId} ${text.replaceAll('_', ' ').toLowerCase()}`),
+  RUN_ENDED: detail('─', ({ runId, text, data }) => {
+    const trace = data.traceId ? `, trace ${data.traceId}` : '';
+    return `run ${runId} ${text.replaceAll('_', ' ').toLowerCase()}${trace}`;
+  }),
   FOLLOW_UP_QUEUED: detail(
     '+',
     ({ followUpId, text }, isFull) => `queued ${followUpId}: ${line(text, isFull)}`,

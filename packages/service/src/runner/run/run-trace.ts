@@ -49,6 +49,7 @@ export class RunTrace {
   readonly #tools = new Map<string, Span>();
   readonly #open = new Set<Span>();
   #spans = 0;
+  #leftOut = 0;
   #usage: Usage = noUsage;
   #ended: RunEnd | undefined;
 
@@ -156,12 +157,11 @@ export class RunTrace {
     for (const span of this.#open) span.end('_OTHER');
     this.#open.clear();
     const { outcome: ended = outcome, error, response } = this.#ended ?? {};
-    const leftOut = Math.max(0, this.#spans - mostSpans);
-    this.#tracer.drop(leftOut);
+    this.#tracer.drop(this.#leftOut);
     this.#root.set({
       ...usageAttributes(this.#usage),
       [muster.outcome]: ended,
-      [muster.leftOut]: leftOut || undefined,
+      [muster.leftOut]: this.#leftOut || undefined,
     });
     if (this.#tracer.capturesContent) this.#root.set(this.#contents(response));
     this.#root.end(error?.code ?? (this.#ended ? undefined : outcome));
@@ -169,7 +169,7 @@ export class RunTrace {
 
   #toolCalled(id: string, tool: string, data: Readonly<Record<string, unknown>>, text: string): void {
     if (this.#tools.size >= mostOpenTools) {
-      this.#spans += 1;
+      this.#leftOut += 1;
       return;
     }
     const span = this.#start(`execute_tool ${tool}`, 'internal', {
@@ -186,8 +186,11 @@ export class RunTrace {
   }
 
   #start(name: string, kind: 'internal' | 'client' = 'internal', attributes?: Attributes): Span | undefined {
+    if (this.#spans >= mostSpans) {
+      this.#leftOut += 1;
+      return undefined;
+    }
     this.#spans += 1;
-    if (this.#spans > mostSpans) return undefined;
     const span = this.#tracer.start(name, {
       kind,
       parent: this.#root.context,
