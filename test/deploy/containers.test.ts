@@ -169,7 +169,7 @@ describe.skipIf(!canRun)('the images', () => {
     const manifests = (await run('kubectl', ['kustomize', overlay]))
       .replaceAll(/localhost\/(muster\S*):latest/g, 'localhost/$1:test')
       // The port of the container becomes one of this machine.
-      .replace('name: http\n', 'name: http\n          hostPort: 18421\n');
+      .replace('containerPort: 8420\n', 'containerPort: 8420\n          hostPort: 18421\n');
     const file = join(folder, 'single.yaml');
     writeFileSync(file, manifests);
     try {
