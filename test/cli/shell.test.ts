@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { Service, SignedIn } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { diskFinding } from '../../packages/service/src/cli/machine-findings.ts';
+import { version } from '../../packages/service/src/lib/version.ts';
 import { apiOf } from '../support/api.ts';
 import { eventually } from '../support/async.ts';
 import { createKey } from '../support/catalog.ts';
@@ -53,17 +54,22 @@ describe('connection', () => {
     expect(await bob.muster(['whoami'], { folder })).toEqual({
       code: 0,
       out: `admin (admin) of codehost_app/${server.tenant.org}\n`,
-      err: `at ${server.url}, from the service of this folder\n`,
+      err: `at ${server.url}, from the service of this folder; the service has version ${version}\n`,
     });
     expect(await newcomer.muster(['whoami'], { env: { MUSTER_DATA: data } })).toMatchObject({ code: 0 });
     bob.remove();
   });
 
   test('--url overrides MUSTER_URL', async () => {
-    expect(await ada.muster(['whoami'])).toMatchObject({ err: `at ${server.url}, from MUSTER_URL\n` });
+    expect(await ada.muster(['whoami'])).toMatchObject({
+      err: `at ${server.url}, from MUSTER_URL; the service has version ${version}\n`,
+    });
     const env = { MUSTER_URL: nowhere };
     const flagged = await ada.muster(['whoami', '--url', `${server.url}/`], { env });
-    expect(flagged).toMatchObject({ code: 0, err: `at ${server.url}, from --url\n` });
+    expect(flagged).toMatchObject({
+      code: 0,
+      err: `at ${server.url}, from --url; the service has version ${version}\n`,
+    });
   });
 
   test('a missing service, key or URL scheme is reported in one line', async () => {
@@ -146,7 +152,9 @@ describe('login', () => {
     expect(await bob.prints(args, { input: `${server.key}\n` })).toBe(`admin (admin) at ${server.url}\n`);
     const file = join(bob.home, '.config', 'muster', 'login.json');
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(await bob.muster(['whoami'])).toMatchObject({ err: `at ${server.url}, from muster login\n` });
+    expect(await bob.muster(['whoami'])).toMatchObject({
+      err: `at ${server.url}, from muster login; the service has version ${version}\n`,
+    });
     expect(await bob.muster(['whoami', '--url', server.url])).toMatchObject({ code: 0 });
     writeFileSync(file, 'torn');
     expect(await bob.muster(['ps'])).toMatchObject({
@@ -318,14 +326,20 @@ test('doctor reports the backends of the running service, not of its own environ
     rehearses: false,
   });
   expectOk(await codex.poll({ free: { real: 0, rehearsed: 0 } }));
+  const newer = new FakeRunner(ofRunner, 'newer-1');
+  expectOk(await newer.poll({ free: { real: 0, rehearsed: 0 }, build: '99.0.0' }));
   const env = { ANTHROPIC_API_KEY: 'hush', MUSTER_SANDBOX: 'off' };
   const { out: text } = await ada.muster(['doctor'], { env });
   expect(text).toMatch(/^ok +service +http:.* as admin \(admin\)$/m);
   expect(text).toMatch(/^missing +Claude Code +the service has no provider key: rehearsal only/m);
   expect(text).toMatch(/^ok +Codex +ready at the service$/m);
-  expect(text).toMatch(/^ok +runner +codex-1 in pool default: Codex, sandbox$/m);
+  expect(text).toMatch(/^ok +runner +codex-1 \S+ in pool default: Codex, sandbox$/m);
   expect(text).toMatch(/^ok +quota +storage: the tenant uses \d+ MiB of 102400 MiB, your account \d+ MiB/m);
+  expect(text).toMatch(
+    /^missing +runner +newer-1 99.0.0 in pool .*\n +→ The runner has the newer version 99.0.0; /m,
+  );
   expect(text).not.toContain('hush');
+  await newer.poll({ leaving: true });
   await codex.poll({ leaving: true });
   const noCodex = expect.objectContaining({ what: 'Codex', verdict: 'missing' });
   expect(JSON.parse((await ada.muster(['doctor', '-o', 'json'])).out)).toContainEqual(noCodex);

@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import type { AgentId, AgentStatus } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
+import { version } from '../../packages/service/src/lib/version.ts';
 import { agent, apiOf } from '../support/api.ts';
 import { createKey, encode, postResource, readDocument, uniqueName } from '../support/catalog.ts';
 import { routeEntries } from '../support/contract-schemas.ts';
@@ -100,7 +101,7 @@ describe('credentials', () => {
     });
   });
 
-  test('whoami returns tenant, owner, key id, role and expiry, and nothing else', async () => {
+  test('whoami returns tenant, owner, key id, role, expiry and version, and nothing else', async () => {
     expect(await whoami(admin)).toEqual({
       tenant: server.tenant,
       ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
@@ -108,6 +109,7 @@ describe('credentials', () => {
       keyId: /^mst_([^.]+)\./.exec(server.key)?.[1],
       role: 'admin',
       expiresAt: null,
+      version,
     });
     const expiresAt = '2099-01-01T00:00:00.000Z';
     const document = {

@@ -10,6 +10,7 @@ import {
   whoamiReply,
 } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
+import { version } from '../../packages/service/src/lib/version.ts';
 import { apiWithNewKey } from '../support/catalog.ts';
 import { schemaProblem } from '../support/contract-schemas.ts';
 import { expectError } from '../support/expect-reply.ts';
@@ -370,7 +371,7 @@ describe('replies', () => {
     expect(needsInput).toBe('Which one?');
   });
 
-  test('whoami returns tenant, ownerProvider, account, keyId, role and expiresAt', async () => {
+  test('whoami returns tenant, ownerProvider, account, keyId, role, expiresAt and version', async () => {
     const { status, body } = await api.get('/v1/whoami');
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -380,6 +381,7 @@ describe('replies', () => {
       keyId: server.key.slice('mst_'.length).split('.')[0],
       role: 'admin',
       expiresAt: null,
+      version,
     });
     expect(schemaProblem(whoamiReply, body)).toBeUndefined();
     const expiresAt = inAnHour();

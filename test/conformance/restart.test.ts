@@ -1,9 +1,11 @@
+import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AgentStatus, routes } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { version } from '../../packages/service/src/lib/version.ts';
 import { type Api, agent, apiOf, statusOf, untilStatus } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, postResource, readResource } from '../support/catalog.ts';
@@ -11,7 +13,7 @@ import { freshDatabase } from '../support/database.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { FaultProxy } from '../support/fault-proxy.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { bootstrapKey, type Server, type ServerOptions, startServer } from '../support/server.ts';
+import { bootstrapKey, program, type Server, type ServerOptions, startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { openRequest } from '../support/streams.ts';
 import { inAnHour } from '../support/test-tenant.ts';
@@ -122,6 +124,14 @@ test.runIf(process.getuid?.() === 0)('a data folder of another user is refused',
 
 describe('pages of the process itself', () => {
   const get = (path: string) => sendRaw(plain.url, { method: 'GET', path });
+
+  test('/healthz, /metrics and --version name the version', async () => {
+    expect((await get('/healthz')).body).toEqual({ status: 'ok', version });
+    expect(await (await fetch(`${plain.url}/metrics`)).text()).toMatch(
+      new RegExp(`^muster_build_info\\{version="${version}"\\} 1$`, 'm'),
+    );
+    expect(execFileSync(process.execPath, [program, '--version'], { encoding: 'utf8' })).toBe(`${version}\n`);
+  });
 
   test.each(['/healthz', '/readyz'])('%s answers 200 without a key', async (path) => {
     expect((await get(path)).status).toBe(200);

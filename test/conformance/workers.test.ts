@@ -103,6 +103,9 @@ describe('two workers', () => {
     // A reply may arrive before it is counted.
     await expect.poll(() => counted(one)).toEqual([2, 3]);
     expect(await counted(two)).toEqual([2, 3]);
+    expect(await (await fetch(`${one.url}/metrics`)).text()).toMatch(
+      /^muster_build_info\{version=".*"\} 1$/m,
+    );
   });
 
   test('both know that the poll of a runner was cut', async () => {

@@ -170,3 +170,23 @@ test('two nodes that start at the same time on an empty database create one sche
     for (const node of nodes) await node.close();
   }
 });
+
+test('a running node ends when another one has migrated the schema beyond what it can use', async () => {
+  const url = await newDatabase();
+  const node = await Node.start({ databaseUrl: url });
+  try {
+    const ended = once(node.server.process, 'exit');
+    const newest = files.length;
+    const insert = 'INSERT INTO migrations (number, name, compatible_since) VALUES';
+    await execute(
+      url,
+      `${insert} (${newest + 1}, 'newer.sql', ${newest}), (${newest + 2}, 'breaking.sql', ${newest + 1})`,
+    );
+    expect(await ended).toEqual([1, null]);
+    const log = node.server.output.join('');
+    expect(log).toContain('"msg":"schema too new; shutting down"');
+    expect(log).toContain(`it is at migration ${newest + 2} (breaking.sql)`);
+  } finally {
+    await node.close();
+  }
+});

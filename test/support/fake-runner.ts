@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Claim, limits, type PollReply, type ReplyOf, type ReportReply } from '@muster/sdk/contract';
+import { version } from '../../packages/service/src/lib/version.ts';
 import { accepted } from './agents.ts';
 import type { Answer, Api } from './api.ts';
 
@@ -47,7 +48,7 @@ export class FakeRunner {
       runnerId: this.runnerId,
       name: this.name,
       poll: this.#poll,
-      build: 'fake',
+      build: version,
       capabilities: ['deferral', 'sandbox', 'steer'],
       backends: ['BACKEND_A', 'BACKEND_B'],
       rehearses: true,

@@ -424,7 +424,7 @@ describe('the list of runners', () => {
       rehearses: false,
       capabilities: [],
     });
-    expectOk(await runner.poll({ backends: ['BACKEND_B'] }));
+    expectOk(await runner.poll({ backends: ['BACKEND_B'], build: '99.0.0' }));
     const { api: viewer } = await createKey(foreignAdmin, { role: 'viewer', account: 'vic' });
     const shown = await serviceOf(viewer);
     expect(shown.runners).toContainEqual({
@@ -432,8 +432,8 @@ describe('the list of runners', () => {
       pool,
       backends: ['BACKEND_B'],
       rehearses: false,
-      sandboxed: false,
-      diskFull: false,
+      ...{ sandboxed: false, diskFull: false, version: '99.0.0' },
+      versionWarning: expect.stringContaining('Upgrade the service.'),
     });
     expect(shown.backends).toContainEqual({
       backend: 'BACKEND_B',

@@ -128,6 +128,12 @@ export const serviceReply = reply('Service', {
       rehearses: { ...boolean, description: 'The runner has no provider key and rehearses every model.' },
       sandboxed: { ...boolean, description: 'The runner runs agents in a sandbox.' },
       diskFull: { ...boolean, description: 'The runner starts no runs, because its disk is almost full.' },
+      version: { ...text, description: 'Empty if the runner does not report one.' },
+      versionWarning: {
+        ...text,
+        description:
+          'What to do, if runners of this version are not supported by this service. Otherwise empty.',
+      },
     }),
   },
   outdatedSecrets: {

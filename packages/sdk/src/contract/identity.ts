@@ -112,6 +112,7 @@ export const whoamiReply = reply('Caller', {
   keyId: text,
   role: { type: 'string', enum: roles },
   expiresAt: timestampOrNull,
+  version: { ...text, description: 'The version of the service.' },
 });
 export type Caller = Infer<typeof whoamiReply>;
 

@@ -179,15 +179,26 @@ function runnerFindings({ runners }: Service): Finding[] {
 }
 
 function runnerFinding(runner: Service['runners'][number]): Finding {
-  const { name, pool, backends: ready, rehearses, sandboxed, diskFull } = runner;
+  // An older service sends no versions.
+  const {
+    name,
+    pool,
+    backends: ready,
+    rehearses,
+    sandboxed,
+    diskFull,
+    version = '',
+    versionWarning,
+  } = runner;
   const backendText = rehearses
     ? 'rehearsal only'
     : ready.map((backend) => backendFacts[backend].title).join(', ') || 'no backend';
-  const about = `${printable(name)} in pool ${pool}: ${backendText}`;
+  const about = `${printable(`${name} ${version}`.trim())} in pool ${pool}: ${backendText}`;
   if (diskFull) {
     const next = 'it starts no runs: free some space on that machine, for example by killing agents';
     return finding('runner', 'broken', `${about}, its disk is almost full`, next);
   }
+  if (versionWarning) return finding('runner', 'missing', about, printable(versionWarning));
   if (sandboxed) return finding('runner', 'ok', `${about}, sandbox`);
   const next = 'agents run without a sandbox: install bubblewrap on that machine';
   return finding('runner', 'missing', `${about}, no sandbox`, next);

@@ -55,10 +55,10 @@ async function whoami({ client, connection, output, signal }: Invocation): Promi
   const caller = await client().whoami({ signal });
   output.answer(caller, () => {
     const { url, source } = connection();
-    const { account, role, tenant, expiresAt } = caller;
+    const { account, role, tenant, expiresAt, version } = caller;
     const expiry = expiresAt ? `, expires ${clock(expiresAt)}` : '';
     output.line(`${account} (${role}) of ${providerName(tenant.provider)}/${tenant.org}${expiry}`);
-    output.note(`at ${url}, from ${source}`);
+    output.note(`at ${url}, from ${source}; the service has version ${version}`);
   });
 }
 

@@ -27,10 +27,22 @@ export const finding = (what: string, verdict: Verdict, found: string, next = ''
 
 const leastNode = [20, 19] as const;
 
-export function nodeFinding(): Finding {
-  const { node } = process.versions;
+/** When the support of each long-term release ends. */
+const nodeEnds: Readonly<Record<number, string>> = {
+  20: '2026-04-30',
+  22: '2027-04-30',
+  24: '2028-04-30',
+  26: '2029-04-30',
+};
+
+export function nodeFinding(node = process.versions.node, nowMs = Date.now()): Finding {
   const [major = 0, minor = 0] = node.split('.').map(Number);
   const isEnough = major > leastNode[0] || (major === leastNode[0] && minor >= leastNode[1]);
+  const end = nodeEnds[major];
+  if (isEnough && end !== undefined && nowMs > Date.parse(`${end}T23:59:59Z`)) {
+    const next = `Node ${major} has had no security fixes since ${end}: install a newer version, unless your distribution maintains it`;
+    return finding('Node', 'ok', node, next);
+  }
   if (isEnough) return finding('Node', 'ok', node);
   return finding('Node', 'broken', node, `install Node ${leastNode.join('.')} or newer`);
 }

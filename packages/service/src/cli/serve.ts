@@ -1,4 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { limits } from '@muster/sdk/contract';
+import type pg from 'pg';
 import { bootstrap, makeKey } from '../control/access/bootstrap.ts';
 import type { Control } from '../control/control.ts';
 import { type Log, openLog } from '../lib/log.ts';
@@ -6,6 +8,7 @@ import { formatKey } from '../lib/token.ts';
 import { workerNumber } from '../lib/worker-channel.ts';
 import { abilitiesOf } from '../runner/harnesses.ts';
 import type { SandboxChoice } from '../runner/sandbox/probe.ts';
+import { schemaWatch } from '../store/migrate.ts';
 import type { Flags, Invocation } from './command.ts';
 import { type Config, readConfig } from './config.ts';
 import { keyFile, signInUrl } from './connection.ts';
@@ -61,12 +64,15 @@ export async function serve(given: NodeJS.ProcessEnv, format?: OutputFormat): Pr
   await runner?.serve({ url, apiKey, sandbox: sandbox?.sandbox ?? null }).catch(closeStore);
   writeAddress(config.dataFolder, url);
   const [endWaits, ...others] = shutdown;
-  closeOnSignal(config.shutdownMs, log, [
+  const shutDown = closeOnSignal(config.shutdownMs, log, [
     endWaits,
     ['runner', async () => runner?.drain()],
     ...others,
     ['database', () => store.close()],
   ]);
+  endWithSchema(store.database, log, () => shutDown(1)).catch((error) =>
+    log.error({ err: error }, 'schema not watched'),
+  );
   // Last, because a script that reads it may stop the service immediately.
   const text = await startText({ config, env, sandbox, address, control, firstKey });
   const { dataFolder } = config;
@@ -104,24 +110,38 @@ async function startText({ config, env, sandbox, address, control, firstKey }: S
   return `${lines.filter(Boolean).join('\n')}\n`;
 }
 
-/** A second signal exits immediately. */
-function closeOnSignal(withinMs: number, log: Log, steps: readonly ShutdownStep[]): void {
+const schemaMs = 10_000;
+
+/** Ends the service when a newer version has migrated the schema beyond what this build can use. */
+async function endWithSchema(database: pg.Pool, log: Log, end: () => void): Promise<void> {
+  const problemOf = await schemaWatch();
+  for (;;) {
+    await pause(schemaMs, undefined, { ref: false });
+    // Others report that the database is unavailable.
+    const problem = await problemOf(database).catch(() => null);
+    if (problem === null) continue;
+    log.fatal({ problem }, 'schema too new; shutting down');
+    return end();
+  }
+}
+
+/** A second signal exits immediately. Returns what shuts down with another exit code. */
+function closeOnSignal(withinMs: number, log: Log, steps: readonly ShutdownStep[]): (code: number) => void {
   let isClosing = false;
-  const shutDown = async (): Promise<void> => {
-    if (isClosing) process.exit(1);
+  const shutDown = (code: number): void => {
+    if (isClosing) return;
     isClosing = true;
     notifyStopping(process.env, log);
-    await closeInOrder(withinMs, log, steps);
-    process.exit(0);
-  };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      shutDown().catch((error) => {
+    closeInOrder(withinMs, log, steps)
+      .then(() => process.exit(code))
+      .catch((error) => {
         log.fatal({ err: error }, 'shutdown failed');
         process.exit(1);
       });
-    });
-  }
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => (isClosing ? process.exit(1) : shutDown(0)));
+  return shutDown;
 }
 
 /**

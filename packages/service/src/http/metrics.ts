@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Log } from '../lib/log.ts';
 import type { Tracer } from '../lib/traces/tracer.ts';
+import { version } from '../lib/version.ts';
 
 /** The metrics at `/metrics`. No label contains a tenant. */
 export class Metrics {
@@ -81,6 +82,13 @@ export class Metrics {
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: 1_000 });
     for (const { name } of this.registry.getMetricsAsArray())
       if (name.startsWith('nodejs_eventloop_lag')) this.registry.removeSingleMetric(name);
+    new Gauge({
+      name: 'muster_build_info',
+      help: 'The version of the service, as a label; always 1.',
+      labelNames: ['version'],
+      aggregator: 'max',
+      registers: [this.registry],
+    }).set({ version }, 1);
     // Summed over the workers, it is their number.
     new Gauge({
       name: 'muster_workers',

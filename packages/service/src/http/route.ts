@@ -13,6 +13,7 @@ import type { Principal } from '../control/access/principal.ts';
 import type { Control } from '../control/control.ts';
 import type { Refusal } from '../control/refusal.ts';
 import { traceparentOf } from '../lib/traces/tracer.ts';
+import { version } from '../lib/version.ts';
 import { authenticate } from './authenticate.ts';
 import type { RouteContext } from './context.ts';
 import { throwRefusal, unlessRefused } from './errors.ts';
@@ -50,6 +51,7 @@ export const callerView = (caller: Principal): Caller => ({
   keyId: caller.keyId,
   role: caller.role,
   expiresAt: caller.expiresAt,
+  version,
 });
 
 /**

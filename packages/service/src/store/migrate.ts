@@ -45,6 +45,15 @@ export async function expectMigrated(connection: pg.ClientConfig): Promise<void>
   if (pending.length > 0) throw new SchemaError(tooOld(pending));
 }
 
+/** Finds out whether another node has migrated the schema beyond what this build can use, and says what to do. */
+export async function schemaWatch(): Promise<(database: pg.Pool) => Promise<string | null>> {
+  const known = await knownMigrations();
+  return async (database) => {
+    const plan = planMigrations(known, await readApplied(database));
+    return 'refusal' in plan ? plan.refusal : null;
+  };
+}
+
 /** The last migration that this build knows. */
 export async function newestMigration(): Promise<number> {
   return Math.max(...(await knownMigrations()).map(({ number }) => number));
@@ -65,8 +74,11 @@ async function pendingIn(client: pg.Client, known: readonly Migration[]): Promis
 
 async function appliedIn(client: pg.Client): Promise<AppliedMigration[]> {
   const found = await client.query("SELECT FROM pg_class WHERE oid = to_regclass('migrations')");
-  if (!found.rowCount) return [];
-  const { rows } = await client.query<AppliedMigration>(
+  return found.rowCount ? readApplied(client) : [];
+}
+
+async function readApplied(database: pg.Client | pg.Pool): Promise<AppliedMigration[]> {
+  const { rows } = await database.query<AppliedMigration>(
     `SELECT number, name, (to_jsonb(m) ->> 'compatible_since')::int AS "compatibleSince" FROM migrations m`,
   );
   return rows;

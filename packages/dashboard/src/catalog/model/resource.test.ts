@@ -63,6 +63,7 @@ describe('write access', () => {
     keyId: 'k',
     role,
     expiresAt: null,
+    version: '0.1.0',
   });
 
   test('a viewer may write nothing, an admin everything but records', () => {

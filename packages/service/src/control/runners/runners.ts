@@ -20,6 +20,7 @@ import {
 } from '../../domain/scheduling.ts';
 import { InvariantError } from '../../lib/errors.ts';
 import type { ModelTable } from '../../lib/models.ts';
+import { versionWarning } from '../../lib/version.ts';
 import { type WakeSignal, withWakeSignal } from '../../lib/wake-signal.ts';
 import type { OtherWorkers } from '../../lib/worker-channel.ts';
 import type { AgentKey } from '../../store/agent-store.ts';
@@ -353,13 +354,15 @@ export class Runners {
         ready: rows.some((row) => !row.rehearses && row.backends.includes(backend)),
         rehearsed: rows.some((row) => row.rehearses),
       })),
-      runners: rows.map(({ name, pool, backends: played, rehearses, is_sandboxed, is_disk_full }) => ({
+      runners: rows.map(({ name, pool, backends: played, rehearses, build, is_sandboxed, is_disk_full }) => ({
         name,
         pool,
         backends: rehearses ? [] : played,
         rehearses,
         sandboxed: is_sandboxed,
         diskFull: is_disk_full,
+        version: build,
+        versionWarning: versionWarning(build),
       })),
     };
   }

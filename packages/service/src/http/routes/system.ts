@@ -1,5 +1,6 @@
 import { openApiDocument } from '@muster/sdk/contract';
 import type { FastifyRequest } from 'fastify';
+import { version } from '../../lib/version.ts';
 import { authenticate, bearerOf } from '../authenticate.ts';
 import type { RouteContext } from '../context.ts';
 import { HttpError } from '../errors.ts';
@@ -12,7 +13,7 @@ export function systemRoutes(context: RouteContext): void {
   const { app, control, databaseDisk, metrics, workers, closing, publicUrl } = context;
   workers?.on('metrics', () => metrics.registry.getMetricsAsJSON());
 
-  app.get('/healthz', async () => ({ status: 'ok' }));
+  app.get('/healthz', async () => ({ status: 'ok', version }));
 
   app.get('/readyz', async () => {
     if (closing.aborted) throw new HttpError('UNAVAILABLE', 'the service is shutting down');

@@ -230,7 +230,7 @@ export const readRunnerCapacity = statement<[], RunnerCapacityRow>(
    FROM runners r WHERE r.lease_until > now() AND NOT r.leaving`,
 );
 
-export type LiveRunnerRow = Pick<RunnerRow, 'name' | 'pool' | 'backends' | 'rehearses'> & {
+export type LiveRunnerRow = Pick<RunnerRow, 'name' | 'pool' | 'backends' | 'rehearses' | 'build'> & {
   is_sandboxed: boolean;
   is_disk_full: boolean;
 };
@@ -239,7 +239,7 @@ export type LiveRunnerRow = Pick<RunnerRow, 'name' | 'pool' | 'backends' | 'rehe
 export const readLiveRunners = statement<[tenant: number], LiveRunnerRow>(
   'read-live-runners',
   `SELECT name, pool, backends, rehearses, 'sandbox' = ANY (capabilities) AS is_sandboxed,
-     'disk-full' = ANY (capabilities) AS is_disk_full
+     'disk-full' = ANY (capabilities) AS is_disk_full, build
    FROM runners WHERE tenant IN (0, $1) AND lease_until > now() AND NOT leaving ORDER BY pool, name`,
 );
 
