@@ -262,9 +262,9 @@ test.each([
   ['--workers', {}, ['serve', '--workers', '0'], /--workers: expected a number from 1 to 8; got "0"/],
   [
     'DATABASE_URL',
-    { DATABASE_URL: 'postgres://u:hush@127.0.0.1:1/x' },
+    { DATABASE_URL: 'postgres://u:hush@127.0.0.1:1/x', MUSTER_DATABASE_WAIT_SECONDS: '0' },
     ['serve'],
-    /DATABASE_URL: can't connect to the database: .*ECONNREFUSED/,
+    /DATABASE_URL: can't connect to the database "x" at 127.0.0.1: .*ECONNREFUSED/,
   ],
   [
     'MUSTER_URL',

@@ -224,6 +224,7 @@ describe('shutdown', () => {
     const next = await start({ databaseUrl: server.databaseUrl });
     // Its configured key is not in this database.
     expect(await linkOf(next)).toBeUndefined();
+    expect(outputOf(next)).not.toContain('key file');
     const { followUps } = await statusOf(apiOf({ url: next.url, key: server.key }), 'a');
     expect(followUps.length).toBeGreaterThanOrEqual(acknowledged);
     expect(followUps.length).toBeLessThanOrEqual(acknowledged + lanes.length);

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-import type { Claim, Service } from '@muster/sdk/contract';
+import { type Claim, type Service, tenantName } from '@muster/sdk/contract';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
@@ -10,6 +10,7 @@ import { freshDatabase } from '../support/database.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { bootstrapKey, program, type Server } from '../support/server.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
 import { newTestTenant, TestTenant } from '../support/test-tenant.ts';
 import type { Page } from './catalog-requests.ts';
 import { cleanUp, newFolder, refusedStart, start } from './server-starts.ts';
@@ -115,6 +116,38 @@ describe('the service secret', () => {
     expectError(await third.api.as(claim.token).get('/v1/whoami'), 'UNAUTHENTICATED');
     expectError(await nextPage(third.api, token), 'INVALID_ARGUMENT');
     await third.close();
+    await database.drop();
+  });
+
+  test('is replaced although a tenant is closed: its values are sealed again, and work when it is opened', async () => {
+    const database = await freshDatabase();
+    const startWith = await nodesOn(database.url);
+    const first = await startWith(older);
+    const { tenant, admin } = await newTenant(await operatorOf(first));
+    await writeResource(admin, 'secret', 'kept', { value });
+    await writeResource(admin, 'integration', 'hooks', { type: 'codehost' });
+    await writeResource(admin, 'environment', 'default', { variables: { TOKEN: { fromSecret: 'kept' } } });
+    const name = tenantName(tenant);
+    await runProgram(['tenant', 'close', name], first.env);
+    await first.end();
+
+    const second = await startWith(newer, older);
+    const operator = await operatorOf(second);
+    await until(
+      'nothing left to do',
+      () => outdated(operator),
+      (left) => left.length === 0,
+    );
+    await second.end();
+
+    const third = await startWith(newer);
+    expect(await outdated(await operatorOf(third))).toEqual([]);
+    await runProgram(['tenant', 'open', name], third.env);
+    const there = apiOf({ url: third.url, key: admin.key });
+    expect(await outdated(there)).toEqual(['integration/hooks does not work']);
+    const { secrets } = await runWithSecret(await newTestTenant(there), 'after');
+    expect(secrets).toMatchObject([{ name: 'kept', value, problem: '' }]);
+    for (const node of [third, second, first]) await node.close();
     await database.drop();
   });
 

@@ -48,7 +48,7 @@ export async function linkOf(server: Server): Promise<string | undefined> {
   const text = await until(
     'the whole text',
     async () => outputOf(server),
-    (seen) => seen.includes('key file'),
+    (seen) => /^ {2}backends /m.test(seen),
   );
   return /ready at .*\n {2}open {6}(\S+) {2}\(signs you in once; later use muster open\)\n/.exec(text)?.[1];
 }

@@ -91,11 +91,13 @@ async function keyIdOfLink(server: Server): Promise<string> {
 }
 
 describe('the start-up text', () => {
-  test('has the address, and a link that signs in with the configured key', async () => {
+  test('has the address, and a link that signs in with the configured key; no rehearsal without a runner', async () => {
     expect(plain.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(outputOf(plain)).toMatch(new RegExp(`^Muster is ready at ${plain.url}$`, 'm'));
     expectOk(await apiOf(plain).get('/v1/whoami'));
     expect(await keyIdOfLink(plain)).toBe(keyIdOf(plain.key));
+    expect(outputOf(plain)).toContain('  runner    off (MUSTER_RUNNER): agents wait for a muster runner\n');
+    expect(outputOf(plain)).not.toContain('every agent is a rehearsal');
   });
 
   const withoutKey = (data: string) => ({ MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: undefined });

@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AgentEntry, AgentStatus, TimelineEntry } from '@muster/sdk/contract';
@@ -10,6 +10,8 @@ import { apiOf } from '../support/api.ts';
 import { eventually, runConcurrently, until } from '../support/async.ts';
 import { type Database, execute, freshDatabase } from '../support/database.ts';
 import { type DatabaseServer, startPgBouncer, startTlsPostgres } from '../support/database-servers.ts';
+import { FaultProxy } from '../support/fault-proxy.ts';
+import { startServer } from '../support/server.ts';
 import { openStream } from '../support/streams.ts';
 import { isInstalled } from '../support/system-packages.ts';
 import { Load } from './load.ts';
@@ -183,6 +185,33 @@ test('a password that changes under load, on a server with TLS, interrupts the s
     await node.api.post<AgentStatus>('/v1/agent/status', { agentId: { agent: ['rotated-1'] } })
   ).body;
   expect(Math.abs(Date.parse(createdAt) - Date.now())).toBeLessThan(600_000);
+});
+
+test('a start waits for a database that can not be reached, and says where it looks for it', async () => {
+  const database = await freshDatabase();
+  cleanUps.push(database.drop);
+  const folder = mkdtempSync(join(tmpdir(), 'muster-away-'));
+  cleanUps.push(() => rmSync(folder, { recursive: true, force: true }));
+  const url = new URL(database.url);
+  const socket = `.s.PGSQL.${url.port || 5432}`;
+  const target = { path: join(url.searchParams.get('host') ?? '', socket) };
+  const proxy = await FaultProxy.listen(target, join(folder, socket));
+  cleanUps.push(() => proxy.close());
+  proxy.set('cut');
+  url.searchParams.set('host', folder);
+  const starting = startServer({ databaseUrl: url.href, runner: false });
+  await proxy.faults(2, 60_000);
+  proxy.set('through');
+  const server = await starting;
+  cleanUps.push(() => server.close());
+  const lines = server.output
+    .join('')
+    .split('\n')
+    .filter((line) => line.includes('database unavailable; retrying'));
+  expect(lines.map((line) => JSON.parse(line))).toContainEqual(
+    expect.objectContaining({ host: folder, database: url.pathname.slice(1), reason: expect.any(String) }),
+  );
+  expect(lines.join()).not.toContain(url.password || 'password');
 });
 
 test('a start names the variable whose file is missing', async () => {

@@ -51,6 +51,8 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     dataFolder,
     publicUrl: httpUrlIn(env, 'MUSTER_PUBLIC_URL'),
     ...databaseIn(env),
+    /** How long a start waits for a database that can't be reached. */
+    databaseWaitMs: numberIn(env, 'MUSTER_DATABASE_WAIT_SECONDS', 60, 0, 3_600) * 1_000,
     /** Whether a start applies migrations that are missing. */
     migrates: choiceIn(env, 'MUSTER_MIGRATE', ['on', 'off'], 'on') === 'on',
     secret: env.MUSTER_SECRET || null,
@@ -126,6 +128,7 @@ export const variables = {
   directUrl: 'MUSTER_DIRECT_URL',
   pooler: 'MUSTER_POOLER',
   passwordFile: 'MUSTER_DATABASE_PASSWORD_FILE',
+  databaseWaitMs: 'MUSTER_DATABASE_WAIT_SECONDS',
   migrates: 'MUSTER_MIGRATE',
   secret: 'MUSTER_SECRET',
   previousSecret: 'MUSTER_SECRET_PREVIOUS',

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
@@ -44,7 +45,7 @@ export async function serve(given: NodeJS.ProcessEnv, format?: OutputFormat): Pr
   const sandbox = config.runner && (await chooseConfiguredSandbox(config.runner));
   const runner = sandbox && new RunnerProcess(given, log);
   openDataFolder(config.dataFolder, log);
-  const store = await openStore(config, log);
+  const store = await openStore(config, log, { waitMs: config.databaseWaitMs });
   const closeStore = async (error: unknown) => {
     await store.close();
     throw error;
@@ -76,7 +77,12 @@ export async function serve(given: NodeJS.ProcessEnv, format?: OutputFormat): Pr
   // Last, because a script that reads it may stop the service immediately.
   const text = await startText({ config, env, sandbox, address, control, firstKey });
   const { dataFolder } = config;
-  const data = { address, dataFolder, keyFile: keyFile(dataFolder), workers: config.workers };
+  const data = {
+    address,
+    dataFolder,
+    keyFile: existsSync(keyFile(dataFolder)) ? keyFile(dataFolder) : null,
+    workers: config.workers,
+  };
   process.stdout.write(startOutput(format, data, text));
   notifyReady(given, log);
 }
@@ -93,6 +99,8 @@ interface Started {
 async function startText({ config, env, sandbox, address, control, firstKey }: Started): Promise<string> {
   const { summary, rehearses } = abilitiesOf(env, config.models);
   const link = await signInLink(control, config, address, firstKey);
+  const file = keyFile(config.dataFolder);
+  const hasKeyFile = existsSync(file);
   const lines = [
     `Muster is ready at ${address}`,
     link && `  open      ${link}  (signs you in once; later use muster open)`,
@@ -100,10 +108,11 @@ async function startText({ config, env, sandbox, address, control, firstKey }: S
     `  data      ${config.dataFolder} (PostgreSQL ${config.databaseUrl ? 'at DATABASE_URL' : 'inside'})`,
     // Only in a terminal: logs are stored, and others read them.
     firstKey && !config.bootstrap.key && process.stdout.isTTY && `  key       ${firstKey}  (shown once)`,
-    `  key file  ${keyFile(config.dataFolder)}`,
+    hasKeyFile && `  key file  ${file}`,
     `  backends  ${summary.join(' · ')}`,
+    !sandbox && '  runner    off (MUSTER_RUNNER): agents wait for a muster runner',
     sandbox && `  sandbox   ${sandbox.note}`,
-    rehearses && '  No provider key is set: every agent is a rehearsal, without a model.',
+    sandbox && rehearses && '  No provider key is set: every agent is a rehearsal, without a model.',
     !isLoopback(config.host) &&
       `  WARNING: other machines can reach ${config.host}. Put a TLS proxy in front of it.`,
   ];

@@ -4,7 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
 import { DatabaseDisk } from '../lib/disk-space.ts';
+import { isUnavailable } from '../lib/errors.ts';
 import { type Log, openLog } from '../lib/log.ts';
+import { SchemaError } from '../store/apply-migration.ts';
 import { type DatabaseConfig, hasSettings, openDatabase } from '../store/connection.ts';
 import {
   type EmbeddedPostgres,
@@ -35,20 +37,25 @@ export interface OpenStore {
 export async function openStore(
   config: DatabaseSettings & Pick<Config, 'dataFolder' | 'migrates'>,
   log: Log,
-  { shares = false } = {},
+  { shares = false, waitMs = 0 } = {},
 ): Promise<OpenStore> {
   const embedded = config.databaseUrl ? null : await startEmbedded(config.dataFolder, log, shares);
   const { shared, own } = embedded ? connectionsTo(embedded) : await connectionsOf(config);
-  const migrated = await prepareSchema(own, config.migrates, log).catch(async (error: unknown) => {
+  const preparing = embedded
+    ? prepareSchema(own, config.migrates, log)
+    : whenReachable(own, waitMs, log, () => prepareSchema(own, config.migrates, log));
+  const migrated = await preparing.catch(async (error: unknown) => {
     await embedded?.stop();
-    throw embedded ? error : connectionError(config.directUrl ? 'MUSTER_DIRECT_URL' : 'DATABASE_URL', error);
+    throw embedded
+      ? error
+      : connectionError(config.directUrl ? 'MUSTER_DIRECT_URL' : 'DATABASE_URL', error, own);
   });
   const database = open(shared, log);
   const takesSettings = embedded
     ? true
     : await hasSettings(database).catch(async (error: unknown) => {
         await database.end();
-        throw connectionError('DATABASE_URL', error);
+        throw connectionError('DATABASE_URL', error, shared);
       });
   if (!takesSettings) {
     await database.end();
@@ -67,16 +74,42 @@ export async function openStore(
   };
 }
 
-/** SQLSTATE classes of a server that does not let this client in: its name, password, database or number of connections. */
-const refusedConnection = /^(08|28|3D|53|57P)/;
+const firstPauseMs = 250;
+const longestPauseMs = 5_000;
+/** SQLSTATE classes of a wrong name or password, and of a missing database: waiting does not help. */
+const refusedLogin = /^(28|3D)/;
+
+/** Waits for a database that is not up yet, as after a restart of all machines. */
+async function whenReachable<T>(
+  connection: DatabaseConfig,
+  waitMs: number,
+  log: Log,
+  work: () => Promise<T>,
+): Promise<T> {
+  const endMs = performance.now() + waitMs;
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
+    try {
+      return await work();
+    } catch (error) {
+      const { code = '', message } = error as Error & { code?: string };
+      const isPassing = !(error instanceof SchemaError) && isUnavailable(error) && !refusedLogin.test(code);
+      const leftMs = endMs - performance.now();
+      if (!isPassing || leftMs <= 0) throw error;
+      const { host, database } = connection;
+      log.warn({ host, database, reason: message || code }, 'database unavailable; retrying');
+      await pause(Math.min(pauseMs, leftMs));
+    }
+  }
+}
 
 /** Names the variable if the database can't be reached. Any other error is one of Muster. */
-export function connectionError(variable: string, error: unknown): Error {
+export function connectionError(variable: string, error: unknown, connection?: DatabaseConfig): Error {
   const { code = '', message, severity } = error as Error & { code?: string; severity?: string };
-  const isRefused = severity === undefined ? code !== '' : refusedConnection.test(code);
+  const isRefused = isUnavailable(error) || (severity === undefined && code !== '');
   const hasNoTls = /does not support SSL|no pg_hba/i.test(message);
-  if (!isRefused && !hasNoTls) return error as Error;
-  return new ConfigError(`${variable}: can't connect to the database: ${message || code}`);
+  if (error instanceof SchemaError || (!isRefused && !hasNoTls)) return error as Error;
+  const place = connection ? ` "${connection.database}" at ${connection.host}` : '';
+  return new ConfigError(`${variable}: can't connect to the database${place}: ${message || code}`);
 }
 
 /** The store of an installation, whether or not its service is running. */

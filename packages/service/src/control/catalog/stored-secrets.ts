@@ -77,7 +77,7 @@ export class StoredSecrets {
       caller.tenant.id,
       caller.role === 'operator',
       secrets.current.id,
-      secrets.previous !== null,
+      secrets.previous?.id ?? null,
       limits.pageSize,
     );
     const outdatedSecrets = rows.map(({ provider, org, kind, name, secret_id }) => ({

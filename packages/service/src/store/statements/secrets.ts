@@ -20,7 +20,7 @@ export const readSealed = statement<
    WHERE r.document IS NOT NULL`,
 );
 
-/** Values sealed with this secret, in order, of tenants that do not move. */
+/** Values sealed with this secret, in order; also of closed tenants, which may be opened again. */
 export const findSealedBefore = statement<
   [secretId: string, afterTenant: number, afterName: string, limit: number],
   { tenant: number; provider: Provider; org: string; name: string; sealed: Buffer }
@@ -28,7 +28,6 @@ export const findSealedBefore = statement<
   'find-sealed-before',
   `SELECT r.tenant, t.provider, t.org, r.name, r.sealed FROM resources r JOIN tenants t ON t.id = r.tenant
    WHERE r.kind = 'secret' AND r.sealed IS NOT NULL AND r.secret_id = $1 AND (r.tenant, r.name) > ($2, $3)
-     AND t.closed_at IS NULL
    ORDER BY r.tenant, r.name LIMIT $4`,
 );
 
@@ -49,16 +48,20 @@ export const nameSecretOfNonces = statement<[secretId: string], never>(
    WHERE kind = 'integration' AND nonce IS NOT NULL AND secret_id IS NULL`,
 );
 
-/** What does not depend on the current secret; without a record of it, it may depend on the previous one, if there is one. */
+/**
+ * What does not depend on the current secret; without a record of it, it may depend on the previous one, if there is one. Of
+ * a closed tenant only what is sealed again: nobody can write the rest, and the tenant may have moved.
+ */
 export const findOutdated = statement<
-  [tenant: number, isOperator: boolean, current: string, hasPrevious: boolean, limit: number],
+  [tenant: number, isOperator: boolean, current: string, previous: string | null, limit: number],
   { provider: Provider; org: string; kind: string; name: string; secret_id: string | null; total: number }
 >(
   'find-outdated-secrets',
   `SELECT t.provider, t.org, r.kind, r.name, r.secret_id, count(*) OVER ()::int AS total FROM tenants t JOIN resources r ON r.tenant = t.id
    WHERE (t.id = $1 OR $2) AND r.kind IN ('secret', 'integration') AND r.document IS NOT NULL
      AND (r.sealed IS NOT NULL OR r.nonce IS NOT NULL)
-     AND r.secret_id IS DISTINCT FROM $3 AND ($4 OR r.secret_id IS NOT NULL)
+     AND r.secret_id IS DISTINCT FROM $3 AND ($4::text IS NOT NULL OR r.secret_id IS NOT NULL)
+     AND (t.closed_at IS NULL OR (r.kind = 'secret' AND r.secret_id = $4))
    ORDER BY t.id, r.kind, r.name LIMIT $5`,
 );
 
