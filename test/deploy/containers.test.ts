@@ -33,7 +33,7 @@ if (!canRun)
       : 'SKIPPED: the images: npm run test:deploy\n',
   );
 
-const folder = mkdtempSync('/var/tmp/muster-deploy-');
+const folder = canRun ? mkdtempSync('/var/tmp/muster-deploy-') : '/nonexistent';
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const images = { service: 'localhost/muster:test', runner: 'localhost/muster-runner:test' };
 const base = 'localhost/muster-base:test';
