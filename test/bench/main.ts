@@ -14,6 +14,7 @@ import { reads } from './reads.ts';
 import { missed, say } from './report.ts';
 import { retention } from './retention.ts';
 import { sizes } from './sizes.ts';
+import { start } from './start.ts';
 import { throughput } from './throughput.ts';
 import { warmStart } from './warm-start.ts';
 
@@ -23,6 +24,7 @@ import { warmStart } from './warm-start.ts';
  */
 const defaultParts = {
   help: { measure: help, tools: [] },
+  start: { measure: start, tools: [] },
   throughput: { measure: throughput, tools: ['pgbench', 'wrk'] },
   peers: { measure: peers, tools: ['pgbench', 'wrk'] },
   reads: { measure: reads, tools: ['wrk'] },
