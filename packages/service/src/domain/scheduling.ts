@@ -94,9 +94,9 @@ export interface Candidate {
 }
 
 /**
- * Fills the free slots. Tenants take turns in the order in which their candidates come, with one run each; of a tenant,
- * the agents that wait longest come first, also where it has room for fewer runs than there are slots of both kinds. If
- * others take the slots that such an agent needs, a later one of its tenant may get a slot of the other kind.
+ * Fills the free slots. Tenants take turns in the order of their candidates, with one run each. Of a tenant, the
+ * agent that waits longest comes first, also if the tenant may have fewer runs than there are slots of both kinds. If
+ * no slot is left that this agent can use, a later agent of the tenant may get a slot of the other kind.
  */
 export function chooseClaims<C extends Candidate>(
   candidates: Readonly<Record<Slot, readonly C[]>>,

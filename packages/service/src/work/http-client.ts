@@ -79,9 +79,10 @@ export function urlPath(parts: TemplateStringsArray, ...values: readonly (string
 let clients = 0;
 
 /**
- * JSON over HTTP to the API of a code host. Every failure is a `HostError`. A redirect within the API is followed: hosts
- * redirect from the earlier name of a repository. Of others only that to a log is, without the credential. A name that leads into an internal network is refused when it is
- * resolved, so that a later change of its address has no effect.
+ * JSON over HTTP to the API of a code host. Every failure is a `HostError`. A redirect within the API is followed,
+ * because hosts redirect from the earlier name of a repository. A redirect to another origin is followed only to a
+ * log, and without the credential. Names are checked when they are resolved, so a name that later leads into an
+ * internal network is refused too.
  */
 export class HttpClient {
   readonly #options: HttpClientOptions;
@@ -415,8 +416,8 @@ export function retryAfterMs(headers: Headers): number {
 }
 
 /**
- * The query of the link with `rel="next"` of a `Link` header. The rest of the link is not used: hosts write it as they
- * know themselves, which may be another name than the one they are called by.
+ * The query of the link with `rel="next"` of a `Link` header. The host name and path of the link are not used: a host
+ * may know itself by another name than the one that it is called by.
  */
 function nextPage(header: string | undefined): Record<string, string> | null {
   const next = (header ?? '').split(',').find((part) => /;\s*rel="?next"?/.test(part));

@@ -32,16 +32,16 @@ const mostClaims = 3;
 const giveUpReason = `the service ended ${mostClaims} times while it was processed`;
 
 /**
- * The place of a process for a row whose last claim was not ended. A crash leaves all rows that were worked on in that
- * state, and only one is the cause: since they are tried again one at a time, only that one fails again.
+ * Lets a process work on one row at a time whose last claim was not ended. After a crash this is so for all rows that
+ * were in progress, and only one of them is the cause. One at a time, only that one fails again.
  */
 export class SuspectPlace {
   isFree = true;
 }
 
 /**
- * Does work that is due in the database until there is none. A tenant whose work is slow, because its host is, takes a
- * part of the places only. Work that ends the process is given up.
+ * Does work that is due in the database until there is none. A tenant with a slow host takes only some of the places.
+ * Work that ends the process several times is given up.
  */
 export class WorkLoop<Row extends { readonly tenant: number }> {
   readonly #options: WorkLoopOptions<Row>;

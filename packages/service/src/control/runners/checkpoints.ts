@@ -19,8 +19,8 @@ type HeldRun = BodyOf<'runnerCheckpoints'>;
 type Held = [tenant: number, agent: string, run: number, runnerId: string];
 
 /**
- * What runners save of their agents, so that another runner can go on where one left off. As with a report, only the
- * runner that holds the agent's live run may save or load it, and for some minutes the one whose run was killed.
+ * Checkpoints, with which another runner continues an agent. Only the runner that holds the agent's live run may save
+ * or load them, as with reports. The runner of a run that was killed has some more minutes.
  */
 export class Checkpoints {
   readonly #database: pg.Pool;

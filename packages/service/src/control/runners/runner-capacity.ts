@@ -121,9 +121,9 @@ export class CutPolls {
 const maxRemembered = 10_000;
 
 /**
- * Which tenant a runner's last claim was for, by kind of slot: the next one begins with the tenant after it. Turns are
- * counted for each runner and kind of slot, because claims for others would let a tenant miss its turn here again and
- * again. A node knows only of the claims that it made.
+ * The tenant of a runner's last claim, by kind of slot: the next claim begins with the tenant after it. Turns are
+ * counted for each runner and kind of slot. With one count for all, a tenant could miss its turn at this runner again
+ * and again. A node knows only of the claims that it made.
  */
 export class ClaimTurns {
   readonly #last = new Map<string, number>();

@@ -22,13 +22,12 @@ const maxCached = 10_000;
 const renewalsPerLease = 6;
 
 /**
- * Who a runner is. A `runnerId` and a name are what the caller says; what counts is the key. The first poll registers
- * the runner under the caller's token resource, in its pool, with its name. From then on every runner route checks that
- * the caller is that token in that pool: a rotated key is, another token, tenant or pool is not. The service's own
- * runner is registered under no token, so no token can speak for it.
- *
- * A name belongs to the token whose live runner has it. When that lease is over, another token's runner may take the
- * name; the first one is then refused until the name is free again.
+ * Identifies runners by the key of the caller. The `runnerId` and the name in a request prove nothing. The first poll
+ * registers the runner under the caller's token resource, in its pool, with its name. From then on every runner route
+ * checks that the caller is that token in that pool. A rotated key is accepted; another token, tenant or pool is
+ * refused. The service's own runner is registered without a token, so no token can act for it. A name belongs to the
+ * token whose live runner has it. When that lease has ended, a runner of another token may take the name; the first
+ * one is then refused until the name is free again.
  */
 export class RunnerRegistry {
   readonly #database: pg.Pool;

@@ -153,8 +153,8 @@ const isPosting = `EXISTS (SELECT FROM outbox o WHERE o.tenant = c.tenant AND o.
   AND o.lane = c.name AND o.next_at IS NOT NULL)`;
 
 /**
- * Asks for a comparison; returns which it is for. What the integration did itself does not matter while more is to be
- * posted: it is asked for afterwards.
+ * Asks for a comparison, and returns the name of the change request. What the integration itself has done is ignored
+ * while it has more to post; `askWhenPosted` asks afterwards.
  */
 export const askByNumber = statement<
   [tenant: number, integration: string, repo: string, number: number, collectMs: number, isOwn: boolean],
