@@ -20,6 +20,16 @@ console.log(account, role);`,
     ts: `const { backends } = await muster.service();
 for (const { backend, ready, rehearsed } of backends) console.log(backend, ready, rehearsed);`,
   },
+  poolDemand: {
+    cli: 'muster runner demand default',
+    ts: `const { wanted, runners } = await muster.poolDemand('default');
+console.log(wanted, runners);`,
+  },
+  drainRunners: {
+    cli: 'muster runner drain default',
+    ts: `const { runners } = await muster.drainRunners('default');
+for (const { name, runs } of runners) console.log(name, runs);`,
+  },
   signInCode: {
     cli: 'muster open',
     ts: `const { code, expiresAt } = await muster.signInCode();

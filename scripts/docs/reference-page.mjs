@@ -24,6 +24,7 @@ const narrower = {
   listStreamByGet: 'viewer, member, admin, operator, agent',
   listDeliveries: 'admin, operator',
   redeliver: 'admin, operator',
+  drainRunners: 'admin, operator',
   testIntegration: 'admin, operator',
 };
 requireSame([...new Set(Object.values(routes).map(({ access }) => access))], Object.keys(whoMay));

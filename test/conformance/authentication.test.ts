@@ -28,7 +28,10 @@ describe('credentials', () => {
   const keyed = routeEntries.filter(([, { access }]) => access !== 'own-page');
 
   test.each(keyed)('%s without a credential is UNAUTHENTICATED', async (_, route) => {
-    const path = route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
+    const path = route.path
+      .replace('{pool}', 'default')
+      .replace('{ref.kind}', 'persona')
+      .replace('{ref.name}', 'default');
     const answer = await sendRaw(server.url, { method: route.method, path });
     expectError(answer, 'UNAUTHENTICATED');
   });

@@ -152,7 +152,8 @@ describe('an agent that does not exist', () => {
 });
 
 describe('every reply that is not 2xx has the error envelope', () => {
-  const fill = (route: Route) => route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
+  const fill = (route: Route) =>
+    route.path.replace('{pool}', 'default').replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
   const json = { 'content-type': 'application/json' };
   const expectAnyError = (answer: Answer<unknown>): void => {
     expect(answer.status).toBeGreaterThanOrEqual(400);

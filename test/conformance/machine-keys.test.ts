@@ -14,7 +14,8 @@ import { agentOf, callersOfEachRole, untilRefused, whoami } from './role-callers
 const { server, admin, operator, member, viewer, t } = await callersOfEachRole();
 
 describe('machine roles', () => {
-  const fill = (path: string) => path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
+  const fill = (path: string) =>
+    path.replace('{pool}', 'default').replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
   const agentRoutesOf = routeEntries.filter(
     ([, { access }]) => !['runner', 'self', 'own-page'].includes(access),
   );

@@ -30,7 +30,7 @@ describe('paths and methods', () => {
   });
 
   const fill = (path: string): string =>
-    path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
+    path.replace('{pool}', 'default').replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
   const paths = [...new Set(routeEntries.map(([, { path }]) => path))];
   const wrong = paths.flatMap((path) => {
     const known = routeEntries.filter(([, r]) => r.path === path).map(([, r]) => r.method as string);

@@ -338,7 +338,10 @@ describe('a request with a cookie that changes something', () => {
     '%s',
     async (_, route) => {
       const browser = await browserOf(server.url, server.key);
-      const path = route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'none');
+      const path = route.path
+        .replace('{pool}', 'default')
+        .replace('{ref.kind}', 'persona')
+        .replace('{ref.name}', 'none');
       const headers = { cookie: browser.cookie, 'content-type': 'application/json' };
       if (route.method === 'GET') {
         const answer = await sendRaw(server.url, {

@@ -246,6 +246,8 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   testIntegration: withDelivery,
   listDeliveries: withDelivery,
   redeliver: withDelivery,
+  poolDemand: nothing,
+  drainRunners: nothing,
   runnerPoll: waitingForRunner,
   runnerReport: heldByRunner,
   runnerPartials: heldByRunner,

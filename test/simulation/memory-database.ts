@@ -98,6 +98,7 @@ const steersOf = ({ run, followUps }: AgentRows): FollowUp[] =>
     : [];
 
 function heldBy(tables: MemoryTables, runnerId: string): Held[] {
+  const leaving = tables.runners.get(runnerId)?.leaving ?? false;
   const held = mayStillRun(tables, runnerId).flatMap((rows) =>
     rows.run
       ? [
@@ -108,18 +109,19 @@ function heldBy(tables: MemoryTables, runnerId: string): Held[] {
             state: rows.run.state,
             has_steers: steersOf(rows).length > 0,
             watched_since: null,
+            leaving,
           },
         ]
       : [],
   );
-  return held.length > 0 ? held : [{ agent: null }];
+  return held.length > 0 ? held : [{ agent: null, leaving }];
 }
 
 const answers: Answers = {
   'replace-runners': ({ tables, clock }, _tenant, _token, name, id) => {
     for (const runner of tables.runners.values()) {
       if (runner.name !== name || runner.id === id || runner.leaseUntilMs <= clock.nowMs) continue;
-      Object.assign(runner, { leaseUntilMs: clock.nowMs, leaving: true });
+      runner.leaseUntilMs = clock.nowMs;
     }
     return [];
   },
@@ -133,7 +135,8 @@ const answers: Answers = {
     const [row] = JSON.parse(json) as [RunnerRow];
     const known = tables.runners.get(row.id);
     if (!known || known.polls >= row.polls) return [];
-    Object.assign(known, row, { leaseUntilMs: clock.nowMs + leaseMs });
+    const leaving = known.leaving || row.leaving;
+    Object.assign(known, row, { leaving, leaseUntilMs: clock.nowMs + leaseMs });
     return heldBy(tables, row.id);
   },
 

@@ -17,6 +17,8 @@ class FakeService {
   leaseMs = 30_000;
   /** Whether a report extends the runner's lease. */
   reportsExtend = false;
+  /** Whether replies ask the runner to drain. */
+  drains = false;
   readonly polls: PollRequest[] = [];
   /** Every report that arrived, including repeated ones. */
   readonly reports: ReportRequest[] = [];
@@ -152,7 +154,14 @@ class FakeService {
       claims = ready();
     }
     const stops = response.destroyed ? [] : this.#stops.splice(0);
-    return { leaseMs: this.leaseMs, claims: claims ?? [], stops, steers: [], watched: [] };
+    return {
+      leaseMs: this.leaseMs,
+      claims: claims ?? [],
+      stops,
+      steers: [],
+      watched: [],
+      drain: this.drains,
+    };
   }
 
   async #change(response: ServerResponse, ms: number): Promise<void> {

@@ -281,7 +281,10 @@ export function generatedRequest(
         )
         .map(([value, raw, query, caller, headers]): GeneratedRequest => {
           const path =
-            route.path.replace('{ref.kind}', safe(kind)).replace('{ref.name}', safe(resource)) + query;
+            route.path
+              .replace('{pool}', 'default')
+              .replace('{ref.kind}', safe(kind))
+              .replace('{ref.name}', safe(resource)) + query;
           const sent = route.body ? (raw ?? JSON.stringify(withShortWait(name, value))) : undefined;
           const parsed = sent === undefined || raw !== undefined ? undefined : (JSON.parse(sent) as unknown);
           const wrong = parsed === undefined ? undefined : wrongBody(name, kind, parsed);

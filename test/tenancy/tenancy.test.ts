@@ -84,6 +84,7 @@ const isAdmins = (name: RouteName): boolean =>
 function expected(role: Role, name: RouteName, access: Access, target: Target): ErrorCode | 200 {
   if (!permitted[access].includes(role)) return 'PERMISSION_DENIED';
   if (isOwnWord(name) && role !== 'agent') return 'PERMISSION_DENIED';
+  if (name === 'drainRunners' && (role === 'viewer' || role === 'member')) return 'PERMISSION_DENIED';
   // Without a name it is about all change requests.
   if ((isAdmins(name) || name === 'syncChangeRequests') && role === 'member') return 'PERMISSION_DENIED';
   if (role === 'share' && isList(name)) return 'PERMISSION_DENIED';
@@ -236,6 +237,7 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   if (name === 'waitMany' || name === 'retryMany') return { agentIds: [aim.id] };
   if (name === 'attachment') return { agentId: aim.id, attachmentId: 'x' };
   if (route.body?.properties?.parentId) return { parentId: aim.id, tenant: aim.id.tenant };
+  if (name === 'drainRunners') return { pool: 'default' };
   if (isAdmins(name)) return { tenant: aim.id.tenant, name: aim.resource, deliveryId: 'x' };
   if (name === 'syncChangeRequests') return { tenant: aim.id.tenant };
   if (route.access === 'catalog-write') {
@@ -265,7 +267,11 @@ async function use(caller: Api, name: RouteName, route: Route, aim: Aim): Promis
   const query = route.query
     ? `?ref.tenant.provider=${provider}&ref.tenant.org=${org}${name === 'deleteResource' ? '&justification=x' : ''}`
     : '';
-  const path = route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', aim.resource) + query;
+  const path =
+    route.path
+      .replace('{pool}', 'default')
+      .replace('{ref.kind}', 'persona')
+      .replace('{ref.name}', aim.resource) + query;
   if (route.method === 'GET') return caller.get(path);
   if (route.method === 'DELETE') return caller.del(path);
   const body = bodyFor(name, route, aim);

@@ -11,7 +11,6 @@ import { agentStream } from './agent-stream.ts';
 import { AttachmentClient } from './attachments.ts';
 import { Caller, type CallSettings, type ClientOptions, type Page, readPages } from './caller.ts';
 import { CatalogClient } from './catalog.ts';
-import { CodeHostClient } from './code-hosts.ts';
 import type { ServerSentEvent } from './event-parser.ts';
 import {
   type CallOptions,
@@ -30,6 +29,7 @@ import {
   type WaitInput,
   type WaitManyInput,
 } from './inputs.ts';
+import { PoolRunnerClient } from './pool-runners.ts';
 import { type AgentRef, agentIdOf, compareInt64, type Int64Input, mintId } from './values.ts';
 
 const pageEntries = 1000;
@@ -37,7 +37,7 @@ const pageEntries = 1000;
 const endOfTimeline = '9223372036854775807';
 
 /** All operations of the service as methods. */
-export class MusterClient extends CodeHostClient {
+export class MusterClient extends PoolRunnerClient {
   readonly catalog: CatalogClient;
   readonly attachments: AttachmentClient;
   readonly #caller: Caller;

@@ -128,6 +128,10 @@ export const serviceReply = reply('Service', {
       rehearses: { ...boolean, description: 'The runner has no provider key and rehearses every model.' },
       sandboxed: { ...boolean, description: 'The runner runs agents in a sandbox.' },
       diskFull: { ...boolean, description: 'The runner starts no runs, because its disk is almost full.' },
+      draining: {
+        ...boolean,
+        description: 'The runner takes no more runs, and ends with those that it has.',
+      },
       version: { ...text, description: 'Empty if the runner does not report one.' },
       versionWarning: {
         ...text,

@@ -29,6 +29,7 @@ export { openApiDocument } from './openapi.ts';
 export * from './paths.ts';
 export * from './phases.ts';
 export * from './plan.ts';
+export * from './pool-runners.ts';
 export * from './resource.ts';
 export * from './resource-text.ts';
 export * from './routes.ts';

@@ -118,4 +118,8 @@ function operation(name: string, route: Route, publish: (s: Schema) => Record<st
   };
 }
 
-export const pathExamples: Readonly<Record<string, string>> = { 'ref.kind': 'persona', 'ref.name': 'terse' };
+export const pathExamples: Readonly<Record<string, string>> = {
+  'ref.kind': 'persona',
+  'ref.name': 'terse',
+  pool: 'default',
+};

@@ -97,6 +97,9 @@ export const paths = {
   resourceHistory: get('/v1/catalog/{ref.kind}/{ref.name}/history', 'safe'),
   validateResource: post('/v1/catalog/{ref.kind}/{ref.name}/validate', 'safe'),
 
+  poolDemand: get('/v1/pools/{pool}/demand', 'safe'),
+  drainRunners: post('/v1/runners/drain', 'safe'),
+
   runnerPoll: post('/v1/runner/poll'),
   runnerReport: post('/v1/runner/report'),
   runnerPartials: post('/v1/runner/partials'),

@@ -4,6 +4,7 @@ import { catalogOperations } from './operations/catalog.ts';
 import { codeHostOperations } from './operations/code-hosts.ts';
 import { messageOperations } from './operations/messages.ts';
 import type { Operation, Operations } from './operations/operation.ts';
+import { poolRunnerOperations } from './operations/pool-runners.ts';
 import { reviewOperations } from './operations/reviews.ts';
 import { runnerOperations } from './operations/runner.ts';
 import { runOperations } from './operations/runs.ts';
@@ -40,6 +41,10 @@ export const chapters: Readonly<Record<string, { readonly about: string; readonl
       operations: codeHostOperations,
     },
     caller: { about: 'Who a key belongs to, and how a browser signs in.', operations: callerOperations },
+    pools: {
+      about: 'Runners of a pool: how many it needs, and how one ends without losing work.',
+      operations: poolRunnerOperations,
+    },
     runner: { about: 'The protocol between the service and its runners.', operations: runnerOperations },
   };
 
@@ -52,6 +57,7 @@ const operations = {
   ...catalogOperations,
   ...codeHostOperations,
   ...callerOperations,
+  ...poolRunnerOperations,
   ...runnerOperations,
 } satisfies { readonly [N in keyof typeof paths]: Operation };
 

@@ -232,6 +232,7 @@ export const pollReply = reply('RunnerPollReply', {
       'Agents of its runs whose timelines are watched: it sends partials of these, from the beginning when `since` has changed.',
   },
   steers: { ...list(steer), description: 'Only for a runner with the capability `steer`.' },
+  drain: { ...boolean, description: 'It is asked to drain: it claims nothing more, and ends.' },
 });
 export type PollReply = Infer<typeof pollReply>;
 

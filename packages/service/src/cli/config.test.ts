@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { defaultWorkers, readConfig } from './config.ts';
+import { defaultWorkers, readConfig, readRunnerConfig } from './config.ts';
 import { ConfigError, secretVariables, withSecretFiles } from './variables.ts';
 
 test.each([
@@ -18,6 +18,7 @@ test.each([
   ['MUSTER_WORKERS', 'many'],
   ['MUSTER_RUNNER', 'maybe'],
   ['MUSTER_SHUTDOWN_SECONDS', '0'],
+  ['MUSTER_DRAIN_SECONDS', '-1'],
   ['MUSTER_LOG', 'loud'],
   ['MUSTER_POOLER', 'statement'],
   ['MUSTER_DEFAULT_MODEL', 'llama'],
@@ -121,6 +122,20 @@ test('by default a live agent keeps its newest 200,000 timeline entries, however
   const { timelineEntries, timelineDays } = readConfig({});
   expect(timelineEntries).toBe(200_000);
   expect(timelineDays).toBeGreaterThanOrEqual(36_500);
+});
+
+test('a service drains behind a proxy, which MUSTER_PUBLIC_URL names, and its runner as long; a runner by itself does not', () => {
+  const secondsOf = (env: NodeJS.ProcessEnv) => {
+    const { drainMs, runner } = readConfig(env);
+    return [drainMs, runner?.drainMs];
+  };
+  expect(secondsOf({})).toEqual([0, 0]);
+  expect(secondsOf({ MUSTER_PUBLIC_URL: 'https://muster.example.com' })).toEqual([5_000, 5_000]);
+  expect(secondsOf({ MUSTER_PUBLIC_URL: 'https://muster.example.com', MUSTER_DRAIN_SECONDS: '0' })).toEqual([
+    0, 0,
+  ]);
+  expect(secondsOf({ MUSTER_DRAIN_SECONDS: '7' })).toEqual([7_000, 7_000]);
+  expect(readRunnerConfig({ MUSTER_PUBLIC_URL: 'https://muster.example.com' }, '/tmp').drainMs).toBe(0);
 });
 
 describe('keys in files', () => {

@@ -43,13 +43,16 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     if (env[name] && env[name].length < 32) throw new ConfigError(`${name} must have at least 32 characters`);
   // Checked also where the runner is off, so that mistakes show on every node.
   const dataFolder = resolve(env.MUSTER_DATA || '.muster');
-  const runner = readRunnerConfig(env, dataFolder);
+  const publicUrl = httpUrlIn(env, 'MUSTER_PUBLIC_URL');
+  // Without a proxy, nobody waits for `/readyz` before sending requests elsewhere.
+  const drainMs = drainMsIn(env, publicUrl === null ? 0 : 5);
+  const runner = { ...readRunnerConfig(env, dataFolder), drainMs };
   return {
     host: env.MUSTER_HOST || '127.0.0.1',
     port: wholeNumberIn(env, 'MUSTER_PORT', 8420, 0, 65_535),
     workers: workersIn(env),
     dataFolder,
-    publicUrl: httpUrlIn(env, 'MUSTER_PUBLIC_URL'),
+    publicUrl,
     ...databaseIn(env),
     /** How long a start waits for a database that can't be reached. */
     databaseWaitMs: numberIn(env, 'MUSTER_DATABASE_WAIT_SECONDS', 60, 0, 3_600) * 1_000,
@@ -78,6 +81,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
       attachments: bytesIn(env, 'MUSTER_TENANT_ATTACHMENTS_MB', limits.attachmentBytesPerTenant),
     },
     rateLimit: numberIn(env, 'MUSTER_RATE_LIMIT', 0, 0, 1e9),
+    drainMs,
     // Below the 30 seconds after which Kubernetes kills, so that a timeout is logged.
     shutdownMs: numberIn(env, 'MUSTER_SHUTDOWN_SECONDS', 25, 1, 3_600) * 1_000,
     logLevel: logLevelIn(env),
@@ -114,6 +118,7 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string) {
     keepFoldersDays: numberIn(env, 'MUSTER_KEEP_FOLDERS_DAYS', 7, 0, 3_650),
     checkpointMs: numberIn(env, 'MUSTER_CHECKPOINT_SECONDS', 60, 1, 86_400) * 1_000,
     diskReserveGb: diskReserveIn(env),
+    drainMs: drainMsIn(env, 0),
   };
 }
 
@@ -143,6 +148,7 @@ export const variables = {
   timelineEntries: 'MUSTER_TIMELINE_ENTRIES',
   quotas: 'MUSTER_TENANT_STORAGE_MB, MUSTER_TENANT_CHECKPOINTS_MB, MUSTER_TENANT_ATTACHMENTS_MB',
   rateLimit: 'MUSTER_RATE_LIMIT',
+  drainMs: 'MUSTER_DRAIN_SECONDS',
   shutdownMs: 'MUSTER_SHUTDOWN_SECONDS',
   logLevel: 'MUSTER_LOG',
   innerHosts: 'MUSTER_ALLOW_INNER_HOSTS',
@@ -160,6 +166,10 @@ export const variables = {
   checkpointMs: 'MUSTER_CHECKPOINT_SECONDS',
   diskReserveGb: 'MUSTER_DISK_RESERVE_GB',
 } as const satisfies Record<keyof Config | keyof RunnerConfig, string>;
+
+/** How long a process that got SIGTERM goes on with what it has: a service with requests, a runner with its runs. */
+const drainMsIn = (env: NodeJS.ProcessEnv, fallbackSeconds: number): number =>
+  numberIn(env, 'MUSTER_DRAIN_SECONDS', fallbackSeconds, 0, 86_400) * 1_000;
 
 /** How much of the runner's disk agents leave free; null: 5 %, at least 2 GB. */
 export const diskReserveIn = (env: NodeJS.ProcessEnv): number | null =>

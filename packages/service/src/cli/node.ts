@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:http';
+import { Server as NetServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { CodeHosts } from '../codehost/code-hosts.ts';
 import { Control, type ControlOptions } from '../control/control.ts';
 import { Metrics } from '../http/metrics.ts';
@@ -22,11 +24,15 @@ import { ConfigError } from './variables.ts';
 
 /** How long requests may take to end during the shutdown. */
 const requestsMs = 5_000;
+/** How long connections without a request stay open after the drain. */
+const lastRepliesMs = 1_000;
 
 export type ShutdownStep = readonly [name: string, close: () => Promise<void>];
 
 export interface RunningService {
   readonly address: string;
+  /** `/readyz` is 503 from now on. Everything else is served. */
+  unready(): void;
   /** What to close, in this order. The first step ends waits and streams; requests are served until the next one. */
   readonly shutdown: readonly [ShutdownStep, ...ShutdownStep[]];
 }
@@ -44,6 +50,7 @@ export interface NodeOptions {
 /** Starts the API in this process. */
 export async function startNode(options: NodeOptions): Promise<RunningService> {
   const { config, log, store, workers, secrets, env } = options;
+  const draining = new AbortController();
   const closing = new AbortController();
   const tracer = await openTracer(env, 'muster', log);
   const metrics = new Metrics(() => sent.statements, tracer);
@@ -62,6 +69,7 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   const app = buildServer({
     ...{ control, codeHosts, log, metrics, tracer, workers, rateLimit, keepAliveMs, publicUrl },
     databaseDisk: new DatabaseDisk(config.databaseUrl ? null : config.dataFolder),
+    draining: draining.signal,
     closing: closing.signal,
   });
   const requests = countRequests(app.server);
@@ -74,11 +82,13 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   control.timers.onDue((table) => work.due(table));
   return {
     address,
+    unready: () => draining.abort(),
     shutdown: [
       ['waits', async () => closing.abort()],
       [
         'requests',
         async () => {
+          if (config.drainMs > 0) await sendLastReplies(app.server);
           const closed = app.close();
           await requests.ended(requestsMs);
           app.server.closeAllConnections();
@@ -127,7 +137,8 @@ export async function runWorker(config: Config, log: Log, env: NodeJS.ProcessEnv
   try {
     const store = await connectStore(config, log);
     const secrets = await openSecrets(config, store.database, log);
-    const { address, shutdown } = await startNode({ config, log, store, workers, secrets, env });
+    const { address, unready, shutdown } = await startNode({ config, log, store, workers, secrets, env });
+    workers.onCommand('unready', async () => unready());
     const [[, endWaits], ...rest] = shutdown;
     workers.onCommand('drain', async () => {
       await endWaits();
@@ -188,6 +199,21 @@ function listenError({ host, port }: Config, error: unknown): Error {
   };
   const problem = problems[code];
   return problem === undefined ? (error as Error) : new ConfigError(problem);
+}
+
+/**
+ * Listens no more, so that proxies connect to other nodes, and closes each connection after its next reply. Closing an
+ * idle connection immediately would lose the request that a client is just sending on it: most are used again in this time.
+ */
+async function sendLastReplies(server: Server): Promise<void> {
+  server.prependListener('request', (_request, response) => response.setHeader('connection', 'close'));
+  const allClosed = new Promise<void>((resolve) => {
+    // That of an HTTP server closes idle connections.
+    NetServer.prototype.close.call(server, () => resolve());
+  });
+  const timeout = new AbortController();
+  await Promise.race([allClosed, delay(lastRepliesMs, undefined, { signal: timeout.signal })]);
+  timeout.abort();
 }
 
 /** Counts requests until their responses are closed. */

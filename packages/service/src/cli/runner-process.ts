@@ -10,7 +10,7 @@ import {
 } from '../lib/service-process.ts';
 import { abilitiesOf } from '../runner/harnesses.ts';
 import type { Runner, RunnerOptions } from '../runner/runner.ts';
-import { readConfig, readRunnerConfig } from './config.ts';
+import { readConfig } from './config.ts';
 import { startConfiguredRunner } from './runner.ts';
 
 /** Sent as a message: arguments and variables of a process can be read by others. */
@@ -47,7 +47,7 @@ export class RunnerProcess {
     void this.#restartAfter(this.#current, connection);
   }
 
-  /** The runner stops claiming, hands back its runs and exits. */
+  /** The runner stops claiming, lets its runs end for `MUSTER_DRAIN_SECONDS`, hands back the others and exits. */
   async drain(): Promise<void> {
     this.#isClosing = true;
     clearTimeout(this.#restart);
@@ -114,10 +114,10 @@ export function runRunnerProcess(env: NodeJS.ProcessEnv): void {
 
 async function startRunner(env: NodeJS.ProcessEnv, connection: RunnerConnection): Promise<Runner> {
   try {
-    const { dataFolder, models, logLevel } = readConfig(env);
+    const { models, logLevel, runner: config } = readConfig(env);
+    if (!config) throw new Error('this service has no runner');
     const log = openLog(logLevel, { process: 'runner' });
     const options = { ...connection, environment: env, log };
-    const config = readRunnerConfig(env, dataFolder);
     const runner = await startConfiguredRunner(config, abilitiesOf(env, models, log), options);
     process.send?.({ type: 'serving' } satisfies FromRunner);
     return runner;

@@ -10,11 +10,15 @@ import type { Flags } from './command.ts';
 import { logLevelIn, type RunnerConfig, readRunnerConfig } from './config.ts';
 import { checkLogin } from './connection.ts';
 import { lockRunnerFolder, openDataFolder } from './data-folder.ts';
+import { usageError } from './errors.ts';
+import { durationMs } from './input.ts';
 import { type OutputFormat, startOutput } from './output.ts';
 import { notifyReady, notifyStopping } from './service-manager.ts';
 import { ConfigError } from './variables.ts';
 
-type RunnerFlags = Flags<'url' | 'key' | 'pool' | 'name' | 'data'> & { readonly output?: OutputFormat };
+type RunnerFlags = Flags<'url' | 'key' | 'pool' | 'name' | 'data' | 'idleExit' | 'maxRuns'> & {
+  readonly output?: OutputFormat;
+};
 
 /** A runner on its own machine, which reaches the service by its URL with a key of role `runner`. */
 export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Promise<void> {
@@ -38,6 +42,7 @@ export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Pro
     url,
     apiKey,
     pool: flags.pool,
+    ...lifetimeIn(flags),
     sandbox,
     environment: env,
     log,
@@ -47,9 +52,11 @@ export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Pro
     if (isDraining) process.exit(1);
     isDraining = true;
     notifyStopping(env, log);
-    void runner.drain().then(() => process.exit(0));
+    void runner.drain();
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, shutDown);
+  // Also without a signal: it was idle, has had its runs, or was drained by a request.
+  void runner.ended.then(() => process.exit(0));
   await runner.registered.catch((error: Error) => {
     throw new ConfigError(error.message);
   });
@@ -64,6 +71,19 @@ export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Pro
   process.stdout.write(startOutput(flags.output, data, `${lines.join('\n')}\n`));
   notifyReady(env, log);
 }
+
+/** When it ends by itself. */
+function lifetimeIn({ idleExit, maxRuns }: RunnerFlags): Pick<RunnerOptions, 'idleExitMs' | 'maxRuns'> {
+  if (maxRuns !== undefined && !/^[1-9]\d{0,8}$/.test(maxRuns))
+    throw usageError(`--max-runs: expected a whole number from 1 to 999999999; got "${maxRuns}"`);
+  const idleExitMs = idleExit === undefined ? undefined : durationMs(idleExit);
+  if (idleExitMs !== undefined && (idleExitMs < 1_000 || idleExitMs > maxIdleMs))
+    throw usageError(`--idle-exit: expected a duration from 1s to 24d; got "${idleExit}"`);
+  return { idleExitMs, maxRuns: maxRuns === undefined ? undefined : Number(maxRuns) };
+}
+
+/** Below what a timer can wait. */
+const maxIdleMs = 24 * 86_400_000;
 
 /** Fails immediately if the key can't work. If the service is unreachable, the runner keeps trying. */
 async function checkKey(url: string, apiKey: string): Promise<void> {
@@ -87,7 +107,10 @@ export const chooseConfiguredSandbox = (config: RunnerConfig): Promise<SandboxCh
 export async function startConfiguredRunner(
   config: RunnerConfig,
   abilities: Abilities,
-  connection: Pick<RunnerOptions, 'url' | 'apiKey' | 'pool' | 'sandbox' | 'environment' | 'log'>,
+  connection: Pick<
+    RunnerOptions,
+    'url' | 'apiKey' | 'pool' | 'sandbox' | 'environment' | 'log' | 'idleExitMs' | 'maxRuns'
+  >,
 ): Promise<Runner> {
   await lockRunnerFolder(config.dataFolder);
   const tracer = await openTracer(connection.environment, 'muster-runner', connection.log);

@@ -59,13 +59,14 @@ export async function serve(given: NodeJS.ProcessEnv, format?: OutputFormat): Pr
     config.workers === 1
       ? startNode({ config, log, store, workers: null, secrets, env })
       : startWorkers(config.workers, config.port, log);
-  const { address, shutdown } = await starting.catch(closeStore);
+  const { address, unready, shutdown } = await starting.catch(closeStore);
   const url = reachable(address);
   const apiKey = control.keys.serviceRunnerKey();
   await runner?.serve({ url, apiKey, sandbox: sandbox?.sandbox ?? null }).catch(closeStore);
   writeAddress(config.dataFolder, url);
   const [endWaits, ...others] = shutdown;
-  const shutDown = closeOnSignal(config.shutdownMs, log, [
+  const drain = () => drainFor(config.drainMs, unready, runner);
+  const shutDown = closeOnSignal(drain, config.shutdownMs, log, [
     endWaits,
     ['runner', async () => runner?.drain()],
     ...others,
@@ -134,14 +135,28 @@ async function endWithSchema(database: pg.Pool, log: Log, end: () => void): Prom
   }
 }
 
+/** Proxies send requests elsewhere meanwhile, and the runner lets its runs end. */
+async function drainFor(ms: number, unready: () => void, runner: RunnerProcess | null): Promise<void> {
+  unready();
+  if (ms === 0) return;
+  void runner?.drain();
+  await pause(ms);
+}
+
 /** A second signal exits immediately. Returns what shuts down with another exit code. */
-function closeOnSignal(withinMs: number, log: Log, steps: readonly ShutdownStep[]): (code: number) => void {
+function closeOnSignal(
+  drain: () => Promise<void>,
+  withinMs: number,
+  log: Log,
+  steps: readonly ShutdownStep[],
+): (code: number) => void {
   let isClosing = false;
   const shutDown = (code: number): void => {
     if (isClosing) return;
     isClosing = true;
     notifyStopping(process.env, log);
-    closeInOrder(withinMs, log, steps)
+    drain()
+      .then(() => closeInOrder(withinMs, log, steps))
       .then(() => process.exit(code))
       .catch((error) => {
         log.fatal({ err: error }, 'shutdown failed');

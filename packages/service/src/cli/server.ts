@@ -3,6 +3,7 @@ import { isRunnerProcess } from '../lib/service-process.ts';
 import type { ExportFlags, ImportFlags } from './archive.ts';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import type { OutputFormat } from './output.ts';
+import { addPoolRunnerCommands } from './pool-runners.ts';
 import { withSecretFiles } from './variables.ts';
 
 const tenantArgument = ['<tenant>', 'such as codehost_app/acme'] as const;
@@ -10,7 +11,7 @@ const tenantArgument = ['<tenant>', 'such as codehost_app/acme'] as const;
 /** Commands for the operator's machines. Their actions are imported when used, because they load the whole service. */
 export function addServerCommands(program: Command): void {
   addServe(program);
-  addRunner(program);
+  addPoolRunnerCommands(addRunner(program));
   addOperator(program);
   const migrateText = 'migrate the database to the schema of this version; uses the variables of serve';
   addCommand(program, 'migrate', migrateText, async (invocation: Invocation) =>
@@ -47,6 +48,8 @@ const addRunner = (program: Command): Command =>
     .option('--pool <name>', "the pool to serve; must be the key's pool")
     .option('--name <name>', 'name of the runner; agents stay with the runner of this name')
     .option('--data <folder>', "folder for the agents' files and mirrors of repositories")
+    .option('--idle-exit <duration>', 'end when it had no run for this long, such as 10m')
+    .option('--max-runs <n>', 'end after this many runs')
     .action(async (_, command: Command) =>
       (await import('./runner.ts')).runRunner(command.optsWithGlobals(), withSecretFiles(process.env)),
     );

@@ -35,6 +35,7 @@ export async function startWorkers(count: number, port: number, log: Log): Promi
   const address = await workers.start();
   return {
     address,
+    unready: () => workers.unready(),
     shutdown: [
       ['waits', () => workers.drain()],
       ['workers', () => workers.close()],
@@ -86,10 +87,15 @@ class Workers {
     throw failed.failure ?? new Error(`worker ${failed.number} ended while it started`);
   }
 
-  /** Waits and streams end at every worker. Requests are still served. */
-  async drain(): Promise<void> {
+  /** No worker says that it is ready, and none is started any more. */
+  unready(): void {
     this.#phase = 'closing';
     for (const { worker, state } of this.#places) if (state === 'starting') worker?.process.kill('SIGKILL');
+    for (const place of this.#ready()) this.#send(place, { type: 'unready' });
+  }
+
+  /** Waits and streams end at every worker. Requests are still served. */
+  async drain(): Promise<void> {
     for (const place of this.#ready()) this.#send(place, { type: 'drain' });
     await this.#until(() => this.#ready().length === 0);
   }

@@ -24,6 +24,7 @@ import { sealAgain } from './catalog/seal-again.ts';
 import { operationsOf } from './operations.ts';
 import { blockOnStateError } from './runners/block-on-state-error.ts';
 import { Checkpoints } from './runners/checkpoints.ts';
+import { PoolRunners } from './runners/pool-runners.ts';
 import { Runners } from './runners/runners.ts';
 import { Maintenance, type MaintenanceOptions } from './upkeep/maintenance.ts';
 import { type QuotaLimits, Quotas } from './upkeep/quotas.ts';
@@ -69,6 +70,7 @@ export class Control {
   readonly lists: Lists;
   readonly ownRuns: OwnRuns;
   readonly runners: Runners;
+  readonly poolRunners: PoolRunners;
   readonly waits: Waits;
   readonly attachments: Attachments;
   readonly browserSessions: BrowserSessions;
@@ -118,6 +120,7 @@ export class Control {
     this.ownRuns = new OwnRuns(database, this.transact, this.reads);
     this.waits = new Waits(this.targets, this.reads, this.wakes, this.ownRuns);
     this.runners = new Runners({ ...shared, catalog: this.catalog });
+    this.poolRunners = new PoolRunners({ ...shared, catalog: this.catalog, runners: this.runners });
     this.attachments = new Attachments(database, this.tenants, this.#quotas);
     this.browserSessions = new BrowserSessions(shared);
     this.signInCodes = new SignInCodes(database);
@@ -134,6 +137,7 @@ export class Control {
       lists: this.lists,
       ownRuns: this.ownRuns,
       runners: this.runners,
+      poolRunners: this.poolRunners,
       attachments: this.attachments,
       live: this.live,
       checkpoints: new Checkpoints(database, this.tenants, this.#quotas),

@@ -6,6 +6,7 @@ import { Lifecycle } from './agents/lifecycle.ts';
 import { Retries, type RetriesOptions } from './agents/retries.ts';
 import { Threads, type ThreadsOptions } from './agents/threads.ts';
 import type { Operation } from './operation.ts';
+import type { PoolRunners } from './runners/pool-runners.ts';
 import { type RunnerOperationsOptions, runnerOperations } from './runners/protocol.ts';
 
 type Parts = DeletionOptions &
@@ -13,7 +14,7 @@ type Parts = DeletionOptions &
   InspectionOptions &
   RetriesOptions &
   RunnerOperationsOptions &
-  ThreadsOptions;
+  ThreadsOptions & { readonly poolRunners: PoolRunners };
 
 /** The operations of the API that need nothing of HTTP but a caller and a body, under their names in the contract. */
 export function operationsOf(parts: Parts) {
@@ -28,6 +29,7 @@ export function operationsOf(parts: Parts) {
     ...new Checklists({ ...parts, status: inspection.status }),
     ...new Threads(parts),
     ...parts.ownRuns,
+    ...parts.poolRunners,
     ...runnerOperations(parts),
     service: ((caller) => parts.runners.service(caller)) as Operation<'service'>,
   };

@@ -4,8 +4,10 @@ import {
   type Candidate,
   canRun,
   chooseClaims,
+  demandOf,
   freeSlots,
   type PoolLimits,
+  runnersWanted,
   type Slot,
   waitingReason,
   wouldRehearse,
@@ -142,5 +144,48 @@ describe('the reason of a waiting agent', () => {
   ])('%s', (_, home, runners, reason) => {
     const unlimited = { maxRuns: null, freeRuns: null };
     expect(waitingReason({ ...agent, home }, runners, unlimited)).toBe(reason);
+  });
+});
+
+describe('how many runners a pool needs', () => {
+  const unlimited = { maxRuns: null, freeRuns: null };
+  const work = (waiting: [real: number, rehearsed: number], running: [real: number, rehearsed: number]) => ({
+    waiting: { real: waiting[0], rehearsed: waiting[1] },
+    running: { real: running[0], rehearsed: running[1] },
+  });
+
+  test.each([
+    ['nothing to do', work([0, 0], [0, 0]), unlimited, 0],
+    ['one waiting agent', work([1, 0], [0, 0]), unlimited, 1],
+    ['as many runs as a runner has slots', work([3, 0], [5, 0]), unlimited, 1],
+    ['one more', work([4, 0], [5, 0]), unlimited, 2],
+    ['rehearsals, which have slots of their own', work([8, 256], [0, 0]), unlimited, 1],
+    ['more rehearsals than one runner plays', work([0, 200], [0, 57]), unlimited, 2],
+    ['a limit of runs per runner', work([3, 2], [2, 0]), { maxRuns: 2, freeRuns: null }, 4],
+    ['a limit of runs in total', work([50, 0], [6, 0]), { maxRuns: 2, freeRuns: 1 }, 4],
+    ['a limit in total that leaves room for some', work([1, 5], [0, 0]), { maxRuns: 1, freeRuns: 3 }, 3],
+    [
+      'a limit in total that was lowered below the live runs',
+      work([5, 0], [4, 0]),
+      { maxRuns: 2, freeRuns: -2 },
+      2,
+    ],
+    ['a pool that may run nothing', work([5, 5], [0, 0]), { maxRuns: 0, freeRuns: null }, 0],
+    ['more than a tenant may have', work([1e6, 0], [0, 0]), unlimited, 1000],
+  ])('%s', (_, counts, limits, wanted) => {
+    expect(runnersWanted(counts, limits)).toBe(wanted);
+  });
+
+  test('free slots are those that the limits of the pool leave', () => {
+    const busy = { ...runner, freeReal: 3, freeRehearsed: 9, heldBy: () => 2 };
+    const free = (limits: PoolLimits) => demandOf(1, work([1, 0], [2, 0]), [busy, busy], limits).free;
+    expect(free(unlimited)).toBe(6);
+    expect(free({ maxRuns: 4, freeRuns: null })).toBe(4);
+    expect(free({ maxRuns: 4, freeRuns: 1 })).toBe(1);
+    expect(free({ maxRuns: 1, freeRuns: -3 })).toBe(0);
+    const plays = { ...busy, rehearses: true };
+    expect(demandOf(1, work([1, 0], [2, 0]), [plays], unlimited)).toEqual({
+      ...{ waiting: 1, running: 2, free: 9, runners: 1, wanted: 1 },
+    });
   });
 });

@@ -1,4 +1,4 @@
-import { type Backend, isRehearsalModel, type PhaseReason } from '@muster/sdk/contract';
+import { type Backend, type Demand, isRehearsalModel, limits, type PhaseReason } from '@muster/sdk/contract';
 import type { Agent } from './agent.ts';
 
 /** A live runner and its free slots. */
@@ -54,6 +54,52 @@ export function wouldRehearse(agent: Waiting, runners: readonly AvailableRunner[
   if (isRehearsalModel(agent.model)) return true;
   const able = runners.filter((runner) => canRun(runner, agent));
   return able.length > 0 && able.every((runner) => runner.rehearses);
+}
+
+/** What a tenant has in a pool: agents that a runner may claim now, and live runs. */
+export interface PoolWork {
+  readonly waiting: Slots;
+  readonly running: Slots;
+}
+
+/**
+ * How many runners the live runs and the waiting agents of a tenant need in a pool: each kind of slot as many as the runs
+ * that take it, and all together as many as `maxRuns` of the pool says. Agents beyond `maxRunsTotal` need none, because no
+ * runner may take them.
+ */
+export function runnersWanted({ waiting, running }: PoolWork, { maxRuns, freeRuns }: PoolLimits): number {
+  const room = freeRuns === null ? Number.POSITIVE_INFINITY : Math.max(0, freeRuns);
+  const real = Math.min(waiting.real, room);
+  const rehearsed = Math.min(waiting.rehearsed, room - real);
+  const slots = { real: running.real + real, rehearsed: running.rehearsed + rehearsed };
+  // No runner takes a run of a pool whose limit is 0.
+  if (maxRuns === 0) return 0;
+  const wanted = Math.max(
+    slots.real / limits.runsPerRunner,
+    slots.rehearsed / limits.rehearsedRunsPerRunner,
+    maxRuns === null ? 0 : (slots.real + slots.rehearsed) / maxRuns,
+  );
+  return Math.min(limits.runnersPerTenant, Math.ceil(wanted));
+}
+
+/** The demand of a tenant in a pool. `runners` are those of the pool that take runs of the tenant. */
+export function demandOf(
+  tenant: number,
+  work: PoolWork,
+  runners: readonly AvailableRunner[],
+  poolLimits: PoolLimits,
+): Demand {
+  const { maxRuns, freeRuns } = poolLimits;
+  const freeOf = ({ rehearses, freeReal, freeRehearsed, heldBy }: AvailableRunner) =>
+    Math.max(0, Math.min(rehearses ? freeRehearsed : freeReal, (maxRuns ?? Infinity) - heldBy(tenant)));
+  const free = runners.reduce((sum, runner) => sum + freeOf(runner), 0);
+  return {
+    waiting: work.waiting.real + work.waiting.rehearsed,
+    running: work.running.real + work.running.rehearsed,
+    free: Math.max(0, Math.min(free, freeRuns ?? free)),
+    runners: runners.length,
+    wanted: runnersWanted(work, poolLimits),
+  };
 }
 
 /** A kind of slot of a runner: for runs that need a provider, and for rehearsals. */

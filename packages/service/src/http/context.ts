@@ -34,7 +34,9 @@ export interface ServerOptions extends ErrorContext {
   /** How often an idle wait or stream sends a few bytes. */
   readonly keepAliveMs: number;
   readonly publicUrl: () => string;
-  /** Aborted when the service begins to shut down. */
+  /** Aborted when the service begins to shut down: requests should go elsewhere. */
+  readonly draining: AbortSignal;
+  /** Aborted later, when waits, streams and polls end. */
   readonly closing: AbortSignal;
 }
 

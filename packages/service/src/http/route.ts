@@ -71,7 +71,7 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
 
   app.route({
     method: route.method,
-    url: route.path.replace(/\{ref\.(\w+)\}/g, ':$1'),
+    url: route.path.replace(/\{(?:ref\.)?(\w+)\}/g, ':$1'),
     // A body of unusual size is read only from a caller that may send one.
     ...(route.bodyBytes !== undefined && {
       bodyLimit: route.bodyBytes,

@@ -49,7 +49,7 @@ export type FromWorker =
   | { readonly type: 'reply'; readonly id: number; readonly body: unknown };
 
 export type ToWorker =
-  | { readonly type: 'drain' | 'close' }
+  | { readonly type: 'unready' | 'drain' | 'close' }
   | {
       readonly type: 'ask';
       readonly id?: number;
@@ -88,7 +88,7 @@ export class WorkerChannel implements OtherWorkers {
   }
 
   /** What the supervisor tells a worker to do when the service shuts down. */
-  onCommand(name: 'drain' | 'close', command: () => Promise<void>): void {
+  onCommand(name: 'unready' | 'drain' | 'close', command: () => Promise<void>): void {
     this.#commands.set(name, command);
   }
 

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PollRequest } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
@@ -142,6 +142,61 @@ describe('what a lost run used', () => {
 });
 
 describe('drain', () => {
+  it('claims nothing more and lets runs end first, if it is given time', async () => {
+    const runner = fixture.start({ drainMs: 3_600_000 });
+    const claim = fixture.service.offer(
+      '!run touch ready; while [ ! -e go ]; do sleep 0.05; done\n!say done',
+    );
+    await fixture.started(claim);
+    const drained = runner.drain();
+    const next = fixture.service.offer('!say never');
+    await eventually(() => expect(fixture.service.polls.at(-1)).toMatchObject({ leaving: true }));
+    expect(fixture.service.polls.at(-1)?.free).toEqual({ real: 0, rehearsed: 0 });
+    writeFileSync(join(fixture.workspaceOf(claim), 'go'), '');
+    await drained;
+    expect(fixture.service.endOf(claim)).toMatchObject({ outcome: 'COMPLETED', response: 'done' });
+    expect(fixture.service.reportsOf(next)).toEqual([]);
+  });
+
+  it('hands back what has not ended in that time', async () => {
+    const runner = fixture.start({ drainMs: 100 });
+    const claim = fixture.service.offer('!run touch ready; sleep 600');
+    await fixture.started(claim);
+    await runner.drain();
+    expect(fixture.service.endOf(claim)).toEqual({ outcome: 'HANDED_BACK' });
+  });
+
+  it('begins when the service asks for it', async () => {
+    const runner = fixture.start();
+    const claim = fixture.service.offer('!run touch ready; sleep 600');
+    await fixture.started(claim);
+    fixture.service.drains = true;
+    // In the same reply.
+    const next = fixture.service.offer('!say never');
+    await runner.ended;
+    expect(fixture.service.endOf(next)).toEqual({ outcome: 'HANDED_BACK' });
+    expect(fixture.service.endOf(claim)).toEqual({ outcome: 'HANDED_BACK' });
+    expect(fixture.service.polls.at(-1)).toMatchObject({ leaving: true, runs: [] });
+  });
+
+  it('begins after the given number of runs, which end, and more are handed back', async () => {
+    const runner = fixture.start({ maxRuns: 2 });
+    const claims = [1, 2, 3].map((n) => fixture.service.offer(`!say ${n}`));
+    await runner.ended;
+    const outcomes = claims.map((claim) => fixture.service.endOf(claim)?.outcome);
+    expect(outcomes.filter((outcome) => outcome === 'COMPLETED')).toHaveLength(2);
+    expect(outcomes).not.toContain('FAILED');
+    for (const { free } of fixture.service.polls) expect(free.rehearsed).toBeLessThanOrEqual(2);
+  });
+
+  it('begins when the runner has been idle, and not during a run', async () => {
+    const runner = fixture.start({ idleExitMs: 500 });
+    const claim = fixture.service.offer('!sleep 1\n!say done');
+    await runner.ended;
+    expect(fixture.service.endOf(claim)).toMatchObject({ outcome: 'COMPLETED', response: 'done' });
+    expect(fixture.service.polls.at(-1)).toMatchObject({ leaving: true, runs: [] });
+  });
+
   it('hands live runs back, unregisters, and ends', async () => {
     const runner = fixture.start();
     const claim = fixture.service.offer('!say x\n!run echo $$ > pid; touch ready; sleep 600');

@@ -11,14 +11,12 @@ import {
   type PollRequest,
   type ReportRequest,
 } from '@muster/sdk/contract';
-import { type RehearsalOptions, rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
-import type { HostRule } from '../lib/host-rules.ts';
+import { rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
 import { nodeFetch } from '../lib/node-fetch.ts';
 import { accountNames } from './accounts/accounts.ts';
 import { sweepAgentFolders } from './agent-folders.ts';
-import { DiskReserve, type DiskReserveOptions } from './disk-reserve.ts';
-import { Gateway, type GatewayLimits, type GatewayOptions } from './gateway/gateway.ts';
-import type { Abilities } from './harnesses.ts';
+import { DiskReserve } from './disk-reserve.ts';
+import { Gateway } from './gateway/gateway.ts';
 import { LateReports } from './late-reports.ts';
 import { Lease } from './lease.ts';
 import { LiveOutput } from './live-output.ts';
@@ -26,39 +24,14 @@ import { Outages } from './outages.ts';
 import { backoffMs, faultOf, pauseUnless } from './retry.ts';
 import type { RunEnd } from './run/report-stream.ts';
 import { Run } from './run/run.ts';
-import type { RunContext, RunLimits } from './run/run-context.ts';
+import type { RunContext } from './run/run-context.ts';
+import type { RunnerLimits, RunnerOptions } from './runner-options.ts';
 import { killLeftovers } from './sandbox/processes.ts';
 import { removeStaleGroups } from './sandbox/resource-limits.ts';
 import { Mirrors } from './workspace/mirror.ts';
 import { PreparedCopies } from './workspace/prepared-copies.ts';
 
-export interface RunnerOptions
-  extends Pick<
-      RunContext,
-      'url' | 'dataFolder' | 'checkpointMs' | 'sandbox' | 'environment' | 'tenantAllow' | 'log' | 'tracer'
-    >,
-    Pick<Abilities, 'harnesses' | 'providers' | 'rehearses'>,
-    Pick<GatewayOptions, 'prices'>,
-    Pick<GatewayLimits, 'stallMs' | 'limitWaitMs'>,
-    Pick<DiskReserveOptions, 'diskReserveGb' | 'spaceOf'>,
-    RehearsalOptions {
-  readonly apiKey: string;
-  /** Stable across restarts: agents return to the runner with this name. */
-  readonly name: string;
-  /** The pool to serve; the service refuses the runner if its key belongs to another pool. */
-  readonly pool?: string | undefined;
-  /** Hosts of integrations that may have an address of an internal network. */
-  readonly innerHosts: readonly HostRule[];
-  /** How long the folders of an agent are kept after its end. */
-  readonly keepFoldersDays: number;
-  readonly limits?: Partial<RunnerLimits>;
-  readonly build: string;
-}
-
-interface RunnerLimits extends RunLimits {
-  readonly runsPerRunner: number;
-  readonly rehearsedRunsPerRunner: number;
-}
+export type { RunnerOptions };
 
 /** How often the folders of ended agents are removed. */
 const sweepMs = 60_000;
@@ -96,7 +69,11 @@ export class Runner {
   readonly #disk: DiskReserve;
   readonly #late: LateReports;
   readonly #lease = new Lease(() => this.#loseLease());
-  readonly #ended: Promise<void>;
+  /** Resolves when the runner has left, for whichever reason. */
+  readonly ended: Promise<void>;
+  #claimed = 0;
+  #handBackTimer: NodeJS.Timeout | undefined;
+  #idleTimer: NodeJS.Timeout | undefined;
   #isRegistered = false;
   #onRegistered: () => void = () => {};
   #onRefused: (reason: Error) => void = () => {};
@@ -154,8 +131,13 @@ export class Runner {
       this.#onRefused = reject;
     });
     // The other routes accept only a registered runner.
-    this.registered.then(() => this.#sweep()).catch(() => {});
-    this.#ended = this.#clearLeftovers().then(() => {
+    this.registered
+      .then(() => {
+        this.#watchIdle();
+        return this.#sweep();
+      })
+      .catch(() => {});
+    this.ended = this.#clearLeftovers().then(() => {
       void this.#disk.watch(this.#stopping.signal);
       return this.#serve();
     });
@@ -165,17 +147,36 @@ export class Runner {
     return this.#runnerId;
   }
 
-  /** Stops claiming, hands every live run back and unregisters. */
+  /** Claims nothing more, lets live runs end for `drainMs`, hands back those that are left, and unregisters. */
   async drain(): Promise<void> {
-    if (this.#state === 'serving') {
-      this.#state = 'leaving';
-      for (const run of this.#runs.values()) run.handBack();
-      this.#polling.abort();
-    }
+    const { drainMs = 0 } = this.#options;
+    this.#leave('drain');
+    if (drainMs === 0) this.#handBack();
+    else this.#handBackTimer ??= setTimeout(() => this.#handBack(), drainMs);
+    await this.ended;
+  }
+
+  /** Claims nothing more, and unregisters when no run is left. */
+  #leave(reason: string): void {
+    if (this.#state !== 'serving') return;
+    this.#state = 'leaving';
+    clearTimeout(this.#idleTimer);
+    this.#options.log.info({ reason, runs: this.#runs.size }, 'runner draining');
+    this.#polling.abort();
+  }
+
+  #handBack(): void {
     this.#stopping.abort();
     this.#context.preparedCopies.close();
-    await this.#ended;
-    await this.#options.tracer?.close();
+    for (const run of this.#runs.values()) run.handBack();
+  }
+
+  /** Begins to count the time without a run, if there is none. */
+  #watchIdle(): void {
+    clearTimeout(this.#idleTimer);
+    const { idleExitMs } = this.#options;
+    if (idleExitMs === undefined || this.#runs.size > 0 || this.#state !== 'serving') return;
+    this.#idleTimer = setTimeout(() => this.#leave('idle'), idleExitMs);
   }
 
   /** Stops immediately and reports nothing, like a crash. */
@@ -188,7 +189,7 @@ export class Runner {
     for (const run of this.#runs.values()) run.abandon();
     for (const run of this.#leavingRuns.values()) run.stopSaving();
     await Promise.all(this.#busyAgents.values());
-    await this.#ended;
+    await this.ended;
   }
 
   async #serve(): Promise<void> {
@@ -217,6 +218,10 @@ export class Runner {
       if (isLast && this.#runs.size === 0) break;
     }
     this.#lease.end();
+    clearTimeout(this.#handBackTimer);
+    this.#stopping.abort();
+    this.#context.preparedCopies.close();
+    if (this.#state !== 'abandoned') await this.#options.tracer?.close();
   }
 
   /** Of an earlier process of this runner. */
@@ -313,9 +318,10 @@ export class Runner {
     if (this.#state !== 'serving' || this.#disk.isBelow) return { real: 0, rehearsed: 0 };
     const live = { real: 0, rehearsed: 0 };
     for (const run of this.#runs.values()) live[run.slot] += 1;
+    const left = (this.#options.maxRuns ?? Number.POSITIVE_INFINITY) - this.#claimed;
     return {
-      real: Math.max(0, this.#limits.runsPerRunner - live.real),
-      rehearsed: Math.max(0, this.#limits.rehearsedRunsPerRunner - live.rehearsed),
+      real: Math.max(0, Math.min(left, this.#limits.runsPerRunner - live.real)),
+      rehearsed: Math.max(0, Math.min(left, this.#limits.rehearsedRunsPerRunner - live.rehearsed)),
     };
   }
 
@@ -324,6 +330,8 @@ export class Runner {
     // Not new: readers who come and go must not make a runner poll without a pause.
     this.#live.update(reply.watched ?? []);
     let isNew = false;
+    // An older service never sets it.
+    if (reply.drain) void this.drain();
     for (const claim of reply.claims) isNew = this.#claim(claim) || isNew;
     for (const { agentKey, runId, kind } of reply.stops) {
       const run = this.#runs.get(keyOf({ agentKey, runId }));
@@ -345,12 +353,16 @@ export class Runner {
     const run = new Run(claim, context, this.#busyAgents.get(agentKey));
     this.#runs.set(key, run);
     this.#trackAgent(agentKey, run.left);
-    // Claimed by a poll that was sent before the runner began to leave.
+    this.#claimed += 1;
+    clearTimeout(this.#idleTimer);
+    // Claimed by a poll that was sent before the runner began to leave, or beyond `maxRuns`.
     if (this.#state === 'leaving') run.handBack();
+    else if (this.#claimed === this.#options.maxRuns) this.#leave('maximum number of runs');
     void run.done.then(() => {
       this.#leavingRuns.set(agentKey, run);
       if (this.#runs.get(key) === run) this.#runs.delete(key);
       if (run.unreported) this.#unreported.set(key, { ...run.ref, end: run.unreported });
+      this.#watchIdle();
       this.#pollAgain();
     });
     void run.left.then(() => {
@@ -395,6 +407,7 @@ export class Runner {
   #loseLease(): void {
     const runs = [...this.#runs.values()];
     this.#runs.clear();
+    this.#watchIdle();
     if (runs.length > 0) this.#options.log.error({ runs: runs.length }, 'lease expired; killing all runs');
     for (const run of runs) run.abandon();
     this.#pollAgain();

@@ -5,12 +5,13 @@ export const nothingNew = (leaseMs: number, { watched = [] }: PollRequest): Poll
   claims: [],
   stops: [],
   steers: [],
+  drain: false,
   watched: [...watched],
 });
 
 /** Whether the runner is to know it before its poll has waited. */
-export const isNews = ({ claims, stops, steers, watched }: PollReply, request: PollRequest): boolean =>
-  claims.length > 0 || stops.length > 0 || steers.length > 0 || !isKnown(watched, request.watched);
+export const isNews = ({ claims, stops, steers, drain, watched }: PollReply, request: PollRequest): boolean =>
+  drain || claims.length > 0 || stops.length > 0 || steers.length > 0 || !isKnown(watched, request.watched);
 
 type Watched = PollReply['watched'];
 

@@ -79,7 +79,7 @@ export class RunnerRegistry {
         await deleteRunner(this.#database, runnerId);
         return nameTaken(name);
       }
-      held = registered ? [{ agent: null }] : await renew();
+      held = registered ? [{ agent: null, leaving: false }] : await renew();
       if (held.length === 0) return refusalOf(caller, request, now) ?? stale(poll);
     }
     if (request.leaving && request.runs.length === 0) await endLease(this.#database, runnerId);

@@ -161,6 +161,7 @@ export class Runners {
     // A poll that the runner has given up may still be open here, with an outdated list of runs.
     if (rows.length === 0) return nothingNew(leaseMs, request);
     const held = rows.filter((row) => row.agent !== null);
+    const drain = request.leaving !== true && rows.some(({ leaving }) => leaving);
     const isListed = (row: HeldRow) => listed.has(`${row.agent}/${row.number}`);
     const unsent = held.filter((row) => row.state === 'STARTING' && !isListed(row));
     // Runs that it had started and no longer lists ended with an earlier process of the runner.
@@ -180,7 +181,7 @@ export class Runners {
       }))
       .concat(unstored.map((row) => ({ agentKey: row.agent, runId: row.number, kind: 'KILL' as const })));
     const again = await this.#starting(unsent.map(keyOf));
-    const claimed = await this.#claim(caller, request, candidates, again);
+    const claimed = drain ? [] : await this.#claim(caller, request, candidates, again);
     const starting = [...again, ...claimed.map(({ state }) => state)];
     const [claims] = await Promise.all([
       Promise.all(
@@ -198,6 +199,7 @@ export class Runners {
       claims: claims.filter((claim) => claim !== null && claim !== undefined),
       stops,
       steers,
+      drain,
       watched: held.flatMap(({ agent, state, watched_since }) =>
         state !== 'ENDED' && watched_since !== null ? [{ agentKey: agent, since: watched_since }] : [],
       ),
@@ -345,25 +347,29 @@ export class Runners {
       catalog.secrets.outdated(caller),
       this.#options.quotas.uses({ ...caller, tenant: caller.tenant.id }),
     ]);
+    const serving = rows.filter(({ leaving }) => !leaving);
     return {
       ...outdated,
       quotas,
       models: Object.entries(models).map(([model, { backend, provider }]) => ({ model, backend, provider })),
       backends: backends.map((backend) => ({
         backend,
-        ready: rows.some((row) => !row.rehearses && row.backends.includes(backend)),
-        rehearsed: rows.some((row) => row.rehearses),
+        ready: serving.some((row) => !row.rehearses && row.backends.includes(backend)),
+        rehearsed: serving.some((row) => row.rehearses),
       })),
-      runners: rows.map(({ name, pool, backends: played, rehearses, build, is_sandboxed, is_disk_full }) => ({
-        name,
-        pool,
-        backends: rehearses ? [] : played,
-        rehearses,
-        sandboxed: is_sandboxed,
-        diskFull: is_disk_full,
-        version: build,
-        versionWarning: versionWarning(build),
-      })),
+      runners: rows.map(
+        ({ name, pool, backends: played, rehearses, leaving, build, is_sandboxed, is_disk_full }) => ({
+          name,
+          pool,
+          backends: rehearses ? [] : played,
+          rehearses,
+          sandboxed: is_sandboxed,
+          diskFull: is_disk_full,
+          draining: leaving,
+          version: build,
+          versionWarning: versionWarning(build),
+        }),
+      ),
     };
   }
 

@@ -23,6 +23,8 @@ const pageIn = ({ pageSize = '0', pageToken = '' }: Query) => [Number(pageSize),
 const handlers = {
   whoami: async ({ caller }) => callerView(caller),
 
+  poolDemand: ({ control, caller, params }) => control.poolRunners.demand(caller, params.pool ?? ''),
+
   openChangeRequest: ({ codeHosts, caller, body }) => codeHosts.open(caller, body),
   syncChangeRequests: ({ codeHosts, caller, body }) => codeHosts.sync(caller, body),
   listDeliveries: ({ codeHosts, caller, body }) => codeHosts.administration.deliveries(caller, body),

@@ -10,13 +10,13 @@ const loopback = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1']);
 
 /** Health, metrics, the OpenAPI document and MCP. */
 export function systemRoutes(context: RouteContext): void {
-  const { app, control, databaseDisk, metrics, workers, closing, publicUrl } = context;
+  const { app, control, databaseDisk, metrics, workers, draining, publicUrl } = context;
   workers?.on('metrics', () => metrics.registry.getMetricsAsJSON());
 
   app.get('/healthz', async () => ({ status: 'ok', version }));
 
   app.get('/readyz', async () => {
-    if (closing.aborted) throw new HttpError('UNAVAILABLE', 'the service is shutting down');
+    if (draining.aborted) throw new HttpError('UNAVAILABLE', 'the service is shutting down');
     const unready = databaseDisk.problem() ?? (await control.unready());
     if (unready !== null) throw new HttpError('UNAVAILABLE', unready);
     return { status: 'ok' };

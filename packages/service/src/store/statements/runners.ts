@@ -55,11 +55,12 @@ export interface HeldRow {
   has_steers: boolean;
 }
 
-export type Held = HeldRow | { agent: null };
+/** `leaving`: the runner drains, because it said so or because somebody asked for it. */
+export type Held = (HeldRow | { agent: null }) & { readonly leaving: boolean };
 
 /** The runs of the runner `p` whose processes may live, or one row without a run. */
 const heldOf = (p: string): string =>
-  `SELECT r.tenant, r.agent, r.number, r.state, ${hasSteers('r')} AS has_steers,
+  `SELECT p.leaving, r.tenant, r.agent, r.number, r.state, ${hasSteers('r')} AS has_steers,
      ${watchedSince('r.tenant', 'r.agent')} AS watched_since
    FROM ${p} p LEFT JOIN runs r ON r.runner_id = p.id AND r.gone_at IS NULL`;
 
@@ -71,21 +72,22 @@ const heldOf = (p: string): string =>
 export const renewLease = statement<[runner: string, leaseMs: number], Held>(
   'renew-lease',
   `WITH renewed AS (UPDATE runners r
-   SET free_real = n.free_real, free_rehearsed = n.free_rehearsed, polls = n.polls, leaving = n.leaving,
+   SET free_real = n.free_real, free_rehearsed = n.free_rehearsed, polls = n.polls,
+     leaving = r.leaving OR n.leaving,
      lease_until = ${leaseEnd}, capabilities = n.capabilities,
      backends = n.backends, rehearses = n.rehearses, build = n.build
    FROM ${rowsOf(runnerColumns)}
    WHERE r.id = n.id AND r.tenant = n.tenant AND r.token = n.token AND r.pool = n.pool
      AND r.name = n.name AND r.polls < n.polls
      AND (r.lease_until > now() OR NOT EXISTS (${rival('n')}))
-   RETURNING r.id)
+   RETURNING r.id, r.leaving)
    ${heldOf('renewed')}`,
 );
 
-/** Extends a lease that has not ended, without a poll. No row: it has ended, or the runner leaves. */
+/** Extends a lease that has not ended, without a poll. No row: it has ended. */
 export const extendLease = statement<[id: string, leaseMs: number], { id: string }>(
   'extend-lease',
-  `UPDATE runners SET lease_until = ${leaseEnd} WHERE id = $1 AND lease_until > now() AND NOT leaving RETURNING id`,
+  `UPDATE runners SET lease_until = ${leaseEnd} WHERE id = $1 AND lease_until > now() RETURNING id`,
 );
 
 /** Registers a runner. No row: the id is taken, or the name by a live runner of another token. */
@@ -148,7 +150,7 @@ export const endLease = statement<[id: string], never>(
  */
 export const replaceRunners = statement<[tenant: number, token: string, name: string, id: string], never>(
   'replace-runners',
-  `UPDATE runners SET lease_until = now(), leaving = true
+  `UPDATE runners SET lease_until = now()
    WHERE tenant = $1 AND token = $2 AND name = $3 AND id <> $4 AND lease_until > now()`,
 );
 
@@ -230,7 +232,36 @@ export const readRunnerCapacity = statement<[], RunnerCapacityRow>(
    FROM runners r WHERE r.lease_until > now() AND NOT r.leaving`,
 );
 
-export type LiveRunnerRow = Pick<RunnerRow, 'name' | 'pool' | 'backends' | 'rehearses' | 'build'> & {
+export interface DrainedRow {
+  id: string;
+  name: string;
+  /** Runs whose processes may live. */
+  runs: number;
+}
+
+/** Live runners of a pool take no more runs: these, or all of the tenant. Their next poll tells them. */
+export const drainRunners = statement<[tenant: number, pool: string, names: string[] | null], DrainedRow>(
+  'drain-runners',
+  `UPDATE runners r SET leaving = true
+   WHERE r.tenant = $1 AND r.pool = $2 AND ($3::text[] IS NULL OR r.name = ANY ($3)) AND r.lease_until > now()
+   RETURNING r.id, r.name, (
+     SELECT count(*)::int FROM runs h WHERE h.runner_id = r.id AND h.gone_at IS NULL
+   ) AS runs`,
+);
+
+/** Runners of a pool with these names, also the one of the service (tenant 0) and those that ended lately. */
+export const findRunners = statement<
+  [tenant: number, pool: string, names: string[]],
+  Pick<RunnerRow, 'tenant' | 'name'>
+>(
+  'find-runners',
+  'SELECT DISTINCT tenant, name FROM runners WHERE tenant IN (0, $1) AND pool = $2 AND name = ANY ($3)',
+);
+
+export type LiveRunnerRow = Pick<
+  RunnerRow,
+  'name' | 'pool' | 'backends' | 'rehearses' | 'build' | 'leaving'
+> & {
   is_sandboxed: boolean;
   is_disk_full: boolean;
 };
@@ -238,9 +269,9 @@ export type LiveRunnerRow = Pick<RunnerRow, 'name' | 'pool' | 'backends' | 'rehe
 /** The live runners of a tenant: its own, and those of the service. */
 export const readLiveRunners = statement<[tenant: number], LiveRunnerRow>(
   'read-live-runners',
-  `SELECT name, pool, backends, rehearses, 'sandbox' = ANY (capabilities) AS is_sandboxed,
-     'disk-full' = ANY (capabilities) AS is_disk_full, build
-   FROM runners WHERE tenant IN (0, $1) AND lease_until > now() AND NOT leaving ORDER BY pool, name`,
+  `SELECT name, pool, backends, rehearses, build, leaving, 'sandbox' = ANY (capabilities) AS is_sandboxed,
+     'disk-full' = ANY (capabilities) AS is_disk_full
+   FROM runners WHERE tenant IN (0, $1) AND lease_until > now() ORDER BY pool, name`,
 );
 
 /** Late polls of a runner that left find it for this long. */

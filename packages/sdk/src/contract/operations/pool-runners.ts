@@ -1,0 +1,17 @@
+import * as pools from '../pool-runners.ts';
+import type { Operations } from './operation.ts';
+
+export const poolRunnerOperations = {
+  poolDemand: {
+    summary: 'Returns how many runs a pool has and needs, and how many runners that takes.',
+    access: 'person',
+    reply: pools.demandReply,
+  },
+  drainRunners: {
+    summary: 'Drains runners of a pool: they claim nothing more, finish or hand back their runs, and end.',
+    access: 'person',
+    body: pools.drainRunnersRequest,
+    reply: pools.drainRunnersReply,
+    example: { pool: 'default' },
+  },
+} as const satisfies Operations;

@@ -1,0 +1,51 @@
+import type { Service } from '@muster/sdk/contract';
+import type { Command } from 'commander';
+import { addCommand, type Invocation } from './command.ts';
+
+/** Commands about the runners of a service, below `muster runner`, which runs one. */
+export function addPoolRunnerCommands(runner: Command): void {
+  addCommand(runner, 'ls', 'list live runners', list);
+  const demandText = 'show how many runs a pool has and needs, and how many runners that takes';
+  addCommand(runner, 'demand', demandText, demand).argument('<pool>');
+  const drainText = 'let runners claim nothing more, finish or hand back their runs, and end';
+  addCommand(runner, 'drain', drainText, drain)
+    .argument('<pool>')
+    .argument('[runner...]', 'their names; default: every runner of the pool');
+}
+
+async function list({ client, output, signal }: Invocation): Promise<void> {
+  const { runners } = await client().service({ signal });
+  await output.table(
+    runners,
+    [
+      { title: 'RUNNER', of: ({ name }) => name },
+      { title: 'POOL', of: ({ pool }) => pool },
+      { title: 'STATE', of: stateOf },
+      { title: 'SANDBOX', of: ({ sandboxed }) => (sandboxed ? 'yes' : 'no') },
+    ],
+    'No runner serves this tenant. Start one with muster runner, or without MUSTER_RUNNER=off.',
+  );
+}
+
+const stateOf = ({ draining, diskFull }: Service['runners'][number]): string =>
+  (draining && 'draining') || (diskFull && 'disk full') || 'ready';
+
+async function demand({ client, output, signal }: Invocation, pool: string): Promise<void> {
+  const reply = await client().poolDemand(pool, { signal });
+  output.answer(reply, () => {
+    for (const [name, count] of Object.entries(reply)) output.line(`${name.padEnd(10)}${count}`);
+  });
+}
+
+async function drain(
+  { client, output, signal }: Invocation,
+  pool: string,
+  names: readonly string[],
+): Promise<void> {
+  const reply = await client().drainRunners(pool, names, { signal });
+  output.answer(reply, ({ runners }) => {
+    for (const { name, runs } of runners)
+      output.line(`${name} drains: ${runs} ${runs === 1 ? 'run' : 'runs'}`);
+    if (runners.length === 0) output.line(`No runner of pool ${pool} is left to drain.`);
+  });
+}

@@ -1,0 +1,114 @@
+import type { Demand } from '@muster/sdk/contract';
+import type pg from 'pg';
+import { invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
+import { type AvailableRunner, demandOf, type PoolWork } from '../../domain/scheduling.ts';
+import { type PoolWorkRow, readAllPoolWork, readPoolWork } from '../../store/statements/claims.ts';
+import { drainRunners, findRunners } from '../../store/statements/runners.ts';
+import { refuseResource } from '../access/permit.ts';
+import type { Principal } from '../access/principal.ts';
+import type { Catalog } from '../catalog/catalog.ts';
+import type { Operation } from '../operation.ts';
+import type { Wakes } from '../watching/wakes.ts';
+import { loadRunnerCapacity } from './runner-capacity.ts';
+import type { Runners } from './runners.ts';
+
+export interface PoolRunnersOptions {
+  readonly database: pg.Pool;
+  readonly catalog: Catalog;
+  readonly runners: Runners;
+  readonly wakes: Wakes;
+}
+
+/** For what starts and ends runners: how many a pool needs, and how one ends without losing work. */
+export class PoolRunners {
+  readonly #options: PoolRunnersOptions;
+
+  constructor(options: PoolRunnersOptions) {
+    this.#options = options;
+  }
+
+  /** What the caller's tenant needs in a pool. */
+  async demand(caller: Principal, pool: string): Promise<Demand | Refusal> {
+    const { database, catalog } = this.#options;
+    const found = await catalog.read(caller, {}, { kind: 'pool', name: pool });
+    if (isRefusal(found)) return found;
+    const tenant = caller.tenant.id;
+    const [[work], capacity] = await Promise.all([
+      readPoolWork(database, tenant, pool),
+      this.#capacity([{ tenant, pool }]),
+    ]);
+    const serving = capacity.runners.filter(serves({ tenant, pool }));
+    return demandOf(tenant, work ? workOf(work) : noWork, serving, capacity.limits(tenant, pool));
+  }
+
+  /** The demand of all tenants together, by the name of the pool. */
+  async demandByPool(): Promise<ReadonlyMap<string, Demand>> {
+    const rows = await readAllPoolWork(this.#options.database);
+    const { runners, limits } = await this.#capacity(rows);
+    const byPool = new Map<string, Demand>();
+    for (const pool of new Set([...rows, ...runners].map((each) => each.pool))) {
+      const ofPool = runners.filter((runner) => runner.pool === pool);
+      // A runner counts once, however many tenants it serves.
+      const total = demandOf(0, noWork, ofPool, { maxRuns: null, freeRuns: null });
+      const tenants = rows
+        .filter((row) => row.pool === pool)
+        .map((row) => demandOf(row.tenant, workOf(row), [], limits(row.tenant, pool)));
+      const sum = (field: keyof Demand) => tenants.reduce((all, each) => all + each[field], 0);
+      byPool.set(pool, {
+        ...total,
+        waiting: sum('waiting'),
+        running: sum('running'),
+        wanted: sum('wanted'),
+      });
+    }
+    return byPool;
+  }
+
+  readonly drainRunners: Operation<'drainRunners'> = async (caller, { pool, runners }) => {
+    const refused = refuseResource(caller, caller.tenant, 'pool');
+    if (refused) return refused;
+    if (!pool) return invalid('pool', 'is required');
+    const { database, catalog, wakes } = this.#options;
+    const found = await catalog.read(caller, {}, { kind: 'pool', name: pool });
+    if (isRefusal(found)) return found;
+    const tenant = caller.tenant.id;
+    const unknown = await this.#refuseNames(tenant, pool, runners ?? []);
+    if (unknown) return unknown;
+    const drained = await drainRunners(database, tenant, pool, runners ?? null);
+    wakes.wakeRunners(drained.map(({ id }) => id));
+    // Agents that waited for one of these runners may now be claimed by others.
+    wakes.perform([{ type: 'work', tenant, pool }]);
+    return { runners: drained.map(({ name, runs }) => ({ name, runs })).sort(byName) };
+  };
+
+  async #refuseNames(tenant: number, pool: string, names: readonly string[]): Promise<Refusal | null> {
+    if (names.length === 0) return null;
+    const known = await findRunners(this.#options.database, tenant, pool, [...names]);
+    const unknown = names.find((name) => !known.some((row) => row.name === name));
+    if (unknown !== undefined) return notFound(`no runner of pool "${pool}" is named "${unknown}"`);
+    const own = names.find((name) => !known.some((row) => row.name === name && row.tenant === tenant));
+    if (own === undefined) return null;
+    const text = `"${own}" is the runner of the service itself, which ends with it; MUSTER_RUNNER=off starts none`;
+    return precondition('OWN_RUNNER', own, text);
+  }
+
+  #capacity(wanted: readonly { readonly tenant: number; readonly pool: string }[]) {
+    const { database, runners } = this.#options;
+    return loadRunnerCapacity(database, (runner) => runners.isAbsent(runner), wanted);
+  }
+}
+
+const noWork: PoolWork = { waiting: { real: 0, rehearsed: 0 }, running: { real: 0, rehearsed: 0 } };
+
+const workOf = (row: PoolWorkRow): PoolWork => ({
+  waiting: { real: row.waiting - row.waiting_rehearsed, rehearsed: row.waiting_rehearsed },
+  running: { real: row.running - row.running_rehearsed, rehearsed: row.running_rehearsed },
+});
+
+const serves =
+  ({ tenant, pool }: { readonly tenant: number; readonly pool: string }) =>
+  (runner: AvailableRunner): boolean =>
+    runner.pool === pool && (runner.tenant === 0 || runner.tenant === tenant);
+
+const byName = (a: { readonly name: string }, b: { readonly name: string }): number =>
+  a.name < b.name ? -1 : 1;

@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest';
+import { eventually } from '../support/async.ts';
+import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
+import { useSharedServer } from '../support/shared-server.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+
+const server = await useSharedServer({ runner: false });
+const { api } = server;
+
+/** The pool of a test has the name of its workspace. */
+const demandOf = async ({ workspace }: TestTenant) =>
+  expectOk(await api.get(`/v1/pools/${workspace}/demand`));
+const drain = (pool: string, runners?: readonly string[], as = api) =>
+  as.post('/v1/runners/drain', { pool, ...(runners && { runners }) });
+
+const another = async ({ workspace }: TestTenant): Promise<FakeRunner> =>
+  new FakeRunner((await createKey(api, { role: 'runner', pool: workspace })).api);
+
+describe('the demand of a pool', () => {
+  test('counts what waits and runs, and says how many runners that takes', async () => {
+    const t = await newTestTenant(api);
+    await writeResource(api, 'pool', t.workspace, { maxRuns: 2 });
+    expect(await demandOf(t)).toEqual({ waiting: 0, running: 0, free: 0, runners: 0, wanted: 0 });
+    for (const path of ['a', 'b', 'c']) await t.spawn(path);
+    expect(await demandOf(t)).toEqual({ waiting: 3, running: 0, free: 0, runners: 0, wanted: 2 });
+    // Registers the runner, which then holds as many runs as it may.
+    await t.runner.poll();
+    expect(await demandOf(t)).toEqual({ waiting: 1, running: 2, free: 0, runners: 1, wanted: 2 });
+    const second = await another(t);
+    await second.poll({ free: { real: 0, rehearsed: 0 } });
+    expect(await demandOf(t)).toMatchObject({ free: 0, runners: 2, wanted: 2 });
+    const [first] = t.runner.runs;
+    if (!first) throw new Error('no run');
+    await t.runner.started(first as never);
+    await t.runner.end(first as never);
+    expect(await demandOf(t)).toMatchObject({ waiting: 1, running: 1, wanted: 1 });
+  });
+
+  test('does not count messages that are not due, and other tenants', async () => {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const { admin: elsewhere } = await newTenant(await operatorOf(server));
+    await writeResource(elsewhere, 'pool', t.workspace, {});
+    expect(expectOk(await elsewhere.get(`/v1/pools/${t.workspace}/demand`))).toMatchObject({ waiting: 0 });
+    await t.turn('a');
+    await t.queue('a', { description: 'later', deliverAt: inAnHour() });
+    expect(await demandOf(t)).toMatchObject({ waiting: 0, running: 0, wanted: 0, runners: 1 });
+  });
+
+  test('is for people, of a pool that exists', async () => {
+    const { api: viewer } = await createKey(api, { role: 'viewer' });
+    expectOk(await viewer.get('/v1/pools/default/demand'));
+    const { api: runner } = await createKey(api, { role: 'runner', pool: 'default' });
+    expectError(await runner.get('/v1/pools/default/demand'), 'PERMISSION_DENIED');
+    expectError(await api.get('/v1/pools/no-such-pool/demand'), 'NOT_FOUND');
+  });
+});
+
+describe('draining runners', () => {
+  test('tells them at once; they get no more claims, and others take over their agents', async () => {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.turn('a');
+    const waiting = t.runner.poll({ waitMs: 20_000 });
+    await eventually(async () => expect(await demandOf(t)).toMatchObject({ runners: 1 }));
+    expect(expectOk(await drain(t.workspace, [t.runner.name]))).toEqual({
+      runners: [{ name: t.runner.name, runs: 0 }],
+    });
+    expect((await waiting).body).toMatchObject({ drain: true, claims: [] });
+    await t.queue('a', 'again');
+    // A runner of an earlier version does not know what it was told, and asks for more.
+    expect((await t.runner.poll()).body).toMatchObject({ claims: [] });
+    expect(await demandOf(t)).toMatchObject({ waiting: 1, runners: 0, wanted: 1 });
+    const other = await another(t);
+    expect((await other.claim()).agentId.agent).toEqual(['a']);
+  });
+
+  test('keeps live runs and their lease, shows it, and can be repeated until they are gone', async () => {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    const spare = await another(t);
+    await spare.poll();
+    const both = [t.runner.name, spare.name].sort();
+    const reply = expectOk(await drain(t.workspace));
+    expect(reply.runners).toMatchObject(both.map((name) => ({ name })));
+    expect(expectOk(await drain(t.workspace))).toEqual(reply);
+    const { runners } = expectOk(
+      await api.get<{ runners: { name: string; draining: boolean }[] }>('/v1/service'),
+    );
+    expect(runners.find(({ name }) => name === t.runner.name)).toMatchObject({ draining: true });
+    await t.report(run, { items: [{ type: 'MESSAGE', text: 'still here' }] });
+    await t.end(run);
+    expect((await t.status('a')).phaseReason).toBe('RESTING');
+    for (const runner of [t.runner, spare]) await runner.poll({ leaving: true });
+    expect(expectOk(await drain(t.workspace, both))).toEqual({ runners: [] });
+  });
+
+  test('is for admins, of runners that the pool has', async () => {
+    const t = await newTestTenant(api);
+    const { api: member } = await createKey(api, { role: 'member' });
+    expectError(await drain(t.workspace, undefined, member), 'PERMISSION_DENIED');
+    expectError(await drain(uniqueName('pool')), 'NOT_FOUND');
+    expectError(await drain(t.workspace, ['nobody']), 'NOT_FOUND');
+    expectError(await drain(t.workspace, []), 'INVALID_ARGUMENT');
+  });
+});
