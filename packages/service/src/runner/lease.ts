@@ -23,7 +23,7 @@ export class Lease {
     // The reply to an earlier request may arrive later.
     if (sentAt < this.#sentAt) return;
     this.#sentAt = sentAt;
-    this.#endsAt = sentAt + leaseMs - Math.min(leaseMs / 2, Math.max(leaseMs / 5, 200));
+    this.#endsAt = sentAt + leaseMs - Math.min(leaseMs / 2, Math.max(leaseMs / 8, 200));
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#lose(), this.leftMs);
   }

@@ -39,6 +39,7 @@ const minSweepMs = 1000;
 const maxWaitMs = 10_000;
 /** How long a reply may take, in addition to the wait of a poll. */
 const replyTimeoutMs = 5000;
+const minReplyMs = 500;
 const lastPollTimeoutMs = 3000;
 /** Higher than the number of any report that the run has sent. */
 const lastReportNumber = 2 ** 31 - 1;
@@ -130,7 +131,6 @@ export class Runner {
       this.#onRegistered = resolve;
       this.#onRefused = reject;
     });
-    // The other routes accept only a registered runner.
     this.registered
       .then(() => {
         this.#watchIdle();
@@ -212,7 +212,7 @@ export class Runner {
           this.#pollFailed(failures, error);
           if (isDenied(error) && this.#isRegistered && !this.#lease.holds()) await this.#registerAgain();
           // The first time it polls again immediately: the service may only have been slow.
-          if (!isLast && failures > 1) await pauseUnless(signal, backoffMs(failures - 1));
+          if (!isLast && failures > 1) await pauseUnless(signal, this.#pauseMs(failures - 1));
         }
       }
       if (isLast && this.#runs.size === 0) break;
@@ -222,6 +222,12 @@ export class Runner {
     this.#stopping.abort();
     this.#context.preparedCopies.close();
     if (this.#state !== 'abandoned') await this.#options.tracer?.close();
+  }
+
+  /** Shorter when the lease is about to end. */
+  #pauseMs(failures: number): number {
+    const mostMs = this.#lease.leftMs / 8 || maxWaitMs;
+    return Math.min(backoffMs(failures), Math.max(minPollMs, mostMs));
   }
 
   /** Of an earlier process of this runner. */
@@ -264,17 +270,22 @@ export class Runner {
     if (isFinal) this.#unreported.delete(keyOf(run));
   }
 
-  /** After a failed poll, the next one is answered without a wait, and may take as long as the lease lasts. */
+  /**
+   * After a failed poll, the next one is answered without a wait, and may take half of what is left of the lease: the
+   * connection may be dead, and the service may be slow.
+   */
   async #poll(isLast: boolean, failures: number, signal: AbortSignal, sentAt: number): Promise<PollReply> {
     const waitMs = isLast || failures > 0 ? 0 : this.#waitMs;
-    const replyMs = failures > 0 ? Math.max(replyTimeoutMs, this.#lease.leftMs) : replyTimeoutMs;
+    const leftMs = this.#lease.leftMs;
+    const replyMs = failures > 0 && leftMs > 0 ? Math.max(minReplyMs, leftMs / 2) : replyTimeoutMs;
     const timeoutMs = isLast ? lastPollTimeoutMs : waitMs + replyMs;
     const reply = await this.#context.client.call('runnerPoll', this.#request(waitMs), { signal, timeoutMs });
     if (!Array.isArray(reply.claims) || !Array.isArray(reply.stops))
       throw new Error('the reply is incomplete');
     this.#lease.renew(sentAt, reply.leaseMs);
-    // A lease counts from the sending of a poll and is renewed by the reply to the next one: it must last for both.
-    this.#waitMs = Math.min(maxWaitMs, Math.floor(reply.leaseMs / 4));
+    // A lease counts from the sending of the last poll that was answered. If the reply to the next one is lost, two waits
+    // have passed, and what is left must last for an outage of half a lease and a poll after it.
+    this.#waitMs = Math.min(maxWaitMs, Math.floor(reply.leaseMs / 8));
     return reply;
   }
 
