@@ -93,6 +93,7 @@ beforeAll(async () => {
     providers: keyAccounts(url, apiKey),
     serviceUrl: url,
     prices: new Map(),
+    observed: { add: () => {} },
     limits: { receiveMs },
     log: {
       ...silentLog,

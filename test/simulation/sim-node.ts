@@ -17,7 +17,8 @@ import {
 } from '../../packages/service/src/control/watching/wakes.ts';
 import type { Effect } from '../../packages/service/src/domain/decision.ts';
 import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
-import type { Log } from '../../packages/service/src/lib/log.ts';
+import { openLog } from '../../packages/service/src/lib/log.ts';
+import { Metrics } from '../../packages/service/src/lib/metrics.ts';
 import { CommitUnknownError, type Wanted } from '../../packages/service/src/store/agent-store.ts';
 import { memoryDatabase } from './memory-database.ts';
 import { type ConnectionFaults, MemoryStore, type TransactionFault } from './memory-store.ts';
@@ -78,13 +79,16 @@ export class SimNode {
       leaseMs,
       workers: null,
       quotas: { stored: () => {} } as unknown as Quotas,
+      log: openLog('silent'),
+      metrics: new Metrics(),
     });
     this.#timers = new Timers({
       database,
       transact: this.transact,
       blockOnStateError: unguarded,
       wakes: this.wakes,
-      log: { warn: () => {} } as unknown as Log,
+      log: openLog('silent'),
+      metrics: new Metrics(),
     });
     this.wakes.onEffects = (effects) => this.#notifyOthers(changesOf(effects));
     this.#timers.start();

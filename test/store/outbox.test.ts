@@ -1,4 +1,5 @@
 import { createServer, type Server } from 'node:http';
+import { Metrics } from '../../packages/service/src/lib/metrics.ts';
 import type { AddressInfo } from 'node:net';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -76,6 +77,7 @@ async function untilStates(expected: Record<string, unknown>): Promise<void> {
   const outbox = new Outbox({
     ...{ database: pool, topics: { webhook: channel, pager: channel } },
     secrets: { values: async () => [secret], earlierValues: async () => [] },
+    metrics: new Metrics(),
   });
   const log = { warn() {}, error() {} } as unknown as Log;
   const work = new WorkLoops({ database: pool, log }, [loopOf('outbox', dueItems, outbox)]);

@@ -76,6 +76,7 @@ export const optionsOf = (machine: Machine, repos: readonly PreparedRepository[]
   repos,
   processes: machine.processes,
   listener: { item: () => {}, diff: () => {}, unpushed: () => {} },
+  observed: { add: () => {} },
   intervalMs: 60_000,
   signal,
 });

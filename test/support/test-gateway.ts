@@ -9,7 +9,7 @@ import {
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import type { ReportItem } from '@muster/sdk/contract';
+import type { Observation, ReportItem } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { ProviderAccess, Usage } from '../../packages/service/src/harness/harness.ts';
 import { silentLog } from '../../packages/service/src/lib/log.ts';
@@ -77,6 +77,7 @@ export function testGateway() {
   const upstream = new Upstream();
   const endpoints: OpenEndpoint[] = [];
   const usages: Usage[] = [];
+  const observed: Observation[] = [];
   const items: ReportItem[] = [];
   const actions: string[] = [];
 
@@ -85,7 +86,7 @@ export function testGateway() {
   afterEach(async () => {
     for (const endpoint of endpoints) await endpoint.close();
     upstream.reset();
-    for (const list of [endpoints, usages, items, actions]) list.length = 0;
+    for (const list of [endpoints, usages, items, actions, observed]) list.length = 0;
   });
 
   const gatewayWith = (options: Partial<GatewayOptions>): Gateway =>
@@ -94,6 +95,7 @@ export function testGateway() {
       serviceUrl: upstream.url,
       prices: readPrices(),
       log: silentLog,
+      observed: { add: (observation) => observed.push(observation) },
       ...options,
     });
 
@@ -120,6 +122,7 @@ export function testGateway() {
   return {
     upstream,
     usages,
+    observed,
     items,
     actions,
     open: (run: Partial<EndpointOptions> = {}, options?: Partial<GatewayOptions>) =>

@@ -4,13 +4,14 @@ import { Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CodeHosts } from '../codehost/code-hosts.ts';
 import { Control, type ControlOptions } from '../control/control.ts';
-import { Metrics } from '../http/metrics.ts';
 import { buildServer } from '../http/server.ts';
-import { DatabaseDisk } from '../lib/disk-space.ts';
+import { DatabaseDisk, diskSpace } from '../lib/disk-space.ts';
 import type { Log } from '../lib/log.ts';
+import { Metrics } from '../lib/metrics.ts';
 import { startFailure } from '../lib/service-process.ts';
 import { ServiceSecrets } from '../lib/service-secret.ts';
 import { openTracer } from '../lib/traces/open-tracer.ts';
+import type { Tracer } from '../lib/traces/tracer.ts';
 import { WakeSignal } from '../lib/wake-signal.ts';
 import { WorkerChannel } from '../lib/worker-channel.ts';
 import { sent } from '../store/connection.ts';
@@ -53,16 +54,14 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   const draining = new AbortController();
   const closing = new AbortController();
   const tracer = await openTracer(env, 'muster', log);
-  const metrics = new Metrics(() => sent.statements, tracer);
+  const metrics = measureNode(config, tracer);
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
   const control = openControl(config, store, log, {
     secrets,
     publicUrl,
     workers,
-    onBatch: (size) => metrics.batches.observe(size),
-    onMaintenance: (task, seconds) => metrics.maintained(task, seconds),
-    onQuotaUse: (uses) => metrics.quotaUse(uses),
+    metrics,
   });
   const { codeHosts, work } = openWork(options, control, publicUrl);
   const { rateLimit, keepAliveMs } = config;
@@ -109,6 +108,20 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   };
 }
 
+/** The metrics of this process, its disk and its queries. */
+function measureNode({ dataFolder }: Config, tracer: Tracer | undefined): Metrics {
+  const metrics = new Metrics();
+  metrics.measureProcess();
+  metrics.onRead(async () => {
+    metrics.total('muster_store_queries_total', sent.statements);
+    metrics.total('muster_trace_spans_dropped_total', tracer?.dropped ?? 0);
+    const { freeBytes, totalBytes } = await diskSpace(dataFolder);
+    metrics.put('muster_disk_free_bytes', {}, freeBytes);
+    metrics.put('muster_disk_bytes', {}, totalBytes);
+  });
+  return metrics;
+}
+
 /** The kinds of work that wait in the database, and the topics of the outbox. */
 function openWork(
   { config, log, store: { database } }: NodeOptions,
@@ -122,7 +135,7 @@ function openWork(
     nudge: () => work.nudge(),
   });
   const outbox = new Outbox({
-    ...{ database, secrets: control.catalog.secrets },
+    ...{ database, secrets: control.catalog.secrets, metrics: control.metrics },
     topics: { codehost: codeHosts.topic },
   });
   const work = new WorkLoops({ database, log }, [...codeHosts.work, loopOf('outbox', dueItems, outbox)]);
@@ -156,10 +169,7 @@ export async function runWorker(config: Config, log: Log, env: NodeJS.ProcessEnv
   }
 }
 
-type ControlSettings = Pick<
-  ControlOptions,
-  'secrets' | 'publicUrl' | 'onBatch' | 'onMaintenance' | 'onQuotaUse'
-> &
+type ControlSettings = Pick<ControlOptions, 'secrets' | 'publicUrl' | 'metrics'> &
   Partial<Pick<ControlOptions, 'workers'>>;
 
 export const openControl = (

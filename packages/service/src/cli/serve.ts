@@ -64,6 +64,7 @@ export async function serve(given: NodeJS.ProcessEnv, format?: OutputFormat): Pr
   const apiKey = control.keys.serviceRunnerKey();
   await runner?.serve({ url, apiKey, sandbox: sandbox?.sandbox ?? null }).catch(closeStore);
   writeAddress(config.dataFolder, url);
+  log.info({ address, workers: config.workers }, 'service ready');
   const [endWaits, ...others] = shutdown;
   const drain = () => drainFor(config.drainMs, unready, runner);
   const shutDown = closeOnSignal(drain, config.shutdownMs, log, [

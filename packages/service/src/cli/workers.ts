@@ -1,6 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
-import { type MetricsJson, SummedMetrics } from '../http/metrics.ts';
 import type { Log } from '../lib/log.ts';
+import { type MetricsJson, SummedMetrics } from '../lib/metrics.ts';
 import { endOf, errorOfFailure, restartDelayMs } from '../lib/service-process.ts';
 import { WakeSignal } from '../lib/wake-signal.ts';
 import {

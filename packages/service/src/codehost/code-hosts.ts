@@ -72,11 +72,11 @@ export class CodeHosts {
 
   constructor(options: CodeHostsOptions) {
     const { database, control, nudge } = options;
-    const { catalog, transact, reads, tenants, models } = control;
+    const { catalog, transact, reads, tenants, models, metrics } = control;
     this.#options = options;
     const { signal } = this.#closing;
     const collectMs = Math.min(options.settleMs / 10, mostCollectMs);
-    const given = { ...options, catalog, transact, reads, tenants, models, collectMs, signal };
+    const given = { ...options, catalog, transact, reads, tenants, models, metrics, collectMs, signal };
     const integrations = new Integrations({
       ...{ ...given, parse: (bytes: Buffer) => this.#threads.replies.parseReply(bytes) },
       onRenamed: (integration, from, to) => followRename(given, integration, from, to),

@@ -1,5 +1,6 @@
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
+import type { Metrics } from '../lib/metrics.ts';
 import { askByBranch, askByHead, askByNumber, askElsewhere } from '../store/statements/change-requests.ts';
 import {
   type DueDelivery,
@@ -21,6 +22,7 @@ import type { Ignored, Triggers } from './triggers.ts';
 
 export interface ProcessorOptions {
   readonly database: pg.Pool;
+  readonly metrics: Metrics;
   readonly integrations: Integrations;
   readonly changeRequests: ChangeRequests;
   readonly people: People;
@@ -45,11 +47,13 @@ export class Processor implements Worker<DueDelivery> {
   }
 
   async work(row: DueDelivery): Promise<void> {
-    const { database } = this.#options;
+    const { database, metrics } = this.#options;
     const key = [row.tenant, row.integration, row.id] as const;
     const named = { event: row.event, subject: '' };
-    const settle = (state: 'DONE' | 'IGNORED' | 'FAILED', reason: string) =>
-      settleDelivery(database, ...key, state, named.event, named.subject, reason.slice(0, 1000));
+    const settle = async (state: 'DONE' | 'IGNORED' | 'FAILED', reason: string) => {
+      await settleDelivery(database, ...key, state, named.event, named.subject, reason.slice(0, 1000));
+      metrics.add('muster_deliveries_settled_total', { state });
+    };
     try {
       const outcome = await this.#effect(row, named);
       if (outcome === 'later') return void (await postponeDelivery(database, ...key, '', echoMs));
@@ -72,8 +76,10 @@ export class Processor implements Worker<DueDelivery> {
     }
   }
 
-  giveUp({ tenant, integration, id, event }: DueDelivery, reason: string): Promise<unknown> {
-    return settleDelivery(this.#options.database, tenant, integration, id, 'FAILED', event, '', reason);
+  async giveUp({ tenant, integration, id, event }: DueDelivery, reason: string): Promise<void> {
+    const { database, metrics } = this.#options;
+    await settleDelivery(database, tenant, integration, id, 'FAILED', event, '', reason);
+    metrics.add('muster_deliveries_settled_total', { state: 'FAILED' });
   }
 
   /** Notes the delivery's own names of its event and subject in `named`. */

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { expect, it } from 'vitest';
+import { Metrics } from '../lib/metrics.ts';
 import type { DueItem } from '../store/statements/outbox.ts';
 import { HostError } from '../work/host-error.ts';
 import { Outbox, type OutboxOptions } from '../work/outbox.ts';
@@ -27,6 +28,7 @@ const outboxWith = (options: object): Outbox =>
     ...(options as OutboxOptions),
     topics: { codehost: new Sender(options as SenderOptions) },
     secrets: { values: async () => [], earlierValues: async () => [] },
+    metrics: new Metrics(),
   });
 
 /** What is written to the outbox after the host has refused an item with this status. */

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { Log } from '../lib/log.ts';
+import { Metrics } from '../lib/metrics.ts';
 import { backendsOf, type ModelTable } from '../lib/models.ts';
 import type { ServiceSecrets } from '../lib/service-secret.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
@@ -25,9 +26,11 @@ import { operationsOf } from './operations.ts';
 import { blockOnStateError } from './runners/block-on-state-error.ts';
 import { Checkpoints } from './runners/checkpoints.ts';
 import { PoolRunners } from './runners/pool-runners.ts';
+import { noteRuns } from './runners/run-notes.ts';
 import { Runners } from './runners/runners.ts';
-import { Maintenance, type MaintenanceOptions } from './upkeep/maintenance.ts';
+import { Maintenance, type QuotaUse } from './upkeep/maintenance.ts';
 import { type QuotaLimits, Quotas } from './upkeep/quotas.ts';
+import { RowCounts } from './upkeep/row-counts.ts';
 import { Timers } from './upkeep/timers.ts';
 import { LiveOutputRelay } from './watching/live-output-relay.ts';
 import { NodeBus } from './watching/node-bus.ts';
@@ -48,11 +51,10 @@ export interface ControlOptions {
   readonly timelineDays: number;
   readonly timelineEntries: number;
   readonly quotas: QuotaLimits;
-  readonly onBatch?: (size: number) => void;
+  /** By default they are counted and read by nobody. */
+  readonly metrics?: Metrics;
   /** Null when this process serves its port alone. */
   readonly workers: OtherWorkers | null;
-  readonly onMaintenance?: (task: string, seconds: number) => void;
-  readonly onQuotaUse?: MaintenanceOptions['onQuotaUse'];
 }
 
 /**
@@ -80,6 +82,7 @@ export class Control {
   readonly timers: Timers;
   readonly transact: Transact;
   readonly pageTokens: PageTokens;
+  readonly metrics: Metrics;
   readonly models: ServiceModels;
   readonly #bus: NodeBus;
   readonly #maintenance: Maintenance;
@@ -88,14 +91,18 @@ export class Control {
   #hasStarted = false;
 
   constructor(options: ControlOptions) {
-    const { database, log, publicUrl } = options;
+    const { database, log, publicUrl, metrics = new Metrics() } = options;
+    this.metrics = metrics;
     this.#database = database;
     this.models = { defaultModel: options.defaultModel, ownModels: backendsOf(options.models) };
     this.#quotas = new Quotas(database, options.quotas, log);
     const batches = transact({
       store: postgresAgentStore(database),
       perform: (effects) => this.wakes.perform(effects),
-      onBatch: options.onBatch,
+      onBatch: (size) => metrics.observe('muster_batch_commands', {}, size),
+      onCommit: (changes) => noteRuns(changes, metrics, log),
+      onTransaction: (outcome, seconds) =>
+        metrics.observe('muster_transaction_seconds', { outcome }, seconds),
     });
     this.transact = this.#quotas.around(batches);
     this.tenants = new Tenants(database);
@@ -105,6 +112,7 @@ export class Control {
     this.targets = new Targets(database, this.tenants, this.reads);
     const shared = {
       ...options,
+      metrics,
       tenants: this.tenants,
       keys: this.keys,
       pageTokens: this.pageTokens,
@@ -128,6 +136,18 @@ export class Control {
     this.#maintenance = new Maintenance({
       ...options,
       sealAgain: () => sealAgain(database, options.secrets),
+      onMaintenance: (task, seconds) => noteMaintenance(metrics, task, seconds),
+      onQuotaUse: (uses) => noteQuotaUse(metrics, uses),
+    });
+    const counts = new RowCounts(database, metrics, log);
+    metrics.onRead(async () => {
+      if (this.#hasStarted) await counts.refresh();
+      const { totalCount, idleCount, waitingCount } = database;
+      metrics.set('muster_database_connections', [
+        [{ state: 'busy' }, totalCount - idleCount],
+        [{ state: 'idle' }, idleCount],
+        [{ state: 'waiting' }, waitingCount],
+      ]);
     });
     this.#bus = new NodeBus({ ...options, wakes: this.wakes });
     this.live = new LiveOutputRelay({ ...shared, bus: this.#bus });
@@ -140,7 +160,7 @@ export class Control {
       poolRunners: this.poolRunners,
       attachments: this.attachments,
       live: this.live,
-      checkpoints: new Checkpoints(database, this.tenants, this.#quotas),
+      checkpoints: new Checkpoints(database, this.tenants, this.#quotas, metrics),
       models: this.models,
     };
     this.spawns = new Spawns(parts);
@@ -171,4 +191,20 @@ export class Control {
     await this.#quotas.flush();
     await this.#bus.close();
   }
+}
+
+function noteMaintenance(metrics: Metrics, task: string, seconds: number): void {
+  metrics.observe('muster_maintenance_seconds', { task }, seconds);
+  metrics.put('muster_maintenance_last_success_timestamp_seconds', { task }, Date.now() / 1_000);
+}
+
+function noteQuotaUse(metrics: Metrics, uses: readonly QuotaUse[]): void {
+  metrics.set(
+    'muster_quota_largest_use_ratio',
+    uses.map(({ quota, largestRatio }) => [{ quota }, largestRatio]),
+  );
+  metrics.set(
+    'muster_quota_nearly_full_tenants',
+    uses.map(({ quota, nearlyFull }) => [{ quota }, nearlyFull]),
+  );
 }

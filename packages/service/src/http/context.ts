@@ -2,12 +2,12 @@ import type { FastifyInstance } from 'fastify';
 import type { CodeHosts } from '../codehost/code-hosts.ts';
 import type { Principal } from '../control/access/principal.ts';
 import type { Control } from '../control/control.ts';
+import type { Metrics } from '../lib/metrics.ts';
 import type { Span, SpanContext, Tracer } from '../lib/traces/tracer.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { AcknowledgedBytes } from './acknowledged-bytes.ts';
 import type { ErrorContext } from './errors.ts';
 import type { OpenReplies, RateLimit } from './key-limits.ts';
-import type { Metrics } from './metrics.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -18,6 +18,8 @@ declare module 'fastify' {
     /** Where it is in a trace: its own span, or that of its sender. */
     trace: SpanContext | undefined;
     span: Span | undefined;
+    /** Which agent it is about, for the log. */
+    about: { readonly agent: string; readonly run?: number } | undefined;
   }
 }
 

@@ -1,9 +1,9 @@
 import { limits } from '@muster/sdk/contract';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Principal } from '../control/access/principal.ts';
+import { Metrics } from '../lib/metrics.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { OpenReplies, RateLimit } from './key-limits.ts';
-import type { Metrics } from './metrics.ts';
 
 beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] }));
 afterEach(() => vi.useRealTimers());
@@ -29,7 +29,7 @@ function workerGroup(count: number): { readonly workers: OtherWorkers[]; join(nu
   };
 }
 
-const metrics = { longReplies: { inc: () => {}, dec: () => {} } } as unknown as Metrics;
+const metrics = new Metrics();
 const { signal } = new AbortController();
 const caller = (keyId: string) => ({ keyId }) as Principal;
 /** More than the time after which workers tell each other. */

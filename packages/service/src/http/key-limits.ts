@@ -1,8 +1,8 @@
 import { limits } from '@muster/sdk/contract';
 import type { Principal } from '../control/access/principal.ts';
+import type { Metrics } from '../lib/metrics.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import { HttpError } from './errors.ts';
-import type { Metrics } from './metrics.ts';
 
 /** Workers tell each other at most this often what their keys use. */
 const tellMs = 50;
@@ -134,9 +134,9 @@ export class OpenReplies {
       this.#changed?.set(keyId, own);
     };
     add(1, agents);
-    this.#metrics.longReplies.inc({ kind });
+    this.#metrics.change('muster_long_replies_open', { kind }, 1);
     return () => {
-      this.#metrics.longReplies.dec({ kind });
+      this.#metrics.change('muster_long_replies_open', { kind }, -1);
       add(-1, -agents);
     };
   }

@@ -2,12 +2,12 @@ import Fastify from 'fastify';
 import { expect, test } from 'vitest';
 import type { Principal } from '../control/access/principal.ts';
 import { Wakes } from '../control/watching/wakes.ts';
+import { Metrics } from '../lib/metrics.ts';
 import type { RouteContext } from './context.ts';
 import { OpenReplies } from './key-limits.ts';
 import { eventStream, type StreamedEvent } from './long-reply.ts';
-import type { Metrics } from './metrics.ts';
 
-const metrics = { longReplies: { inc: () => {}, dec: () => {} } } as unknown as Metrics;
+const metrics = new Metrics();
 const warnings: unknown[] = [];
 const context = {
   openReplies: new OpenReplies(metrics, new AbortController().signal),

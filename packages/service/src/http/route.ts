@@ -90,6 +90,7 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
       const query = checked(request.query, route.query ?? noQuery, ignored);
       if (ignored.length > 0) reply.header('muster-ignored-fields', headerSafe(ignored));
       permit(request);
+      request.about = aboutOf(body);
       const result = await handle({
         control,
         codeHosts,
@@ -104,6 +105,15 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
       return result === alreadySent ? reply : unlessRefused(result);
     },
   });
+}
+
+/** The agent that a body names: a runner by its key, others by its path. */
+function aboutOf(body: unknown): FastifyRequest['about'] {
+  const { agentKey, runId, agentId } = Object(body) as Readonly<Record<string, unknown>>;
+  if (typeof agentKey === 'string')
+    return { agent: agentKey, ...(typeof runId === 'number' && { run: runId }) };
+  const { agent } = Object(agentId) as { readonly agent?: unknown };
+  return Array.isArray(agent) && agent.length > 0 ? { agent: agent.join('/') } : undefined;
 }
 
 const noQuery = { type: 'object', properties: {} } as const;

@@ -1,4 +1,6 @@
-import { limits } from '@muster/sdk/contract';
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { limits, tenantName } from '@muster/sdk/contract';
 import fastJson from 'fast-json-stringify';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { refuseSmallParts } from '../lib/small-parts.ts';
@@ -8,8 +10,8 @@ import { AcknowledgedBytes } from './acknowledged-bytes.ts';
 import { authenticate } from './authenticate.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
 import { HttpError, httpErrorOf, invalidField, refuseUnreadable, sendError } from './errors.ts';
+import { watchEventLoop } from './event-loop.ts';
 import { OpenReplies, RateLimit } from './key-limits.ts';
-import { watchEventLoop } from './metrics.ts';
 import { readJsonOnly } from './request-body.ts';
 import { attachmentRoutes } from './routes/attachments.ts';
 import { hookRoutes } from './routes/hooks.ts';
@@ -32,6 +34,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     // The kernel's probes detect a client that vanishes while its request waits for a reply.
     // A request without Host is refused here, because Node's own refusal has no error body.
     http: { keepAlive: true, keepAliveInitialDelay: keepAliveMs, requireHostHeader: false },
+    // That of the caller's proxy, or a new one.
+    genReqId: ({ headers }) => requestIdIn(headers) ?? randomUUID(),
     frameworkErrors: (error, request, reply) =>
       void authenticateBelowV1(request)
         .catch((refused: unknown) => refused)
@@ -46,6 +50,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.decorateRequest('route', '');
   app.decorateRequest('trace');
   app.decorateRequest('span');
+  app.decorateRequest('about');
   readJsonOnly(app);
   // Each route's serializer is compiled with its first reply: compiling all of them takes a tenth of a start.
   app.setSerializerCompiler(({ schema }) => {
@@ -57,8 +62,9 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   });
 
   const noteActive = watchEventLoop(app, metrics, log);
-  app.addHook('onRequest', (request, _reply, done) => {
+  app.addHook('onRequest', (request, reply, done) => {
     request.startedMs = performance.now();
+    reply.header('x-request-id', request.id);
     request.route = request.routeOptions.url ?? 'unknown';
     noteActive(request);
     const { httpVersion, headers } = request.raw;
@@ -80,7 +86,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.addHook('onResponse', (request, reply, done) => {
     const seconds = (performance.now() - request.startedMs) / 1000;
     const { method, route } = request;
-    metrics.requests.observe({ method, route, status: reply.statusCode }, seconds);
+    metrics.observe('muster_http_request_seconds', { method, route, status: reply.statusCode }, seconds);
     if (request.span) endSpan(request.span, reply.statusCode);
     if (log.isLevelEnabled('info'))
       log.info(
@@ -89,7 +95,10 @@ export function buildServer(options: ServerOptions): FastifyInstance {
           route,
           status: reply.statusCode,
           ms: Math.round(seconds * 1e4) / 10,
-          key: request.caller?.keyId,
+          request: request.id,
+          client: request.ip,
+          forwardedFor: request.headers['x-forwarded-for']?.slice(0, largestHeaderLength),
+          ...callerFields(request),
           trace: request.trace?.traceId,
         },
         'request',
@@ -151,6 +160,23 @@ function startSpan(tracer: Tracer, request: FastifyRequest): void {
 function endSpan(span: Span, status: number): void {
   span.set({ [http.status]: status });
   span.end(status >= 500 ? String(status) : undefined);
+}
+
+/** Of a header, in the log. */
+const largestHeaderLength = 200;
+
+function requestIdIn(headers: IncomingHttpHeaders): string | undefined {
+  const id = headers['x-request-id'];
+  // A key in the wrong header must not get into the log.
+  return typeof id === 'string' && !id.includes('mst_') && /^[\w.:/+=-]{1,128}$/.test(id) ? id : undefined;
+}
+
+/** Who sent the request, and about which agent. */
+function callerFields({ caller, about }: FastifyRequest): Readonly<Record<string, unknown>> {
+  if (!caller) return {};
+  const { keyId, role, account, tenant, agent, run } = caller;
+  const own = role === 'agent' && agent ? { agent: agent.id ?? agent.path.join('/'), run } : {};
+  return { key: keyId, role, account, tenant: tenantName(tenant), ...own, ...about };
 }
 
 /** Signing in needs no key. */

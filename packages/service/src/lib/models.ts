@@ -100,3 +100,10 @@ export function providerModel(model: string, models: ModelTable, usual: ModelPro
   if (!own) return { provider: usual, name: model };
   return { provider: own.provider, name: own.name, pricedAs: own.model, isOwn: true };
 }
+
+/** What metrics name a model by: few values, whatever a cloud or an agent calls it. The family of a family is the same. */
+export function modelFamily(model: string): string {
+  const [family] =
+    /claude-(?:opus|sonnet|haiku|fable|mythos)|gpt-\d|rehearsal/.exec(model.slice(0, 256)) ?? [];
+  return family ?? 'other';
+}

@@ -20,6 +20,7 @@ import { Gateway } from './gateway/gateway.ts';
 import { LateReports } from './late-reports.ts';
 import { Lease } from './lease.ts';
 import { LiveOutput } from './live-output.ts';
+import { Observed } from './observed.ts';
 import { Outages } from './outages.ts';
 import { backoffMs, faultOf, pauseUnless } from './retry.ts';
 import type { RunEnd } from './run/report-stream.ts';
@@ -69,6 +70,7 @@ export class Runner {
   readonly #live: LiveOutput;
   readonly #disk: DiskReserve;
   readonly #late: LateReports;
+  readonly #observed = new Observed();
   readonly #lease = new Lease(() => this.#loseLease());
   /** Resolves when the runner has left, for whichever reason. */
   readonly ended: Promise<void>;
@@ -108,6 +110,7 @@ export class Runner {
       client,
       live: this.#live,
       outages: new Outages(),
+      observed: this.#observed,
       accountNames: accountNames(options.providers),
       late: this.#late,
       harnesses: { rehearsal: rehearsalHarness(options), real: harnesses, rehearses },
@@ -117,6 +120,7 @@ export class Runner {
         prices: options.prices,
         limits: { stallMs, limitWaitMs },
         log: options.log,
+        observed: this.#observed,
         serviceUrl: url,
         runnerName: name,
       }),
@@ -279,7 +283,13 @@ export class Runner {
     const leftMs = this.#lease.leftMs;
     const replyMs = failures > 0 && leftMs > 0 ? Math.max(minReplyMs, leftMs / 2) : replyTimeoutMs;
     const timeoutMs = isLast ? lastPollTimeoutMs : waitMs + replyMs;
-    const reply = await this.#context.client.call('runnerPoll', this.#request(waitMs), { signal, timeoutMs });
+    const request = { ...this.#request(waitMs), observed: this.#observed.take() };
+    const reply = await this.#context.client
+      .call('runnerPoll', request, { signal, timeoutMs })
+      .catch((error: unknown) => {
+        if (!signal.aborted) this.#observed.takeBack(request.observed);
+        throw error;
+      });
     if (!Array.isArray(reply.claims) || !Array.isArray(reply.stops))
       throw new Error('the reply is incomplete');
     this.#lease.renew(sentAt, reply.leaseMs);

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { Metrics } from '../lib/metrics.ts';
 import { ValueMask } from '../lib/value-mask.ts';
 import { type DueItem, postponeItem, settleItem } from '../store/statements/outbox.ts';
 import { HostError } from './host-error.ts';
@@ -30,6 +31,7 @@ export interface Postponed {
 
 export interface OutboxOptions {
   readonly database: pg.Pool;
+  readonly metrics: Metrics;
   readonly topics: Readonly<Record<string, Topic>>;
   /** The values of a tenant's secrets; the same list until one changes. And few values that they had until recently. */
   readonly secrets: {
@@ -51,14 +53,14 @@ export class Outbox implements Worker<DueItem> {
   }
 
   async work(item: DueItem): Promise<void> {
-    const { database, topics } = this.#options;
+    const { topics } = this.#options;
     const topic = topics[item.topic];
     try {
       // A later build may have written it.
       if (!topic) throw new Error(`this version of Muster does not send items of the topic ${item.topic}`);
       const postedId = await topic.send(item, await this.#maskOf(item.tenant));
       const state = postedId === null ? 'DROPPED' : 'SENT';
-      await settleItem(database, item.tenant, item.id, state, postedId ?? '', '');
+      await this.#settle(item, state, postedId ?? '', '');
     } catch (error) {
       return this.#failed(item, error as Error);
     }
@@ -74,8 +76,19 @@ export class Outbox implements Worker<DueItem> {
   }
 
   async giveUp(item: DueItem, reason: string): Promise<void> {
-    await settleItem(this.#options.database, item.tenant, item.id, 'FAILED', '', reason);
+    await this.#settle(item, 'FAILED', '', reason);
     await this.#options.topics[item.topic]?.givenUp(item, reason);
+  }
+
+  async #settle(
+    { tenant, id }: DueItem,
+    state: 'SENT' | 'DROPPED' | 'FAILED',
+    postedId: string,
+    reason: string,
+  ): Promise<void> {
+    const { database, metrics } = this.#options;
+    await settleItem(database, tenant, id, state, postedId, reason);
+    metrics.add('muster_outbox_settled_total', { state });
   }
 
   /** A mask that exists is used until a secret of the tenant changes: with many values it takes a while to make. */

@@ -64,6 +64,9 @@ export interface TransactOptions {
   /** Called once per commit with what followed from it. */
   readonly perform: (effects: readonly Effect[]) => void;
   readonly onBatch?: ((size: number) => void) | undefined;
+  /** Called with what a commit has changed. */
+  readonly onCommit?: (changes: readonly AgentChange[]) => void;
+  readonly onTransaction?: (outcome: 'committed' | 'failed', seconds: number) => void;
   /** If a commit takes longer, the next batch starts meanwhile. */
   readonly slowCommitMs?: number;
   readonly maxBatch?: number;
@@ -228,9 +231,15 @@ class GroupCommit {
   async #commit(batch: readonly Waiting[]): Promise<readonly Waiting[]> {
     this.#options.onBatch?.(batch.length);
     this.#exclusive = batch;
+    const startMs = performance.now();
+    const end = (outcome: 'committed' | 'failed') =>
+      this.#options.onTransaction?.(outcome, (performance.now() - startMs) / 1_000);
     try {
-      return await this.#decideAndSave(batch);
+      const locked = await this.#decideAndSave(batch);
+      end('committed');
+      return locked;
     } catch (error) {
+      end('failed');
       return await this.#commitAgain(batch, error);
     } finally {
       this.#mayOverlap(batch);
@@ -257,6 +266,7 @@ class GroupCommit {
         return { ...decided, locked: loaded.locked };
       });
       perform(effectsOf(outcome.changes));
+      this.#options.onCommit?.(outcome.changes);
       void answer(outcome.replies);
       return outcome.locked;
     } finally {

@@ -197,7 +197,7 @@ describe('an error names the field, what was received and what is accepted', () 
       message: expect.stringMatching(/^ref\.name: must be 1 to 128 .*; got "a b"$/),
     });
     expect(write(admin, 'token', { role: 'agent' })).toMatchObject({
-      message: 'payload.role: must be one of viewer, member, admin, operator, runner; got "agent"',
+      message: 'payload.role: must be one of viewer, member, admin, operator, runner, metrics; got "agent"',
     });
   });
 });

@@ -1,6 +1,7 @@
 import { type BodyOf, limits, type ReplyOf } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { aborted, fenced, invalid, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
+import type { Metrics } from '../../lib/metrics.ts';
 import type { AgentKey } from '../../store/agent-store.ts';
 import {
   type CheckpointRow,
@@ -29,8 +30,10 @@ export class Checkpoints {
   /** One at a time: two of one agent could wait for each other's rows. */
   readonly #writeTurns = new TenantTurns(1, 'checkpoints');
   readonly #quotas: Quotas;
+  readonly #metrics: Metrics;
 
-  constructor(database: pg.Pool, tenants: Tenants, quotas: Quotas) {
+  constructor(database: pg.Pool, tenants: Tenants, quotas: Quotas, metrics: Metrics) {
+    this.#metrics = metrics;
     this.#database = database;
     this.#tenants = tenants;
     this.#quotas = quotas;
@@ -52,7 +55,10 @@ export class Checkpoints {
       if (full) return (await this.#isHeld(held)) ? full : notHeld(body);
       const [saved] = await saveCheckpointPart(this.#database, ...held, checkpointId, part, content);
       if (!saved) return notHeld(body);
-      if (saved.is_saved) return {};
+      if (saved.is_saved) {
+        this.#metrics.add('muster_checkpoint_bytes_total', {}, content.length);
+        return {};
+      }
       return precondition(
         'CHECKPOINT_COMPLETE',
         checkpointId,
@@ -69,7 +75,10 @@ export class Checkpoints {
     return this.#inTurn(this.#writeTurns, caller, body, async (held) => {
       const [completed] = await completeCheckpoint(this.#database, ...held, checkpointId, parts, final);
       if (!completed) return notHeld(body);
-      if (completed.is_complete) return {};
+      if (completed.is_complete) {
+        this.#metrics.add('muster_checkpoints_saved_total', {});
+        return {};
+      }
       const message = `the saved parts of the checkpoint are not those from 0 to ${parts - 1}`;
       return precondition('PARTS_MISSING', checkpointId, message);
     });

@@ -1,6 +1,7 @@
 import { limits, type PollRequest } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { aborted, alreadyExists, denied, exhausted, type Refusal } from '../../domain/refusal.ts';
+import type { Log } from '../../lib/log.ts';
 import {
   type BindingRow,
   deleteRunner,
@@ -32,12 +33,14 @@ const renewalsPerLease = 6;
 export class RunnerRegistry {
   readonly #database: pg.Pool;
   readonly #leaseMs: number;
+  readonly #log: Log;
   /** A registration never changes, so it is read once. */
   readonly #bindings = new Map<string, BindingRow>();
   /** By runner: when this node renewed its lease last. */
   readonly #renewedMs = new Map<string, number>();
 
-  constructor(database: pg.Pool, leaseMs: number) {
+  constructor(database: pg.Pool, leaseMs: number, log: Log) {
+    this.#log = log;
     this.#database = database;
     this.#leaseMs = leaseMs;
   }
@@ -64,7 +67,7 @@ export class RunnerRegistry {
   /** Registers the runner or renews its lease. Returns its runs, or one row without a run. */
   async renew(caller: Principal, request: PollRequest): Promise<readonly Held[] | Refusal> {
     const { runnerId, name, poll } = request;
-    const { token, tenant } = caller;
+    const { token, tenant, pool } = caller;
     const runner = JSON.stringify([rowOf(caller, request)]);
     const renew = () => renewLease(this.#database, runner, this.#leaseMs);
     let held: readonly Held[] = await renew();
@@ -81,8 +84,12 @@ export class RunnerRegistry {
       }
       held = registered ? [{ agent: null, leaving: false }] : await renew();
       if (held.length === 0) return refusalOf(caller, request, now) ?? stale(poll);
+      if (registered) this.#log.info({ runner: name, pool, build: request.build }, 'runner joined');
     }
-    if (request.leaving && request.runs.length === 0) await endLease(this.#database, runnerId);
+    if (request.leaving && request.runs.length === 0) {
+      await endLease(this.#database, runnerId);
+      this.#log.info({ runner: name, pool }, 'runner left');
+    }
     this.#renewed(runnerId, performance.now());
     return held;
   }

@@ -19,6 +19,8 @@ import {
   type Slot,
 } from '../../domain/scheduling.ts';
 import { InvariantError } from '../../lib/errors.ts';
+import type { Log } from '../../lib/log.ts';
+import type { Metrics } from '../../lib/metrics.ts';
 import type { ModelTable } from '../../lib/models.ts';
 import { versionWarning } from '../../lib/version.ts';
 import { type WakeSignal, withWakeSignal } from '../../lib/wake-signal.ts';
@@ -43,6 +45,7 @@ import type { Quotas } from '../upkeep/quotas.ts';
 import type { ReplySignal, Wakes } from '../watching/wakes.ts';
 import type { BlockOnStateError } from './block-on-state-error.ts';
 import { ClaimReader, type ClaimReaderOptions } from './claim-reader.ts';
+import { noteObserved } from './observed.ts';
 import { isNews, nothingNew } from './poll-replies.ts';
 import { Resumes } from './resumes.ts';
 import { ClaimTurns, CutPolls, type RunnerPolls } from './runner-capacity.ts';
@@ -57,6 +60,8 @@ export interface RunnersOptions extends ClaimReaderOptions {
   readonly workers: OtherWorkers | null;
   readonly models: ModelTable;
   readonly quotas: Quotas;
+  readonly log: Log;
+  readonly metrics: Metrics;
 }
 
 /** What a poll is answered from. */
@@ -88,7 +93,7 @@ export class Runners {
     this.#output = new OutputReports(options.database, options.wakes, (key, bytes) =>
       options.quotas.stored(key, bytes),
     );
-    this.registry = new RunnerRegistry(options.database, options.leaseMs);
+    this.registry = new RunnerRegistry(options.database, options.leaseMs, options.log);
     this.#cutPolls = new CutPolls(options.leaseMs, options.workers);
     this.#claims = new ClaimReader(options);
     this.#resumes = new Resumes(options.database, options.transact);
@@ -119,6 +124,7 @@ export class Runners {
         this.#candidates(caller, request),
       ]);
       if (isRefusal(rows)) return rows;
+      noteObserved(request.observed ?? [], this.#options.metrics);
       if (poll === 1) await this.#resumes.accounts(caller, request);
       this.#cutPolls.began(runnerId, poll);
       try {

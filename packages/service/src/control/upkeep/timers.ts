@@ -3,8 +3,10 @@ import type { Phase } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { AgentCommand } from '../../domain/decide.ts';
 import type { Log } from '../../lib/log.ts';
+import type { Metrics } from '../../lib/metrics.ts';
 import { type AgentKey, keyColumns } from '../../store/agent-store.ts';
 import { peekAgents } from '../../store/statements/find-agents.ts';
+import { noteLostRunners } from '../../store/statements/runners.ts';
 import { tick } from '../../store/statements/tick.ts';
 import type { Transact } from '../batches/transact.ts';
 import type { BlockOnStateError } from '../runners/block-on-state-error.ts';
@@ -20,6 +22,7 @@ export interface TimersOptions {
   readonly blockOnStateError: BlockOnStateError;
   readonly wakes: Wakes;
   readonly log: Log;
+  readonly metrics: Metrics;
 }
 
 /**
@@ -94,6 +97,7 @@ export class Timers {
       }
       if (what === 'watched') wakes.changed(key, { phase: text as Phase, sequence: number ?? 0 });
       if (what === 'work') wakes.work(key.tenant, text ?? '');
+      if (what === 'gone') commands.push(this.#noteLostRunners());
       if (what === 'runner') wakes.runner(key.id);
       if (what === 'revoked') wakes.revoked(key.id);
       if (what === 'table') for (const listener of this.#onDue) listener(text ?? '');
@@ -101,6 +105,15 @@ export class Timers {
     }
     await Promise.all(commands);
     return nextMs;
+  }
+
+  /** One node finds each. */
+  async #noteLostRunners(): Promise<void> {
+    const { database, log, metrics } = this.#options;
+    for (const { name, pool } of await noteLostRunners(database)) {
+      metrics.add('muster_runner_lease_losses_total', {});
+      log.warn({ runner: name, pool }, 'runner lost: its lease expired');
+    }
   }
 
   /** What a query that fails has missed is looked at in the next second. */

@@ -11,7 +11,7 @@ const loopback = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1']);
 /** Health, metrics, the OpenAPI document and MCP. */
 export function systemRoutes(context: RouteContext): void {
   const { app, control, databaseDisk, metrics, workers, draining, publicUrl } = context;
-  workers?.on('metrics', () => metrics.registry.getMetricsAsJSON());
+  workers?.on('metrics', () => metrics.json());
 
   app.get('/healthz', async () => ({ status: 'ok', version }));
 
@@ -38,8 +38,8 @@ export function systemRoutes(context: RouteContext): void {
           `/metrics needs a key of role metrics or operator; this key has role ${caller.role}`,
         );
     }
-    const text = await (workers ?? metrics.registry).metrics();
-    return reply.type(metrics.registry.contentType).send(text);
+    const text = await (workers ?? metrics).metrics();
+    return reply.type(metrics.contentType).send(text);
   });
 
   /**

@@ -8,6 +8,7 @@ import type {
   RunnerCheckpoint,
 } from '@muster/sdk/contract';
 import type { Harness, HarnessListener, Processes } from '../../harness/harness.ts';
+import type { Observed } from '../observed.ts';
 import { retryTransient } from '../retry.ts';
 import type { RunTrace } from '../run/run-trace.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
@@ -28,6 +29,7 @@ export interface CheckpointOptions {
   readonly repos: readonly PreparedRepository[];
   readonly processes: Processes;
   readonly listener: CheckpointListener;
+  readonly observed: Pick<Observed, 'add'>;
   /** The minimum time between two checkpoints. */
   readonly intervalMs: number;
   /** How long saving may take once the run was interrupted. */

@@ -87,7 +87,7 @@ export class CheckpointSaver {
 
   /** A failed checkpoint does not fail the run. */
   async #save(session: string, isFinal: boolean, signal: AbortSignal): Promise<string> {
-    const { listener } = this.#options;
+    const { listener, observed } = this.#options;
     let counts: UnpushedCounts | undefined;
     const onCounts = (found: UnpushedCounts): void => {
       counts = found;
@@ -102,10 +102,14 @@ export class CheckpointSaver {
       for (const diff of diffs) listener.diff(diff);
       listener.unpushed({ commits, files, isSaved: parts > 0, ...(notes.length > 0 && { isPartial: true }) });
       if (skipped.length > 0) this.#warn(`Never in a checkpoint: ${skipped.join(' ')}`);
-      if (parts === 0) return this.#warn(tooLarge(bytes));
+      if (parts === 0) {
+        observed.add({ what: 'checkpointFailed' });
+        return this.#warn(tooLarge(bytes));
+      }
       return this.#noteLeftOut(notes, isFinal);
     } catch (error) {
       if (signal.aborted) return '';
+      observed.add({ what: 'checkpointFailed' });
       if (counts) listener.unpushed({ ...counts, isSaved: false });
       const reason = this.#hurrying.signal.aborted
         ? 'it took too long after the interrupt'

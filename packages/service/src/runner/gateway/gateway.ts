@@ -16,8 +16,9 @@ import { answer } from './answer.ts';
 import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
 import { McpServers } from './mcp-servers.ts';
-import { ProviderEndpoint, type SharedOptions } from './provider.ts';
+import { ProviderEndpoint } from './provider.ts';
 import type { ProviderFailure } from './provider-errors.ts';
+import type { SharedOptions } from './provider-options.ts';
 import { providerProtocols, refuse } from './provider-protocols.ts';
 import { RequestChecker } from './request-body.ts';
 import { forwardToService, type ToolRequestOptions } from './tool-requests.ts';
@@ -34,7 +35,7 @@ import { forwardToService, type ToolRequestOptions } from './tool-requests.ts';
  *
  * Every request needs the run's token, except the last kind, which gives access to nothing secret.
  */
-export interface GatewayOptions extends Pick<SharedOptions, 'prices' | 'runnerName' | 'log'> {
+export interface GatewayOptions extends Pick<SharedOptions, 'prices' | 'runnerName' | 'log' | 'observed'> {
   readonly providers: Accounts;
   readonly serviceUrl: string;
   readonly limits?: Partial<GatewayLimits>;

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
-import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
-import type { RunnerLog } from '../../lib/log.ts';
+import { modelFamily } from '../../lib/models.ts';
 import {
   type Account,
   AccountError,
@@ -11,10 +10,10 @@ import {
   providerFacts,
 } from '../accounts/account.ts';
 import { bounded } from '../report-text.ts';
-import type { ChatSpan, RunTrace } from '../run/run-trace.ts';
+import type { ChatSpan } from '../run/run-trace.ts';
 import { Capacity } from './capacity.ts';
+import { MeasuredRequest } from './measured-request.ts';
 import { formatOf, Meter } from './meter.ts';
-import type { Prices } from './prices.ts';
 import {
   accountFailure,
   areCredentialsRefused,
@@ -23,6 +22,7 @@ import {
   statusOfEvent,
   withoutKeys,
 } from './provider-errors.ts';
+import type { ProviderEndpointOptions } from './provider-options.ts';
 import {
   modelIn,
   type ProviderProtocol,
@@ -32,39 +32,9 @@ import {
   requestQuery,
 } from './provider-protocols.ts';
 import { largestBodyBytes } from './provider-request.ts';
-import { type RequestChecker, receiveBody } from './request-body.ts';
+import { receiveBody } from './request-body.ts';
 import { forwardedHeaders, requestUpstream, statusOf } from './upstream.ts';
 import { UsageReport } from './usage-report.ts';
-
-/** What the runs of a runner share. */
-export interface SharedOptions {
-  readonly prices: Prices;
-  /** The name of the runner in errors that its operator has to fix. */
-  readonly runnerName?: string;
-  readonly log: RunnerLog;
-  /** Bytes of requests that all runs together may have in memory. */
-  readonly memory: Capacity;
-  readonly checker: RequestChecker;
-  /** How long a provider may send nothing. A model may think for minutes before it answers. */
-  readonly stallMs: number;
-  /** How long the gateway waits in total for the rate limits of one request. */
-  readonly limitWaitMs: number;
-  /** How long a client may take to send a request to a provider. Elsewhere it may send nothing for twice as long. */
-  readonly receiveMs: number;
-}
-
-export interface ProviderEndpointOptions extends ProviderAccess, SharedOptions {
-  /** Undefined when the runner has none for the provider. */
-  readonly account: Account | undefined;
-  /** The run's token, which is never forwarded. */
-  readonly token: string;
-  readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
-  readonly onFailure: (failure: ProviderFailure) => void;
-  /** Records a request to a model, where traces are sent. */
-  readonly trace?: Pick<RunTrace, 'chat'> | undefined;
-  /** The provider has accepted a request to a model. */
-  readonly onAccepted: () => void;
-}
 
 const largestErrorBytes = 1024 * 1024;
 /** Bytes of requests that one run may have in memory: one of the largest, and some small ones. */
@@ -242,8 +212,9 @@ export class ProviderEndpoint {
   }
 
   async #waitFor({ waitMs, message }: RateLimit, response: ServerResponse): Promise<void> {
-    const { listener } = this.#options;
+    const { listener, name, observed } = this.#options;
     const seconds = Math.ceil(waitMs / 1_000);
+    observed.add({ what: 'limit', provider: name, seconds: waitMs / 1_000 });
     listener.action(`Rate limited by ${this.#title}: retrying in ${seconds} s`);
     this.#waits += 1;
     if (this.#waits <= mostWarnings)
@@ -276,9 +247,12 @@ export class ProviderEndpoint {
   }
 
   /** The account has no credentials. Where a person has to fix that, the run ends. */
-  #withoutCredentials({ response, account, isModelCall }: Call, error: AccountError): undefined {
+  #withoutCredentials({ response, account, isModelCall, model }: Call, error: AccountError): undefined {
     const message = withoutKeys(error.message, account.secrets());
     const { code } = error;
+    const outcome = code ? 'key_refused' : 'unreachable';
+    const { name: provider, observed } = this.#options;
+    if (isModelCall) observed.add({ what: 'request', provider, model: modelFamily(model), outcome });
     if (!code) {
       this.outage = `${this.#title} could not be reached.`;
       this.#answer(response, 502, message);
@@ -302,11 +276,11 @@ export class ProviderEndpoint {
   }
 
   #send(call: Call, authorized: AuthorizedCall, leftMs: number): Promise<Again | undefined> {
-    const { name, stallMs, listener } = this.#options;
+    const { stallMs, listener } = this.#options;
     const { request, response, isModelCall } = call;
     const { url } = authorized;
     const outgoing = requestUpstream(url, request.method ?? 'POST', authorized.headers);
-    const span = isModelCall ? this.#options.trace?.chat(name, call.model) : undefined;
+    const span = isModelCall ? this.#measure(call) : undefined;
     let meter: Meter | undefined;
     const cancel = (): void => {
       meter?.settle();
@@ -320,6 +294,7 @@ export class ProviderEndpoint {
       const text = `${this.#title} sent nothing for ${stallMs / 1_000} s: the gateway ended the request, which can be retried.`;
       listener.item({ type: 'WARNING', text });
       this.outage = `${this.#title} stalled.`;
+      span?.failed('stalled');
       cancel();
     }, stallMs);
     const release = (): void => {
@@ -343,9 +318,11 @@ export class ProviderEndpoint {
         const status = statusOf(answer);
         if (isModelCall) this.outage = status >= 500 ? `${this.#title} answered ${status}.` : undefined;
         if (status >= 400) {
-          span?.end(String(status));
           const failing = this.#handleError(call, authorized, answer, leftMs);
-          failing.then((again) => again && release(), cancel);
+          failing.then((again) => {
+            span?.end(String(status), again !== 'renewed');
+            if (again) release();
+          }, cancel);
           return resolve(failing.catch(() => undefined));
         }
         if (isModelCall) this.#options.onAccepted();
@@ -360,6 +337,12 @@ export class ProviderEndpoint {
       if (leftMs <= 0 && !this.#mayRenew(call)) outgoing.once('finish', () => resolve(undefined));
       outgoing.end(call.body);
     });
+  }
+
+  #measure({ model }: Call): MeasuredRequest {
+    const { name: provider, observed, trace, pricedAs = {} } = this.#options;
+    const priced = Object.hasOwn(pricedAs, model) ? (pricedAs[model] ?? model) : model;
+    return new MeasuredRequest(observed, { provider, model: priced }, trace?.chat(provider, model));
   }
 
   #unreachable({ response, account }: Call, { host }: URL, error: NodeJS.ErrnoException): void {

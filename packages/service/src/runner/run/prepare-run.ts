@@ -12,6 +12,7 @@ import { CheckpointRestorer } from '../checkpoint/restorer.ts';
 import { CheckpointSaver, saveLater } from '../checkpoint/saver.ts';
 import type { Gateway, OpenEndpoint } from '../gateway/gateway.ts';
 import { reportLostPush } from '../gateway/receive-pack.ts';
+import type { Observed } from '../observed.ts';
 import type { Sandbox } from '../sandbox/bubblewrap.ts';
 import { LimitMonitor } from '../sandbox/limit-monitor.ts';
 import { groupFor, resourceLimits, type VmProfile } from '../sandbox/resource-limits.ts';
@@ -56,6 +57,7 @@ export interface PrepareContext {
   readonly tenantAllow: TenantAllow;
   /** The runner's own environment, the source of `fromRunner` variables. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly observed: Pick<Observed, 'add'>;
   /** The minimum time between two checkpoints of a run. */
   readonly checkpointMs: number;
   readonly log: RunnerLog;
@@ -170,6 +172,7 @@ async function prepare(
     ...{ workspaceFolder, homeFolder, isFresh, trace: context.trace },
     client: new CheckpointClient(context.client, context.runnerId, claim),
     intervalMs: context.checkpointMs,
+    observed: context.observed,
   };
   const restorer = new CheckpointRestorer(checkpoints);
   const resumes = await step('restore', () => restoring(() => restorer.restore(signals.preparing)));

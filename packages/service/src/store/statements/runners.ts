@@ -154,6 +154,15 @@ export const replaceRunners = statement<[tenant: number, token: string, name: st
    WHERE tenant = $1 AND token = $2 AND name = $3 AND id <> $4 AND lease_until > now()`,
 );
 
+/** Its lease ended, it did not leave, and that is not noted yet. The next poll replaces what it is capable of. */
+export const hasVanished = (r: string): string =>
+  `${r}.lease_until < now() AND NOT ${r}.leaving AND NOT 'lost' = ANY (${r}.capabilities)`;
+
+export const noteLostRunners = statement<[], Pick<RunnerRow, 'name' | 'pool'>>(
+  'note-lost-runners',
+  `UPDATE runners r SET capabilities = r.capabilities || 'lost'::text WHERE ${hasVanished('r')} RETURNING r.name, r.pool`,
+);
+
 export const takeSlots = statement<[id: string, real: number, rehearsed: number], never>(
   'take-slots',
   `UPDATE runners SET free_real = greatest(0, free_real - $2), free_rehearsed = greatest(0, free_rehearsed - $3)

@@ -1,10 +1,11 @@
 import { statement } from '../connection.ts';
 import { liveSession } from './browser-sessions.ts';
 import { dueTables } from './due-rows.ts';
+import { hasVanished } from './runners.ts';
 import { hasSteers } from './shared-sql.ts';
 
 export interface TickRow {
-  what: 'due' | 'lost' | 'watched' | 'work' | 'runner' | 'revoked' | 'next' | 'table';
+  what: 'due' | 'lost' | 'gone' | 'watched' | 'work' | 'runner' | 'revoked' | 'next' | 'table';
   tenant: number | null;
   id: string | null;
   number: number | null;
@@ -41,6 +42,8 @@ export const tick = statement<
    SELECT 'lost', h.tenant, h.agent::text, h.number, NULL
    FROM runners r JOIN runs h ON h.runner_id = r.id AND h.gone_at IS NULL
    WHERE r.lease_until < now()
+   UNION ALL
+   SELECT 'gone', NULL, NULL, NULL, NULL WHERE EXISTS (SELECT FROM runners r WHERE ${hasVanished('r')})
    UNION ALL
    SELECT 'watched', a.tenant, a.id::text, a.sequence, a.phase
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)

@@ -1,0 +1,40 @@
+import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
+import type { RunnerLog } from '../../lib/log.ts';
+import type { Account } from '../accounts/account.ts';
+import type { Observed } from '../observed.ts';
+import type { RunTrace } from '../run/run-trace.ts';
+import type { Capacity } from './capacity.ts';
+import type { Prices } from './prices.ts';
+import type { ProviderFailure } from './provider-errors.ts';
+import type { RequestChecker } from './request-body.ts';
+
+/** What the runs of a runner share. */
+export interface SharedOptions {
+  readonly prices: Prices;
+  /** The name of the runner in errors that its operator has to fix. */
+  readonly runnerName?: string;
+  readonly log: RunnerLog;
+  readonly observed: Pick<Observed, 'add'>;
+  /** Bytes of requests that all runs together may have in memory. */
+  readonly memory: Capacity;
+  readonly checker: RequestChecker;
+  /** How long a provider may send nothing. A model may think for minutes before it answers. */
+  readonly stallMs: number;
+  /** How long the gateway waits in total for the rate limits of one request. */
+  readonly limitWaitMs: number;
+  /** How long a client may take to send a request to a provider. Elsewhere it may send nothing for twice as long. */
+  readonly receiveMs: number;
+}
+
+export interface ProviderEndpointOptions extends ProviderAccess, SharedOptions {
+  /** Undefined when the runner has none for the provider. */
+  readonly account: Account | undefined;
+  /** The run's token, which is never forwarded. */
+  readonly token: string;
+  readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
+  readonly onFailure: (failure: ProviderFailure) => void;
+  /** Records a request to a model, where traces are sent. */
+  readonly trace?: Pick<RunTrace, 'chat'> | undefined;
+  /** The provider has accepted a request to a model. */
+  readonly onAccepted: () => void;
+}
