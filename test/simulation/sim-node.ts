@@ -25,6 +25,9 @@ import { type ConnectionFaults, MemoryStore, type TransactionFault } from './mem
 import type { Simulation } from './simulation.ts';
 import { holds } from './timeline-audit.ts';
 
+const log = openLog('silent');
+const metrics = new Metrics();
+
 /** Leases in the simulation are short, so that many of them end. */
 export const leaseMs = 5_000;
 
@@ -79,16 +82,16 @@ export class SimNode {
       leaseMs,
       workers: null,
       quotas: { stored: () => {} } as unknown as Quotas,
-      log: openLog('silent'),
-      metrics: new Metrics(),
+      log,
+      metrics,
     });
     this.#timers = new Timers({
       database,
       transact: this.transact,
       blockOnStateError: unguarded,
       wakes: this.wakes,
-      log: openLog('silent'),
-      metrics: new Metrics(),
+      log,
+      metrics,
     });
     this.wakes.onEffects = (effects) => this.#notifyOthers(changesOf(effects));
     this.#timers.start();

@@ -215,6 +215,10 @@ export const metricTable = {
 
 type Table = typeof metricTable;
 
+export const countedMetrics = Object.entries<MetricRow>(metricTable).flatMap(([name, { counts }]) =>
+  counts ? [name as Named<'gauge'>] : [],
+);
+
 /** The names of the metrics of a type. */
 export type Named<T extends MetricRow['type']> = {
   [N in keyof Table]: Table[N]['type'] extends T ? N : never;

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Log } from '../../lib/log.ts';
 import type { Metrics } from '../../lib/metrics.ts';
+import { countedMetrics } from '../../lib/metrics-table.ts';
 import { countRows, type RowCount } from '../../store/statements/row-counts.ts';
 
 const intervalMs = 15_000;
@@ -42,7 +43,7 @@ export class RowCounts {
     } catch (error) {
       this.#log.warn({ err: error }, 'counting rows failed');
       // Nothing is better than numbers that no longer hold.
-      this.#show([]);
+      for (const name of countedMetrics) this.#metrics.set(name, []);
     }
     const endMs = performance.now();
     this.#dueMs = endMs + Math.max(intervalMs, pauseFactor * (endMs - startMs));
@@ -53,8 +54,11 @@ export class RowCounts {
     const of = (what: RowCount['what']) => rows.filter((row) => row.what === what);
     const ofPools = poolRows(rows);
     const inPool = (what: RowCount['what']) => ofPools.filter((row) => row.what === what);
-    const byState = (what: RowCount['what']) =>
-      of(what).map((row) => [{ state: row.second }, row.count] as const);
+    /** Of none, the number is 0. */
+    const byState = (what: RowCount['what'], states: readonly string[]) =>
+      states.map(
+        (state) => [{ state }, of(what).find(({ second }) => second === state)?.count ?? 0] as const,
+      );
     const poolStates = (what: RowCount['what']) =>
       inPool(what).map((row) => [{ pool: row.first, state: row.second }, row.count] as const);
     const oldest = (what: RowCount['what']) =>
@@ -72,16 +76,16 @@ export class RowCounts {
       'muster_agents_claimable_oldest_seconds',
       claimable.map((row) => [{ pool: row.first }, row.oldest ?? 0]),
     );
-    metrics.set('muster_messages', byState('messages'));
+    metrics.set('muster_messages', byState('messages', ['QUEUED', 'DEFERRED']));
     metrics.set(
       'muster_messages_oldest_seconds',
       of('messages').map((row) => [{ state: row.second }, row.oldest ?? 0]),
     );
     metrics.set('muster_runners', poolStates('runners'));
     metrics.set('muster_runner_slots', poolStates('slots'));
-    metrics.set('muster_deliveries_waiting', byState('deliveries'));
+    metrics.set('muster_deliveries_waiting', byState('deliveries', ['new', 'retrying']));
     metrics.set('muster_deliveries_oldest_seconds', oldest('deliveries'));
-    metrics.set('muster_outbox_waiting', byState('outbox'));
+    metrics.set('muster_outbox_waiting', byState('outbox', ['new', 'retrying']));
     metrics.set('muster_outbox_oldest_seconds', oldest('outbox'));
   }
 }
