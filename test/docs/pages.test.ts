@@ -107,6 +107,8 @@ const rules: Readonly<Record<string, Rules>> = {
         'needs PgBouncer; test/crash/database-connections.test.ts starts it',
       'OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 muster serve':
         'runs until it is stopped; test/agents/traces.test.ts sends traces to a collector',
+      'muster token create prometheus --role metrics --justification "scraping" > muster.key':
+        "needs an operator's key and Prometheus; test/deploy/prometheus.test.ts has both",
       'bootstrap:': 'settings of Patroni; test/cluster uses them',
       'listen muster-database': 'settings of HAProxy; test/cluster uses them',
       'muster status fix-login        # unpushed  2 commits, 3 changed files; saved 4m ago':

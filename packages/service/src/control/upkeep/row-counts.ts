@@ -67,7 +67,11 @@ export class RowCounts {
       'muster_agents',
       of('agents').map((row) => [{ phase: row.first, reason: row.second }, row.count]),
     );
-    const claimable = inPool('claimable');
+    const waiting = inPool('claimable');
+    const pools = new Set(ofPools.map(({ first }) => first));
+    const claimable = [...pools].map(
+      (first) => waiting.find((row) => row.first === first) ?? { first, count: 0, oldest: 0 },
+    );
     metrics.set(
       'muster_agents_claimable',
       claimable.map((row) => [{ pool: row.first }, row.count]),
@@ -79,7 +83,10 @@ export class RowCounts {
     metrics.set('muster_messages', byState('messages', ['QUEUED', 'DEFERRED']));
     metrics.set(
       'muster_messages_oldest_seconds',
-      of('messages').map((row) => [{ state: row.second }, row.oldest ?? 0]),
+      ['QUEUED', 'DEFERRED'].map((state) => [
+        { state },
+        of('messages').find(({ second }) => second === state)?.oldest ?? 0,
+      ]),
     );
     metrics.set('muster_runners', poolStates('runners'));
     metrics.set('muster_runner_slots', poolStates('slots'));
