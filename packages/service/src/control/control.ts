@@ -19,7 +19,7 @@ import { PageTokens } from './agents/page-tokens.ts';
 import { Reads } from './agents/read.ts';
 import { Spawns } from './agents/spawn.ts';
 import { Targets } from './agents/targets.ts';
-import { type Transact, transact } from './batches/transact.ts';
+import { type Transact, type TransactOptions, transact } from './batches/transact.ts';
 import { Catalog } from './catalog/catalog.ts';
 import { sealAgain } from './catalog/seal-again.ts';
 import { operationsOf } from './operations.ts';
@@ -28,7 +28,7 @@ import { Checkpoints } from './runners/checkpoints.ts';
 import { PoolRunners } from './runners/pool-runners.ts';
 import { noteRuns } from './runners/run-notes.ts';
 import { Runners } from './runners/runners.ts';
-import { Maintenance, type QuotaUse } from './upkeep/maintenance.ts';
+import { Maintenance, type MaintenanceOptions } from './upkeep/maintenance.ts';
 import { type QuotaLimits, Quotas } from './upkeep/quotas.ts';
 import { RowCounts } from './upkeep/row-counts.ts';
 import { Timers } from './upkeep/timers.ts';
@@ -87,6 +87,7 @@ export class Control {
   readonly #bus: NodeBus;
   readonly #maintenance: Maintenance;
   readonly #database: pg.Pool;
+  readonly #log: Log;
   readonly #quotas: Quotas;
   #hasStarted = false;
 
@@ -94,15 +95,13 @@ export class Control {
     const { database, log, publicUrl, metrics = new Metrics() } = options;
     this.metrics = metrics;
     this.#database = database;
+    this.#log = log;
     this.models = { defaultModel: options.defaultModel, ownModels: backendsOf(options.models) };
     this.#quotas = new Quotas(database, options.quotas, log);
     const batches = transact({
       store: postgresAgentStore(database),
       perform: (effects) => this.wakes.perform(effects),
-      onBatch: (size) => metrics.observe('muster_batch_commands', {}, size),
-      onCommit: (changes) => noteRuns(changes, metrics, log),
-      onTransaction: (outcome, seconds) =>
-        metrics.observe('muster_transaction_seconds', { outcome }, seconds),
+      ...batchNotes(metrics, log),
     });
     this.transact = this.#quotas.around(batches);
     this.tenants = new Tenants(database);
@@ -111,8 +110,7 @@ export class Control {
     this.reads = new Reads(database, this.tenants, publicUrl, (runner) => this.runners.isAbsent(runner));
     this.targets = new Targets(database, this.tenants, this.reads);
     const shared = {
-      ...options,
-      metrics,
+      ...{ ...options, metrics },
       tenants: this.tenants,
       keys: this.keys,
       pageTokens: this.pageTokens,
@@ -136,18 +134,7 @@ export class Control {
     this.#maintenance = new Maintenance({
       ...options,
       sealAgain: () => sealAgain(database, options.secrets),
-      onMaintenance: (task, seconds) => noteMaintenance(metrics, task, seconds),
-      onQuotaUse: (uses) => noteQuotaUse(metrics, uses),
-    });
-    const counts = new RowCounts(database, metrics, log);
-    metrics.onRead(async () => {
-      if (this.#hasStarted) await counts.refresh();
-      const { totalCount, idleCount, waitingCount } = database;
-      metrics.set('muster_database_connections', [
-        [{ state: 'busy' }, totalCount - idleCount],
-        [{ state: 'idle' }, idleCount],
-        [{ state: 'waiting' }, waitingCount],
-      ]);
+      ...maintenanceNotes(metrics),
     });
     this.#bus = new NodeBus({ ...options, wakes: this.wakes });
     this.live = new LiveOutputRelay({ ...shared, bus: this.#bus });
@@ -171,6 +158,7 @@ export class Control {
     await this.#bus.listen();
     this.timers.start();
     this.#maintenance.start();
+    this.#measure();
     this.#hasStarted = true;
   }
 
@@ -183,6 +171,19 @@ export class Control {
     );
   }
 
+  #measure(): void {
+    const counts = new RowCounts(this.#database, this.metrics, this.#log);
+    this.metrics.onRead(() => counts.refresh());
+    this.metrics.onRead(async () => {
+      const { totalCount, idleCount, waitingCount } = this.#database;
+      this.metrics.set('muster_database_connections', [
+        [{ state: 'busy' }, totalCount - idleCount],
+        [{ state: 'idle' }, idleCount],
+        [{ state: 'waiting' }, waitingCount],
+      ]);
+    });
+  }
+
   async close(): Promise<void> {
     this.timers.close();
     this.live.close();
@@ -193,18 +194,27 @@ export class Control {
   }
 }
 
-function noteMaintenance(metrics: Metrics, task: string, seconds: number): void {
-  metrics.observe('muster_maintenance_seconds', { task }, seconds);
-  metrics.put('muster_maintenance_last_success_timestamp_seconds', { task }, Date.now() / 1_000);
-}
+const batchNotes = (metrics: Metrics, log: Log) =>
+  ({
+    onBatch: (size) => metrics.observe('muster_batch_commands', {}, size),
+    onCommit: (changes) => noteRuns(changes, metrics, log),
+    onTransaction: (outcome, seconds) => metrics.observe('muster_transaction_seconds', { outcome }, seconds),
+  }) satisfies Partial<TransactOptions>;
 
-function noteQuotaUse(metrics: Metrics, uses: readonly QuotaUse[]): void {
-  metrics.set(
-    'muster_quota_largest_use_ratio',
-    uses.map(({ quota, largestRatio }) => [{ quota }, largestRatio]),
-  );
-  metrics.set(
-    'muster_quota_nearly_full_tenants',
-    uses.map(({ quota, nearlyFull }) => [{ quota }, nearlyFull]),
-  );
-}
+const maintenanceNotes = (metrics: Metrics) =>
+  ({
+    onMaintenance: (task, seconds) => {
+      metrics.observe('muster_maintenance_seconds', { task }, seconds);
+      metrics.put('muster_maintenance_last_success_timestamp_seconds', { task }, Date.now() / 1_000);
+    },
+    onQuotaUse: (uses) => {
+      metrics.set(
+        'muster_quota_largest_use_ratio',
+        uses.map(({ quota, largestRatio }) => [{ quota }, largestRatio]),
+      );
+      metrics.set(
+        'muster_quota_nearly_full_tenants',
+        uses.map(({ quota, nearlyFull }) => [{ quota }, nearlyFull]),
+      );
+    },
+  }) satisfies Partial<MaintenanceOptions>;

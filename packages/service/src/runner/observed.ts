@@ -1,6 +1,6 @@
 import { type Observation, observationsPerPoll, timesPerObservation } from '@muster/sdk/contract';
 
-/** So many are kept as they are. Of a run that makes very many requests, several become one. */
+/** This number is kept as it is. Of a run that makes very many requests, several become one. */
 const mostSingle = observationsPerPoll / 2;
 
 /**

@@ -276,7 +276,7 @@ export class ProviderEndpoint {
   }
 
   #send(call: Call, authorized: AuthorizedCall, leftMs: number): Promise<Again | undefined> {
-    const { stallMs, listener } = this.#options;
+    const { stallMs } = this.#options;
     const { request, response, isModelCall } = call;
     const { url } = authorized;
     const outgoing = requestUpstream(url, request.method ?? 'POST', authorized.headers);
@@ -291,9 +291,7 @@ export class ProviderEndpoint {
     const stall = setTimeout(() => {
       // The client does not read: nothing can arrive.
       if (response.writableNeedDrain) return void stall.refresh();
-      const text = `${this.#title} sent nothing for ${stallMs / 1_000} s: the gateway ended the request, which can be retried.`;
-      listener.item({ type: 'WARNING', text });
-      this.outage = `${this.#title} stalled.`;
+      this.#stalled();
       span?.failed('stalled');
       cancel();
     }, stallMs);
@@ -319,10 +317,7 @@ export class ProviderEndpoint {
         if (isModelCall) this.outage = status >= 500 ? `${this.#title} answered ${status}.` : undefined;
         if (status >= 400) {
           const failing = this.#handleError(call, authorized, answer, leftMs);
-          failing.then((again) => {
-            span?.end(String(status), again !== 'renewed');
-            if (again) release();
-          }, cancel);
+          failing.then((again) => isRepeated(again, span, status) && release(), cancel);
           return resolve(failing.catch(() => undefined));
         }
         if (isModelCall) this.#options.onAccepted();
@@ -343,6 +338,13 @@ export class ProviderEndpoint {
     const { name: provider, observed, trace, pricedAs = {} } = this.#options;
     const priced = Object.hasOwn(pricedAs, model) ? (pricedAs[model] ?? model) : model;
     return new MeasuredRequest(observed, { provider, model: priced }, trace?.chat(provider, model));
+  }
+
+  #stalled(): void {
+    const { stallMs, listener } = this.#options;
+    const text = `${this.#title} sent nothing for ${stallMs / 1_000} s: the gateway ended the request, which can be retried.`;
+    listener.item({ type: 'WARNING', text });
+    this.outage = `${this.#title} stalled.`;
   }
 
   #unreachable({ response, account }: Call, { host }: URL, error: NodeJS.ErrnoException): void {
@@ -425,6 +427,12 @@ export class ProviderEndpoint {
       },
     });
   }
+}
+
+/** The provider has refused this request. Ends its record. */
+function isRepeated(again: Again | undefined, request: MeasuredRequest | undefined, status: number): boolean {
+  request?.end(String(status), again !== 'renewed');
+  return again !== undefined;
 }
 
 const answerHeaders = (answer: IncomingMessage): OutgoingHttpHeaders =>

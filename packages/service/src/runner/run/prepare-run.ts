@@ -171,8 +171,7 @@ async function prepare(
     ...{ claim, harness, listener, processes, repos: sources.repos, signal: signals.run },
     ...{ workspaceFolder, homeFolder, isFresh, trace: context.trace },
     client: new CheckpointClient(context.client, context.runnerId, claim),
-    intervalMs: context.checkpointMs,
-    observed: context.observed,
+    ...{ intervalMs: context.checkpointMs, observed: context.observed },
   };
   const restorer = new CheckpointRestorer(checkpoints);
   const resumes = await step('restore', () => restoring(() => restorer.restore(signals.preparing)));
