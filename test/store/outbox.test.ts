@@ -1,10 +1,10 @@
 import { createServer, type Server } from 'node:http';
-import { Metrics } from '../../packages/service/src/lib/metrics.ts';
 import type { AddressInfo } from 'node:net';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { hostRuleOf } from '../../packages/service/src/lib/host-rules.ts';
 import type { Log } from '../../packages/service/src/lib/log.ts';
+import { Metrics } from '../../packages/service/src/lib/metrics.ts';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import { dueItems, insertItems } from '../../packages/service/src/store/statements/outbox.ts';
 import { HttpClient } from '../../packages/service/src/work/http-client.ts';
