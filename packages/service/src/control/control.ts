@@ -98,12 +98,7 @@ export class Control {
     this.#log = log;
     this.models = { defaultModel: options.defaultModel, ownModels: backendsOf(options.models) };
     this.#quotas = new Quotas(database, options.quotas, log);
-    const batches = transact({
-      store: postgresAgentStore(database),
-      perform: (effects) => this.wakes.perform(effects),
-      ...batchNotes(metrics, log),
-    });
-    this.transact = this.#quotas.around(batches);
+    this.transact = this.#quotas.around(this.#batches());
     this.tenants = new Tenants(database);
     this.keys = new Keys(database, options.secrets, options.workers);
     this.pageTokens = new PageTokens(options.secrets);
@@ -152,6 +147,14 @@ export class Control {
     };
     this.spawns = new Spawns(parts);
     this.operations = operationsOf(parts);
+  }
+
+  #batches(): Transact {
+    return transact({
+      store: postgresAgentStore(this.#database),
+      perform: (effects) => this.wakes.perform(effects),
+      ...batchNotes(this.metrics, this.#log),
+    });
   }
 
   async start(): Promise<void> {

@@ -22,13 +22,14 @@ import { Lease } from './lease.ts';
 import { LiveOutput } from './live-output.ts';
 import { Observed } from './observed.ts';
 import { Outages } from './outages.ts';
-import { backoffMs, faultOf, pauseUnless } from './retry.ts';
+import { faultOf, pauseUnless } from './retry.ts';
 import type { RunEnd } from './run/report-stream.ts';
 import { Run } from './run/run.ts';
 import type { RunContext } from './run/run-context.ts';
 import type { RunnerLimits, RunnerOptions } from './runner-options.ts';
 import { killLeftovers } from './sandbox/processes.ts';
 import { removeStaleGroups } from './sandbox/resource-limits.ts';
+import { freeSlots } from './slots.ts';
 import { Mirrors } from './workspace/mirror.ts';
 import { PreparedCopies } from './workspace/prepared-copies.ts';
 
@@ -37,7 +38,6 @@ export type { RunnerOptions };
 /** How often the folders of ended agents are removed. */
 const sweepMs = 60_000;
 const minSweepMs = 1000;
-const maxWaitMs = 10_000;
 /** How long a reply may take, in addition to the wait of a poll. */
 const replyTimeoutMs = 5000;
 const minReplyMs = 500;
@@ -81,7 +81,6 @@ export class Runner {
   #onRegistered: () => void = () => {};
   #onRefused: (reason: Error) => void = () => {};
   #polls = 0;
-  #waitMs = 0;
   #state: 'serving' | 'leaving' | 'abandoned' = 'serving';
   /** Aborts the current poll, or the pause after a failed one. */
   #polling = new AbortController();
@@ -216,7 +215,7 @@ export class Runner {
           this.#pollFailed(failures, error);
           if (isDenied(error) && this.#isRegistered && !this.#lease.holds()) await this.#registerAgain();
           // The first time it polls again immediately: the service may only have been slow.
-          if (!isLast && failures > 1) await pauseUnless(signal, this.#pauseMs(failures - 1));
+          if (!isLast && failures > 1) await pauseUnless(signal, this.#lease.pauseMs(failures - 1));
         }
       }
       if (isLast && this.#runs.size === 0) break;
@@ -226,12 +225,6 @@ export class Runner {
     this.#stopping.abort();
     this.#context.preparedCopies.close();
     if (this.#state !== 'abandoned') await this.#options.tracer?.close();
-  }
-
-  /** Shorter when the lease is about to end. */
-  #pauseMs(failures: number): number {
-    const mostMs = this.#lease.leftMs / 8 || maxWaitMs;
-    return Math.min(backoffMs(failures), Math.max(minPollMs, mostMs));
   }
 
   /** Of an earlier process of this runner. */
@@ -279,7 +272,7 @@ export class Runner {
    * connection may be dead, and the service may be slow.
    */
   async #poll(isLast: boolean, failures: number, signal: AbortSignal, sentAt: number): Promise<PollReply> {
-    const waitMs = isLast || failures > 0 ? 0 : this.#waitMs;
+    const waitMs = isLast || failures > 0 ? 0 : this.#lease.pollWaitMs;
     const leftMs = this.#lease.leftMs;
     const replyMs = failures > 0 && leftMs > 0 ? Math.max(minReplyMs, leftMs / 2) : replyTimeoutMs;
     const timeoutMs = isLast ? lastPollTimeoutMs : waitMs + replyMs;
@@ -293,9 +286,6 @@ export class Runner {
     if (!Array.isArray(reply.claims) || !Array.isArray(reply.stops))
       throw new Error('the reply is incomplete');
     this.#lease.renew(sentAt, reply.leaseMs);
-    // A lease counts from the sending of the last poll that was answered. If the reply to the next one is lost, two waits
-    // have passed, and what is left must last for an outage of half a lease and a poll after it.
-    this.#waitMs = Math.min(maxWaitMs, Math.floor(reply.leaseMs / 8));
     return reply;
   }
 
@@ -337,13 +327,8 @@ export class Runner {
 
   #free(): PollRequest['free'] {
     if (this.#state !== 'serving' || this.#disk.isBelow) return { real: 0, rehearsed: 0 };
-    const live = { real: 0, rehearsed: 0 };
-    for (const run of this.#runs.values()) live[run.slot] += 1;
-    const left = (this.#options.maxRuns ?? Number.POSITIVE_INFINITY) - this.#claimed;
-    return {
-      real: Math.max(0, Math.min(left, this.#limits.runsPerRunner - live.real)),
-      rehearsed: Math.max(0, Math.min(left, this.#limits.rehearsedRunsPerRunner - live.rehearsed)),
-    };
+    const { maxRuns = Number.POSITIVE_INFINITY } = this.#options;
+    return freeSlots(this.#runs.values(), this.#limits, maxRuns - this.#claimed);
   }
 
   /** Returns whether the reply had anything new. */

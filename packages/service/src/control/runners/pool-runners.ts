@@ -2,7 +2,7 @@ import type { Demand } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
 import { type AvailableRunner, demandOf, type PoolWork } from '../../domain/scheduling.ts';
-import { type PoolWorkRow, readAllPoolWork, readPoolWork } from '../../store/statements/claims.ts';
+import { type PoolWorkRow, readPoolWork } from '../../store/statements/claims.ts';
 import { drainRunners, findRunners } from '../../store/statements/runners.ts';
 import { refuseResource } from '../access/permit.ts';
 import type { Principal } from '../access/principal.ts';
@@ -39,29 +39,6 @@ export class PoolRunners {
     ]);
     const serving = capacity.runners.filter(serves({ tenant, pool }));
     return demandOf(tenant, work ? workOf(work) : noWork, serving, capacity.limits(tenant, pool));
-  }
-
-  /** The demand of all tenants together, by the name of the pool. */
-  async demandByPool(): Promise<ReadonlyMap<string, Demand>> {
-    const rows = await readAllPoolWork(this.#options.database);
-    const { runners, limits } = await this.#capacity(rows);
-    const byPool = new Map<string, Demand>();
-    for (const pool of new Set([...rows, ...runners].map((each) => each.pool))) {
-      const ofPool = runners.filter((runner) => runner.pool === pool);
-      // A runner counts once, however many tenants it serves.
-      const total = demandOf(0, noWork, ofPool, { maxRuns: null, freeRuns: null });
-      const tenants = rows
-        .filter((row) => row.pool === pool)
-        .map((row) => demandOf(row.tenant, workOf(row), [], limits(row.tenant, pool)));
-      const sum = (field: keyof Demand) => tenants.reduce((all, each) => all + each[field], 0);
-      byPool.set(pool, {
-        ...total,
-        waiting: sum('waiting'),
-        running: sum('running'),
-        wanted: sum('wanted'),
-      });
-    }
-    return byPool;
   }
 
   readonly drainRunners: Operation<'drainRunners'> = async (caller, { pool, runners }) => {

@@ -137,8 +137,6 @@ export const readPoolLimits = statement<[tenants: number[], pools: string[]], Po
 );
 
 export interface PoolWorkRow {
-  tenant: number;
-  pool: string;
   /** Agents that a runner may claim now, and live runs; of both, those that need a slot for rehearsals. */
   waiting: number;
   waiting_rehearsed: number;
@@ -146,29 +144,22 @@ export interface PoolWorkRow {
   running_rehearsed: number;
 }
 
-/** What waits and runs, by tenant and pool. Pools without either have no row, and agents of closed tenants do not count. */
-const poolWork = (isCounted: string): string =>
-  `SELECT a.tenant, a.pool,
-     count(*) FILTER (WHERE a.waits)::int AS waiting,
+/** What waits and runs of a tenant in a pool. Nothing waits for a tenant that is closed. */
+export const readPoolWork = statement<[tenant: number, pool: string], PoolWorkRow>(
+  'read-pool-work',
+  `SELECT count(*) FILTER (WHERE a.waits)::int AS waiting,
      count(*) FILTER (WHERE a.waits AND a.backend = '')::int AS waiting_rehearsed,
      count(*) FILTER (WHERE NOT a.waits)::int AS running,
      count(*) FILTER (WHERE NOT a.waits AND a.backend = '')::int AS running_rehearsed
    FROM (
-     SELECT a.tenant, a.pool, ${backend} AS backend, true AS waits FROM agents a
-     WHERE a.claimable_at <= now() AND ${isCounted}
+     SELECT ${backend} AS backend, true AS waits FROM agents a
+     WHERE a.claimable_at <= now() AND a.tenant = $1 AND a.pool = $2
        AND NOT EXISTS (SELECT FROM tenants n WHERE n.id = a.tenant AND n.closed_at IS NOT NULL)
      UNION ALL
-     SELECT a.tenant, a.pool, ${backend}, false FROM runs h JOIN agents a ON a.tenant = h.tenant AND a.id = h.agent
-     WHERE h.state <> 'ENDED' AND ${isCounted}
-   ) a
-   GROUP BY a.tenant, a.pool`;
-
-export const readPoolWork = statement<[tenant: number, pool: string], PoolWorkRow>(
-  'read-pool-work',
-  poolWork('a.tenant = $1 AND a.pool = $2'),
+     SELECT ${backend}, false FROM runs h JOIN agents a ON a.tenant = h.tenant AND a.id = h.agent
+     WHERE h.state <> 'ENDED' AND a.tenant = $1 AND a.pool = $2
+   ) a`,
 );
-
-export const readAllPoolWork = statement<[], PoolWorkRow>('read-all-pool-work', poolWork('true'));
 
 /**
  * Of pools with a limit over all runners, one transaction at a time may claim runs, so that none counts without those
