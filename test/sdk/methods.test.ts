@@ -435,6 +435,15 @@ describe('code hosts', () => {
   });
 });
 
+test('poolDemand counts the runners of a pool, and drainRunners takes names of its runners only', async () => {
+  const pool = uniqueName('pool');
+  await client.catalog.write('pool', pool, {});
+  const none = { waiting: 0, running: 0, free: 0, runners: 0, wanted: 0 };
+  expect(await client.poolDemand(pool)).toEqual(none);
+  expect(await client.drainRunners(pool)).toEqual({ runners: [] });
+  await expect(client.drainRunners(pool, ['nobody'])).rejects.toBeInstanceOf(NotFoundError);
+});
+
 test('every route except the runner protocol was called', () => {
   const unused = Object.entries(routes)
     .filter(([route]) => !route.startsWith('runner') && !route.endsWith('ByGet'))

@@ -92,7 +92,7 @@ describe('completion at the caret', () => {
   });
 
   test('offers values of fields that allow only a few', () => {
-    expect(words('token', 'role: m|')).toEqual(['member']);
+    expect(words('token', 'role: m|')).toEqual(['member', 'metrics']);
     expect(words('token', 'rotate: |')).toEqual(['true', 'false']);
     expect(words('pool', 'vmProfile: d|')).toBeUndefined();
   });
