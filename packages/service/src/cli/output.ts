@@ -15,11 +15,14 @@ export interface Column<T> {
   readonly of: (row: T) => string;
   readonly style?: (row: T) => Style | undefined;
   readonly isFlexible?: true;
+  /** A flexible one that is left out where it would be too narrow to read. */
+  readonly isOptional?: true;
   readonly isRight?: true;
 }
 
 const gap = 2;
 const leastWidth = 8;
+const leastOptionalWidth = 12;
 
 /** Prints what a command answers: as text for people, or as JSON or YAML for programs. */
 export class Output {
@@ -91,6 +94,9 @@ export class Output {
       lines.reduce((widest, cells) => Math.max(widest, stringWidth(cells[at] ?? '')), 0),
     );
     const widths = fitWidths(wanted, columns, this.width);
+    const isReadable = ({ isOptional }: Column<T>, at: number): boolean =>
+      !isOptional || (widths[at] ?? 0) >= Math.min(wanted[at] ?? 0, leastOptionalWidth);
+    if (!columns.every(isReadable)) return this.tableLines(rows, columns.filter(isReadable));
     const fit = (text: string, width: number, isRight = false): string => {
       const shown = stringWidth(text) <= width ? text : truncate(text, width, stringWidth);
       const space = ' '.repeat(Math.max(0, width - stringWidth(shown)));

@@ -47,7 +47,12 @@ const columns: readonly Column<Row>[] = [
   { title: 'MODEL', of: ({ entry }) => entry.model, isFlexible: true },
   { title: 'WORKSPACE', of: ({ entry }) => entry.agentId.workspace, isFlexible: true },
   { title: 'ACCOUNT', of: ({ entry: { agentId } }) => ownerName(agentId), isFlexible: true },
-  { title: 'DESCRIPTION', of: ({ entry }) => firstLine(entry.description), isFlexible: true },
+  {
+    title: 'DESCRIPTION',
+    of: ({ entry }) => firstLine(entry.description),
+    isFlexible: true,
+    isOptional: true,
+  },
   { title: 'UNPUSHED', of: atRisk, isFlexible: true },
   { title: 'NEEDS INPUT', of: ({ entry }) => entry.needsInput, isFlexible: true },
   {

@@ -85,7 +85,7 @@ describe('problems have the line of', () => {
       '8: model must be a string',
     ]);
     expect(problemsOf('token', 't', lines('role: king', 'expiresAt: soon', 'account: a/b'))).toEqual([
-      '1: role must be one of viewer, member, admin, operator, runner, agent, share',
+      '1: role must be one of viewer, member, admin, operator, runner, metrics, agent, share',
       '2: expiresAt must be a date-time such as 2026-01-31T09:00:00Z (RFC 3339)',
       '3: account must be at most 256 characters without control characters, "/" or "*"',
     ]);
