@@ -237,8 +237,8 @@ function innerHostsIn(env: NodeJS.ProcessEnv): HostRule[] {
 }
 
 /**
- * A model of the backend that has an account; at a provider with its own names, the first of the table. With no
- * account at all, the model is rehearsed.
+ * The default model of the first backend that has an account. If that provider has its own model names, the first one
+ * of the table for it. Without any account, the model is rehearsed.
  */
 function defaultModelFor(env: NodeJS.ProcessEnv, models: ModelTable): string {
   const accounts = checkAccounts(env);

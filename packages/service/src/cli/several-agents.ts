@@ -72,7 +72,7 @@ export const agentCount = (count: number): string => (count === 1 ? '1 agent' : 
 const atOnce = 8;
 
 /**
- * Does something to each agent and prints what came of it. One that is refused does not keep the others from their turn;
+ * Applies an operation to each agent and prints the results. If one agent is refused, the others still get their turn;
  * the exit code is the first that is not 0. As JSON: the reply for one named agent, else an array.
  */
 export async function actOnEach<R extends object>(

@@ -16,8 +16,8 @@ const burstMs = 300 * msPerCall;
 export const pausedMs = 10_000;
 
 /**
- * How long a comparison has to wait. The host of a paused change request is asked when something happened to it, and once
- * an hour; that of a paused integration is not.
+ * How long a comparison has to wait. A paused change request is compared when something has happened to it, and once an
+ * hour. With a paused integration, nothing is compared.
  */
 export function waitBeforeMs(
   { paused, asked, told }: Pick<DueChangeRequest, 'paused' | 'asked' | 'told'>,

@@ -19,10 +19,10 @@ export interface GitCredentialsOptions {
 type Reply = ReplyOf<'runnerGitCredential'>;
 
 /**
- * The credential with which a runner fetches and pushes a repository. Only the runner that holds a live run gets it, and
- * only for the repositories of the run's workspace, those that it had when the agent was spawned and those it has now,
- * and for their submodules. Which these are only the runner knows, so it may name any repository as one that the
- * integration of the containing repository covers, and none of another integration.
+ * The credential with which a runner fetches and pushes a repository. Only the runner that holds a live run gets it,
+ * for the repositories of the run's workspace (as it was when the agent was spawned, and as it is now) and for their
+ * submodules. Only the runner knows the submodules. So it may name any repository that the integration of the
+ * containing repository covers, but none of another integration.
  */
 export async function gitCredentialFor(
   { database, control, integrations }: GitCredentialsOptions,

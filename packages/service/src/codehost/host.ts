@@ -163,13 +163,14 @@ export interface Host {
   /** The comments on an issue or change request as a whole since then, to find one that may have been posted. */
   comments(repo: RepoPath, subject: Subject, since: string): Promise<readonly HostComment[]>;
   /**
-   * Open issues and change requests that were given the label, or were assigned to the account, since then; at most
-   * `mostFound` of each. An empty label, and no account, are not looked for.
+   * Open issues and change requests that got the label, or were assigned to the account, since then; at most
+   * `mostFound` of each. Without a label or an account, that search is skipped.
    */
   triggersSince(repo: RepoPath, wanted: WantedTriggers, since: string): Promise<readonly FoundTrigger[]>;
   /**
-   * For git over HTTPS, valid for this repository and for longer than a clone or push may take; an App's is made for it
-   * alone. `isRefused`: the host did not accept the last one, so that another is made if possible.
+   * A credential for git over HTTPS, valid for this repository and for longer than a clone or push may take. That of an
+   * App is valid for this repository only. `isRefused`: the host did not accept the last one, so another one is made if
+   * possible.
    */
   gitCredential(repo: RepoPath, isRefused?: boolean): Promise<GitCredential>;
 }

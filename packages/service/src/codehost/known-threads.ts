@@ -4,8 +4,8 @@ const freshMs = 5 * 60_000;
 const mostRequests = 200;
 
 /**
- * The threads of change requests as they were read last, without texts: an answer needs to know where its thread is, and
- * not what everybody wrote.
+ * The threads of change requests as they were last read, without texts: an answer needs the place of its thread, not
+ * its comments.
  */
 export class KnownThreads {
   readonly #found = new Map<string, { readonly threads: readonly HostThread[]; readonly untilMs: number }>();

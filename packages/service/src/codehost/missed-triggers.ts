@@ -33,8 +33,8 @@ const skewMs = 10 * 60_000;
 const deliveryMs = 1_000;
 
 /**
- * Labels and assignments whose delivery never came. They are found in the lists of the host, with who did it, and count
- * like those of a delivery. What a mention says is not listed anywhere.
+ * Labels and assignments whose delivery was lost. The lists of the host show them and who made them, and they have the
+ * same effect as their delivery. Mentions can't be found like this: no list has them.
  */
 export class MissedTriggers implements Worker<DueHook> {
   readonly #options: MissedTriggersOptions;

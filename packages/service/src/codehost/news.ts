@@ -65,8 +65,8 @@ export function reviewOf(
 }
 
 /**
- * Comments that are not in the ledger. The integration's own have a known id, or its account and a marker; what another
- * person copied from them, with the marker, is news.
+ * Comments that are not in the ledger, without those of the integration itself: these have a known id, or its account
+ * and a marker. A comment in which another person has copied a marker is new.
  */
 export function unknownComments(
   threads: readonly HostThread[],

@@ -36,8 +36,8 @@ const echoMs = 2_000;
 const retryDaysMs = limits.deliveryRetryDays * 24 * 3_600_000;
 
 /**
- * Gives deliveries their effect. Processing one again has no further effect: what follows from it is asked of the host,
- * or has an id that derives from it.
+ * Processes deliveries. Processing one again has no further effect: its results are read from the host, or have ids
+ * that derive from it.
  */
 export class Processor implements Worker<DueDelivery> {
   readonly #options: ProcessorOptions;

@@ -55,8 +55,8 @@ export interface ReceiverOptions {
 }
 
 /**
- * Receives deliveries: checks the signature over the body as it arrives, and stores the delivery compressed. What it
- * means is found out later and elsewhere, so a host never waits for that.
+ * Receives deliveries: checks the signature over the body as it arrives, and stores the delivery compressed. The host
+ * waits for no more than that; the delivery is processed later.
  */
 export class Receiver {
   readonly #options: ReceiverOptions;

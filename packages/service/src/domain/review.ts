@@ -50,8 +50,8 @@ export function toldThreads({ checklist, followUps }: Pick<Draft, 'checklist' | 
 }
 
 /**
- * Opens threads and adds comments. Returns what to say, with a task per thread; null if there is nothing new. A comment
- * or a thread of a host that is known already is not new.
+ * Opens threads and adds comments. Returns the text of the message and a task per thread; null if there is nothing new.
+ * Threads and comments of a host that are already recorded are not new.
  */
 export function admitReview(
   draft: Draft,
@@ -167,8 +167,8 @@ export function discardFollowUp(
 }
 
 /**
- * Settles the threads of tasks that leave: of a batch that has ended, or of a message that is never delivered. A thread
- * that a later message tells again stays PENDING.
+ * Settles the threads whose tasks are removed, because their batch has ended or their message will never be delivered.
+ * A thread that is also part of a later message stays PENDING.
  */
 export function settleThreads(draft: Draft, leaving: readonly ChecklistTask[]): void {
   const byThread = new Map<string, ChecklistTask[]>();

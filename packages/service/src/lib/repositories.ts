@@ -84,8 +84,8 @@ export const scpAsUrl = (url: string): string =>
   url.replace(/^([\w.-]+@)([\w.-]+):(?!\/\/)\/?/, 'ssh://$1$2/');
 
 /**
- * By which workspaces are found that list a repository; null for one without a host. It ignores scheme, port, credentials
- * and case, so that several repositories may have the same: what is found is compared.
+ * The key by which the workspaces of a repository are looked up; null for a repository without a host. It ignores
+ * scheme, port, credentials and case, so several repositories may have the same key: callers compare what they find.
  */
 export function repositoryDigest(url: string): string | null {
   const text = scpAsUrl(url.trim());

@@ -417,7 +417,7 @@ export function retryAfterMs(headers: Headers): number {
 
 /**
  * The query of the link with `rel="next"` of a `Link` header. The host name and path of the link are not used: a host
- * may know itself by another name than the one that it is called by.
+ * may know itself under another name than the one in our URL.
  */
 function nextPage(header: string | undefined): Record<string, string> | null {
   const next = (header ?? '').split(',').find((part) => /;\s*rel="?next"?/.test(part));

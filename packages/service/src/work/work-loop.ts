@@ -32,8 +32,8 @@ const mostClaims = 3;
 const giveUpReason = `the service ended ${mostClaims} times while it was processed`;
 
 /**
- * Lets a process work on one row at a time whose last claim was not ended. After a crash this is so for all rows that
- * were in progress, and only one of them is the cause. One at a time, only that one fails again.
+ * Limits a process to one row at a time among those whose last claim did not end. After a crash this is so for all rows
+ * that were in progress, but only one of them caused it: when they are tried one by one, only that one crashes again.
  */
 export class SuspectPlace {
   isFree = true;

@@ -102,8 +102,8 @@ export function lineCommentOf(found: JsonReader): LineComment {
 }
 
 /**
- * The host has no threads: it shows the comments of one review on one line as one, and a reply belongs to the review of
- * what it answers. The first comment's id is that of the thread.
+ * The host has no threads. It shows the comments of one review on one line together, and a reply belongs to the same
+ * review as the comment that it answers. The id of a thread is that of its first comment.
  */
 export function threadsOf(comments: readonly LineComment[], canResolve: boolean): HostThread[] {
   const groups = new Map<string, LineComment[]>();

@@ -91,8 +91,8 @@ interface InstallationToken {
 }
 
 /**
- * An App signs in with its private key and gets tokens, valid for an hour: for calls about a repository narrowed to it,
- * for git also to its contents, and for an installation as a whole to metadata.
+ * An App signs in with its private key and gets tokens that are valid for an hour. A token for calls about a repository
+ * is limited to that repository, one for git also to its contents, and one for a whole installation to metadata.
  */
 export class AppCredential implements GithubCredential {
   readonly type = 'app';

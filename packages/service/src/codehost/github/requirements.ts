@@ -125,8 +125,8 @@ async function ofToken(api: GithubApi, repo: RepoPath): Promise<HostRequirement[
 }
 
 /**
- * Only a classic token says what it may do. A read is tried; a write is tried without the fields that it needs,
- * which GitHub refuses with 422 after it has checked the permission.
+ * Only a classic token lists its permissions. With any other token, a read is tried, and a write without its required
+ * fields: GitHub checks the permission before it refuses such a write with 422.
  */
 async function probes(api: GithubApi, repo: RepoPath, branch: string): Promise<HostRequirement[]> {
   const at = api.in(repo);

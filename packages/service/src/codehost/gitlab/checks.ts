@@ -18,8 +18,8 @@ interface Found {
 }
 
 /**
- * The jobs and the statuses of other systems at a commit: GitLab has both in one list. A pipeline for the merged result
- * of a merge request runs at a commit that is not in it, so its jobs are asked for.
+ * The jobs and the statuses of other systems at a commit, which GitLab has in one list. The pipeline for the merged
+ * result of a merge request runs at a commit that is not part of the request, so its jobs are read separately.
  */
 export async function readChecks(
   client: HttpClient,
@@ -72,8 +72,8 @@ function newest(found: readonly Found[]): readonly Found[] {
 const waiting = ['created', 'manual'];
 
 /**
- * Jobs behind one that waits for a person do not start by themselves, so they do not count: a job is `created` until
- * those before it have ended, and no other one of its branch runs.
+ * Jobs that wait for a manual job do not start by themselves, so they do not count as pending. A job waits for one if
+ * it is `created`, its branch has a manual job, and no other job of the branch is active.
  */
 function withoutBlocked(found: readonly Found[]): readonly Found[] {
   const isActive = ({ status, check }: Found) => check.state === 'PENDING' && !waiting.includes(status);

@@ -30,8 +30,8 @@ export class Keys {
   readonly #workers: OtherWorkers | null;
   readonly #cache = new Map<string, Trusted>();
   /**
-   * By their whole texts, the keys that matched since `#provenSinceMs`. To hash a key takes longer than the rest of its
-   * check. How long it takes to find one says nothing about a part of its text.
+   * The keys that matched since `#provenSinceMs`, by their full text, because hashing a key takes longer than the rest
+   * of its check. A lookup needs the full text, so its duration says nothing about a part of a key.
    */
   readonly #proven = new Map<string, Trusted>();
   #provenSinceMs = 0;

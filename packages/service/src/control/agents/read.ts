@@ -86,8 +86,8 @@ export class Reads {
   /** The state of a message; null if there is none. */
   readonly progressOf: (key: AgentKey & { followUpId: string }) => Promise<Progress | null>;
   /**
-   * The agent below this one that a wait for one or for all of them returns; null while there is none. With nothing
-   * below it, it is itself what a wait for all returns, and once it has ended also what a wait for one does.
+   * The agent that a wait for one agent below this one, or for all of them, returns; null while it has to wait. Without
+   * agents below it, a wait for all returns the agent itself, and so does a wait for one once the agent has ended.
    */
   readonly settledBelow: (wait: { above: FoundRow; all: boolean }) => Promise<AgentKey | null>;
 
@@ -257,8 +257,8 @@ export class Reads {
   }
 
   /**
-   * Those of these agents that the list could show in some phase, and whether it shows them as they are. `rest` are the
-   * ones that one page had no room for.
+   * Which of these agents the list shows in some phase, and whether it shows them in their present one (`fits`).
+   * `rest`: the agents that did not fit into one page.
    */
   async changed(
     scope: ListScope,

@@ -22,8 +22,8 @@ const keptBytes = 64 * 1024 * 1024;
 const readsAtOnce = 32;
 
 /**
- * What tenants have of one kind, as a whole. Each use asks for the generations, and reads only what has another one than
- * before. The generations are read first: a value that is newer than its generation is read once more.
+ * All documents of one kind, per tenant, kept in memory. Each use reads the generations first, and then the documents
+ * whose generation has changed. A document that was written in between is read once more at the next use.
  */
 export class WholeKind<V> {
   readonly #database: pg.Pool;

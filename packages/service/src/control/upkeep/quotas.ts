@@ -207,8 +207,8 @@ export class Quotas {
 }
 
 /**
- * Up to which part of the quota a command is admitted; null if it always is. What runs, reports and ends, and an agent
- * may complete its tasks while no new work is admitted.
+ * The percentage of the quota up to which a command is admitted; null: always. Runs can report and end when no new work
+ * is admitted, and agents can complete their tasks.
  */
 function admittedPercent({ type }: Command): number | null {
   switch (type) {

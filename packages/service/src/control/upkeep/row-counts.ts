@@ -98,8 +98,8 @@ export class RowCounts {
 }
 
 /**
- * The rows about pools, with few names: those with runners first, because a pool that only waits needs no more than a
- * name in the catalog.
+ * The rows about pools. Only a few pools are named, the others are added up as `other`. Those with runners come first,
+ * because a pool that agents only wait for may be no more than a name in the catalog.
  */
 export function poolRows(rows: readonly RowCount[]): RowCount[] {
   const ofPools = rows.filter(({ what }) => ['claimable', 'runners', 'slots'].includes(what));

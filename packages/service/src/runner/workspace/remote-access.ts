@@ -23,8 +23,9 @@ export interface HttpAccess {
   readonly url: string;
   readonly credential: { readonly username: string; readonly password: string } | undefined;
   /**
-   * Which addresses the host of a URL may have: any at the origin of the repository, else public and listed ones. A server
-   * that answered from a public address could give its name another one, so there its origin counts like others.
+   * Which addresses the host of a URL may have: any at the origin of the repository, else public and listed ones. If
+   * the server was reached at a public address (`isPublic`), its origin must stay public or listed too: its name could
+   * later lead to an internal address.
    */
   addressesFor(url: URL, server: { readonly isPublic: boolean }): Promise<(address: string) => boolean>;
   /** What the runner's own git would use, if the tenant may use it. */

@@ -201,8 +201,9 @@ export const askByIntegration = statement<[tenant: number, integration: string],
 );
 
 /**
- * One, or all that are open, without those that somebody asked for within this time. One that was given up is tried again
- * if `isForgiven`. Returns how many there are, and how many it asked for.
+ * Requests a comparison of one change request, or of all open ones, except those for which somebody has requested one
+ * within this time. With `isForgiven`, one that was given up is tried again. Returns how many it found, and for how
+ * many it requested a comparison.
  */
 export const syncByName = statement<
   [tenant: number, name: string | null, intervalMs: number, isForgiven: boolean],

@@ -210,8 +210,9 @@ export interface ListRange {
 export type Bind = (name: string, value: unknown) => string;
 
 /**
- * A part of a list that one index has. Either it has it in the list's order, and is walked until the page is full. Or
- * what it has is gathered, looked through and sorted; then that is little: one tree, or what ended lately.
+ * A part of a list that one index finds. With `order`, the index has the order of the list and is read until the page
+ * is full. Without it, all that the index finds is read, filtered and sorted; this is used where it is little, as for
+ * one tree or for agents that ended recently.
  */
 export interface Part {
   /** Short: PostgreSQL cuts the name of a statement after 63 bytes. */
@@ -279,8 +280,8 @@ function walkedParts(range: ListRange, life: Life, bind: Bind): Part[] {
 }
 
 /**
- * Live and ended agents, roots and nested ones together: the index of the texts is looked into once, and if most texts
- * match, the primary key has all of them in the list's order.
+ * Live and ended agents, roots and nested ones together. One part, so that the index of the texts is read once. If most
+ * texts match, PostgreSQL reads the primary key instead, which has the order of the list.
  */
 const searchedPart = (range: ListRange, bind: Bind): Part => ({
   name: `S${range.allDepths ? 'a' : 'r'}`,

@@ -162,8 +162,9 @@ export const readItem = statement<[tenant: number, key: string], ItemState>(
 );
 
 /**
- * Which of these comments an integration of the installation has posted: this one by the host's id, every other one by its
- * marker too, because ids are those of one host. And whether one of them may be on its way.
+ * Which of these comments were posted by an integration of this installation: by this integration, found by the id at
+ * the host, or by any integration, found by the marker, because an id is unique at one host only. `is_sending`: one of
+ * them may be being posted now.
  */
 export const readOwnPosts = statement<
   [tenant: number, target: string, ids: readonly string[], markers: readonly string[]],
@@ -181,8 +182,8 @@ export const readOwnPosts = statement<
 );
 
 /**
- * Of items that are settled, only the ids of what was posted are needed later, and those only while the change request
- * that they are about is open: its comments are compared with them, also by another integration.
+ * Deletes items that were settled some days ago. The ids of what was posted are kept while the change request is open:
+ * its comments are compared with them, also by another integration.
  */
 export const clearOldItems = statement<[days: number, most: number], { deleted: number }>(
   'clear-old-outbox',

@@ -53,8 +53,8 @@ export const commitsChannel = 'muster';
 export const liveChannel = 'muster_live';
 
 /**
- * Nothing is lost with a notification, so none waits until it is on the disk: PostgreSQL gives each transaction with one an
- * id, and would flush its log as for a write.
+ * A lost notification does no harm, so sending one does not wait for the disk. PostgreSQL gives every transaction with
+ * a notification an id, and would otherwise flush its log as for a write.
  */
 const withoutFlush = "set_config('synchronous_commit', 'off', true)";
 

@@ -31,8 +31,8 @@ export const integrationRules: KindRules = {
 };
 
 /**
- * Where a code host sends its deliveries: its id, which nobody can guess and which stays the same, below the address of
- * the service. The address in an earlier form is one of an earlier address of the service.
+ * Where a code host sends its deliveries: below the address of the service, an id that nobody can guess and that never
+ * changes. Older documents have a whole URL instead of the id, with the address that the service had then.
  */
 export const webhookUrlOf = (publicUrl: string, idOrUrl: string): string =>
   `${publicUrl}/hooks/${idOrUrl.slice(idOrUrl.lastIndexOf('/') + 1)}`;
