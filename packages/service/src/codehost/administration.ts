@@ -135,7 +135,7 @@ export class Administration {
     ];
   }
 
-  /** What failed at the host lately: nothing if nothing did. */
+  /** Recent failures at the host; empty if there were none. */
   async #problems(tenant: number, name: string): Promise<ReplyOf<'testIntegration'>['checks']> {
     const { database } = this.#options;
     const unposted = await readUnposted(database, tenant, name, shownProblems);

@@ -37,7 +37,7 @@ const budgetWaitMs = ({ spentUntilMs = 0 }: Told, nowMs: number): number =>
 export const spentUntilMs = (told: Told, calls: number, nowMs: number): number =>
   Math.max(told.spentUntilMs ?? 0, nowMs) + calls * msPerCall;
 
-/** One that is closed may be opened again: it is asked for, less and less often. */
+/** A closed change request may be reopened, so it is still compared, less and less often. */
 export function endedDelayMs({ state }: HostChangeRequest, { endedMs }: Told, nowMs: number): number | null {
   const agoMs = nowMs - (endedMs ?? nowMs);
   if (state === 'MERGED' || agoMs > closedMs) return null;

@@ -212,7 +212,7 @@ export interface Trigger extends TriggerSubject, Cause {}
 /** The issue or change request for which an agent is asked. */
 export interface TriggerSubject {
   readonly subject: Subject;
-  /** As it was when this happened: it is not asked for again, because it may be changed meanwhile. */
+  /** As it was when this happened. It is not read again, because it may have changed since. */
   readonly title: string;
   readonly body: string;
   readonly author: Person;

@@ -90,7 +90,7 @@ export const heard = (news: readonly NewsThread[], isHeard: (author: Person) => 
     .map(({ thread, comments }) => ({ thread, comments: comments.filter(({ author }) => isHeard(author)) }))
     .filter(({ comments }) => comments.length > 0);
 
-/** What one message takes of them, in their order; the others come in the next message. */
+/** The news that fit into one message, in their order; the others come with the next message. */
 export function beginningOf(
   news: readonly NewsThread[],
   most: { readonly threads: number; readonly bytes: number },

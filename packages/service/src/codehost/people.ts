@@ -31,7 +31,7 @@ export class People {
   readonly #permissions = new Map<string, { readonly permission: Permission; readonly untilMs: number }>();
   readonly #selves = new WeakMap<Host, { readonly person: Person; readonly untilMs: number }>();
 
-  /** Why somebody is not heard; null if they are. */
+  /** Why a person is not authorized; null if they are. */
   async refuseToHear(integration: Asking, repo: RepoPath, person: Person): Promise<string | null> {
     const permission = await this.permissionOf(integration, repo, person);
     const { minimumPermission } = integration;

@@ -36,7 +36,7 @@ const integrationErrorMs = 5 * 60_000;
 const permissionMs = 60 * 60_000;
 const mostPermissionAgeMs = 30 * 24 * 3_600_000;
 
-/** What the host says about a comment that nobody may write any more, whichever permission they have. */
+/** How the host refuses a comment that nobody may write any more, whatever their permission. */
 const isFinalText = /locked|archived|read.?only|blocked/i;
 
 /** What each kind of item does, and the permission that it takes. */
@@ -90,7 +90,7 @@ export class Sender implements Topic {
     }
   }
 
-  /** After a while, if a person may have changed by then what it lacks. */
+  /** Tries again after a while, if a person may have granted by then what is missing. */
   postponed(item: DueItem, error: Error): Postponed | null {
     const reason = shortReason(error);
     if (lacksPermission(item, error) && ageMs(item) < mostPermissionAgeMs)

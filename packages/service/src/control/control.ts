@@ -51,7 +51,7 @@ export interface ControlOptions {
   readonly timelineDays: number;
   readonly timelineEntries: number;
   readonly quotas: QuotaLimits;
-  /** By default they are counted and read by nobody. */
+  /** Without it, metrics are counted and nobody reads them. */
   readonly metrics?: Metrics;
   /** Null when this process serves its port alone. */
   readonly workers: OtherWorkers | null;

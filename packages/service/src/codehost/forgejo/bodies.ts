@@ -8,7 +8,7 @@ const ghost: Person = { id: '-1', login: 'ghost' };
 export const personOf = (user: JsonReader | null): Person =>
   user === null ? ghost : { id: String(user.number('id')), login: user.text('login') };
 
-/** So long the host may need to find out whether there is a conflict; meanwhile it says that there may be one. */
+/** How long the host may take to find out whether there is a conflict; until then it says that there may be one. */
 const conflictCheckMs = 60_000;
 
 export function changeRequestOf(pull: JsonReader): HostChangeRequest {

@@ -73,7 +73,7 @@ const renewGitBeforeMs = 20 * 60_000;
 const jwtLifeSeconds = 9 * 60;
 const clockSkewSeconds = 60;
 const mostInstallations = 10;
-/** How long it is remembered which installation covers a repository, and what it may do. */
+/** How long the installation of a repository, and its permissions, are cached. */
 const installationMs = 5 * 60_000;
 const mostRemembered = 10_000;
 

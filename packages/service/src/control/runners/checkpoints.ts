@@ -134,7 +134,10 @@ export class Checkpoints {
     return found?.content.toString('base64');
   }
 
-  /** Reads what the agent has if its run is this runner's, and live or just killed. What is written asks that itself. */
+  /**
+   * Reads what the agent has, if its run belongs to this runner and is live or was just killed. Statements that write
+   * check this themselves.
+   */
   #whileHeld<R>(
     caller: Principal,
     body: HeldRun,

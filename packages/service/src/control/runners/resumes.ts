@@ -5,7 +5,10 @@ import { findAwaiting, findLimited, type WaitingRow } from '../../store/statemen
 import type { Principal } from '../access/principal.ts';
 import type { Transact } from '../batches/transact.ts';
 
-/** How many agents one success starts. If it was luck, few runs fail again; otherwise each of them starts as many. */
+/**
+ * How many agents one success starts. If the fault is still there, few runs fail again; otherwise each that succeeds
+ * starts as many.
+ */
 const resumedPerSuccess = 4;
 const limitedPerQuery = 500;
 

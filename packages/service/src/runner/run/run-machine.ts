@@ -152,7 +152,9 @@ function stopped(state: Active, stop: Stop, ...more: readonly Effect[]): Transit
 
 const interrupted: RunEnd = { outcome: 'INTERRUPTED', response: '' };
 
-/** An interrupted run ends so, whatever happened later; one that is handed back may have completed first. */
+/**
+ * An interrupted run ends as interrupted, whatever happened later; one that is handed back may have completed first.
+ */
 function endAfter(stop: Stop, end: RunEnd): RunEnd {
   if (stop === 'INTERRUPT') return { outcome: 'INTERRUPTED', response: end.response ?? '' };
   if (stop === 'HAND_BACK' && end.outcome === 'INTERRUPTED') return { outcome: 'HANDED_BACK' };
