@@ -2,7 +2,7 @@ import { codeHostBugs } from './code-host-bugs.ts';
 import { hostileBugs } from './hostile-bugs.ts';
 import { storeBugs } from './store-bugs.ts';
 
-/** A bug put in on purpose, and the suites one of which has to notice. None of them was written for it. */
+/** A bug put in on purpose, and the suites one of which has to notice: those of the file itself only where no other does. */
 export interface PlantedBug {
   readonly name: string;
   readonly file: string;
