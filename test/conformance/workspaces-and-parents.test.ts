@@ -131,17 +131,15 @@ describe('children', () => {
   test('a child has its parent’s workspace and owner; other values are refused', async () => {
     await spawned({ workspace: 'home', account: 'kin', agent: ['kin'] });
     const child = { account: 'kin', agent: ['kin', 'child'] };
-    expectError(await spawn({ ...child, workspace: 'away' }), 'INVALID_ARGUMENT', 'agentId.workspace');
-    expectError(
-      await spawn({ ...child, workspace: 'home', account: 'stranger' }),
-      'INVALID_ARGUMENT',
-      'agentId.account',
-    );
-    expectError(
-      await spawn({ ...child, workspace: 'home', ownerProvider: 'PROVIDER_IDP_OIDC' }),
-      'INVALID_ARGUMENT',
-      'agentId.ownerProvider',
-    );
+    const expectRefused = async (other: object, field: string, text: string) => {
+      const refused = await spawn({ ...child, workspace: 'home', ...other });
+      expect(expectError(refused, 'INVALID_ARGUMENT', field).message).toBe(`${field}: ${text}`);
+    };
+    const of = 'must be that of the parent,';
+    await expectRefused({ workspace: 'away' }, 'agentId.workspace', `${of} "home"; got "away"`);
+    await expectRefused({ account: 'stranger' }, 'agentId.account', `${of} "kin"; got "stranger"`);
+    const provider = `${of} "${caller().ownerProvider}"; got "PROVIDER_IDP_OIDC"`;
+    await expectRefused({ ownerProvider: 'PROVIDER_IDP_OIDC' }, 'agentId.ownerProvider', provider);
     expect(await spawned(child)).toEqual({ ...caller(), ...child, workspace: 'home' });
   });
 

@@ -63,7 +63,9 @@ export const fenced = (message: string): Refusal => refusal('ABORTED', message, 
 export const aborted = (reason: string, message: string): Refusal =>
   refusal('ABORTED', message, [errorInfo(reason)]);
 
-export const refuseDescription = (text: string, field: string): Refusal | null =>
-  Buffer.byteLength(text) > limits.descriptionBytes
-    ? invalid(field, `must be at most ${limits.descriptionBytes} bytes`)
+export function refuseDescription(text: string, field: string): Refusal | null {
+  const bytes = Buffer.byteLength(text);
+  return bytes > limits.descriptionBytes
+    ? invalid(field, `must be at most ${limits.descriptionBytes} bytes; got ${bytes}`)
     : null;
+}

@@ -58,7 +58,7 @@ const scpLike = /^[\w.][\w.-]*@[\w.[][^/:]*:[^:]/;
 
 export function urlProblem(url: string): string | undefined {
   if (url === '') return 'must be the URL of a git repository';
-  if (url.length > mostUrlLength) return `must be at most ${mostUrlLength} characters`;
+  if (url.length > mostUrlLength) return `must be at most ${mostUrlLength} characters; got ${url.length}`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
   if (url.startsWith('-') || /[\x00-\x1f\x7f]/.test(url))
     return 'must not begin with - or contain control characters';

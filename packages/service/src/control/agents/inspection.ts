@@ -36,8 +36,8 @@ export class Inspection {
     const before = sequenceIn(request.beforeSequence);
     if (after !== null && before !== null)
       return invalid('beforeSequence', 'may not be combined with afterSequence');
-    if ((after ?? 0) < 0) return invalid('afterSequence', 'must be 0 or more');
-    if ((before ?? 0) < 0) return invalid('beforeSequence', 'must be 0 or more');
+    if (after !== null && after < 0) return invalid('afterSequence', `must be 0 or more; got ${after}`);
+    if (before !== null && before < 0) return invalid('beforeSequence', `must be 0 or more; got ${before}`);
     const agent = await targets.find(caller, request.agentId);
     if (isRefusal(agent)) return agent;
     const range = before === null ? { after: after ?? 0 } : { before };
@@ -53,7 +53,7 @@ export class Inspection {
       return isRefusal(run) ? run : { runs: [run], more: false };
     }
     const before = runNumber(beforeRunId ?? maxRunNumber);
-    if (before < 0) return invalid('beforeRunId', 'must be 0 or more');
+    if (before < 0) return invalid('beforeRunId', `must be 0 or more; got ${before}`);
     return reads.runs(agent, before, limit);
   };
 

@@ -6,9 +6,9 @@ import { type SchemaAnswer, schemaWorker } from '../../lib/output-schema/schema-
 
 /** An output schema must be a JSON Schema object of draft 2020-12 or 07, of limited size, that can be compiled. */
 export async function refuseOutputSchema(tenant: number, text: string): Promise<Refusal | null> {
-  if (Buffer.byteLength(text) > limits.outputSchemaBytes) {
-    return invalid('outputSchema', `must be at most ${limits.outputSchemaBytes} bytes`);
-  }
+  const bytes = Buffer.byteLength(text);
+  if (bytes > limits.outputSchemaBytes)
+    return invalid('outputSchema', `must be at most ${limits.outputSchemaBytes} bytes; got ${bytes}`);
   const digest = hash('sha256', text);
   const refused = known.has(digest) ? null : refuseShape(text);
   if (refused) return refused;
@@ -47,12 +47,14 @@ function refuseShape(text: string): Refusal | null {
   } catch {
     return invalid('outputSchema', 'must be a JSON Schema as a string; this is not JSON');
   }
-  if (!isObject(schema)) return invalid('outputSchema', 'must be a JSON Schema object');
+  if (!isObject(schema))
+    return invalid('outputSchema', 'must be a JSON Schema that is an object, such as {"type": "object"}');
   const unsafe = unsafePlace(schema, limits.documentDepth);
   if (unsafe) return invalid('outputSchema', `${unsafe.path}: ${unsafe.problem}`);
   const dialect = String(schema.$schema ?? '');
   if (dialect && !/draft-07|2020-12/.test(dialect)) {
-    return invalid('outputSchema', 'must be of draft 2020-12 or draft 07');
+    const got = JSON.stringify(dialect.slice(0, 100));
+    return invalid('outputSchema', `$schema: must be that of draft 2020-12 or draft 07; got ${got}`);
   }
   const { nodes, references } = sizeOf(schema);
   if (nodes > limits.outputSchemaNodes) {

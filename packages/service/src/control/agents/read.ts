@@ -119,9 +119,9 @@ export class Reads {
   }
 
   /** The owner of any agent with this path. */
-  async ownerOf(tenant: number, path: readonly string[]): Promise<{ account: string } | undefined> {
+  async ownerOf(tenant: number, path: readonly string[]) {
     const [row] = await findOwner(this.#database, tenant, path.join('/'));
-    return row;
+    return row && { ownerProvider: row.owner_provider, account: row.account };
   }
 
   async storedReply({

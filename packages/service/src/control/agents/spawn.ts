@@ -82,8 +82,11 @@ export class Spawns {
     if (refusal.status !== 'NOT_FOUND' || identity.path.length === 1 || !isOther) return null;
     const owner = await this.#options.reads.ownerOf(identity.tenant, identity.path.slice(0, -1));
     if (!owner) return null;
-    const field = owner.account === identity.account ? 'agentId.ownerProvider' : 'agentId.account';
-    return invalid(field, "a child has its parent's owner");
+    const name = owner.account === identity.account ? 'ownerProvider' : 'account';
+    return invalid(
+      `agentId.${name}`,
+      `must be that of the parent, "${owner[name]}"; got "${identity[name]}"`,
+    );
   }
 
   /** A root without a workspace goes to `default`; a child takes its parent's, which decides the pool it runs in. */

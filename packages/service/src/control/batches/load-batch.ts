@@ -1,7 +1,8 @@
 import type { AgentState } from '../../domain/agent.ts';
+import { otherWorkspace } from '../../domain/commands/spawn-agent.ts';
 import { type Command, type Needs, needsOf } from '../../domain/decide.ts';
 import { identityKey, LoadedAgents, type PoolKey, poolId } from '../../domain/loaded-agents.ts';
-import { invalid, notFound, type Refusal } from '../../domain/refusal.ts';
+import { notFound, type Refusal } from '../../domain/refusal.ts';
 import type {
   AgentKey,
   AgentTransaction,
@@ -354,6 +355,6 @@ function parentOf(
   if (holder) return holder;
   if (!found[0]) return notFound(`the parent agent ${path} does not exist`);
   return identity.workspace
-    ? invalid('agentId.workspace', `the parent is in workspace "${found[0].agent.workspace}"`)
+    ? otherWorkspace(identity.workspace, found[0].agent)
     : pickAgent(found, parent.path);
 }

@@ -303,7 +303,7 @@ export class Runners {
     if (!key) return notFound('the agent does not exist');
     const { end, diff } = request;
     if (end?.outcome === 'PARKED' && !end.limitUntil)
-      return invalid('end.limitUntil', 'is required for PARKED');
+      return invalid('end.limitUntil', 'is required with the outcome PARKED');
     // The name is part of a database key, which is limited in bytes.
     if (diff && Buffer.byteLength(diff.repo) > maxRepoBytes)
       return invalid('diff.repo', `must be at most ${maxRepoBytes} bytes`);

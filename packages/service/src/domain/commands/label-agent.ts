@@ -13,8 +13,8 @@ export interface LabelAgent {
 export const labelAgent: Decide<LabelAgent, Labels> = (loaded, command, state) => {
   const { agent } = state;
   const most = limits.labelsPerAgent;
-  if (Object.keys(merge({}, command.labels)).length > most)
-    return invalid('labels', `expected at most ${most} labels`);
+  const set = Object.keys(merge({}, command.labels)).length;
+  if (set > most) return invalid('labels', `must have at most ${most} labels; got ${set}`);
   const merged = merge(agent.labels, command.labels);
   if (Object.keys(merged).length > most)
     return exhausted(`an agent has at most ${most} labels; remove some first`);

@@ -226,9 +226,10 @@ function refuse(command: QueueFollowUp, state: AgentState, now: string): Refusal
   const badSettings = refuseSettings(change, agent.settings, agent.backend, command.ownModels);
   if (badSettings) return badSettings;
   if (command.deliverAt) {
-    if (command.deliverAt <= now) return invalid('deliverAt', 'must be in the future');
+    if (command.deliverAt <= now)
+      return invalid('deliverAt', `must be in the future; got ${command.deliverAt}`);
     if (Date.parse(command.deliverAt) > Date.parse(now) + deferMs) {
-      return invalid('deliverAt', `must be at most ${limits.deferDays} days ahead`);
+      return invalid('deliverAt', `must be at most ${limits.deferDays} days ahead; got ${command.deliverAt}`);
     }
     if (agent.deferral === false) {
       return precondition(

@@ -8,6 +8,7 @@ import {
   type Task,
 } from '@muster/sdk/contract';
 import {
+  type Agent,
   type AgentState,
   type Identity,
   type Labels,
@@ -115,11 +116,13 @@ export function refuseSpawn(command: SpawnAgent): Refusal | null {
   return first.find(isRefusal) ?? null;
 }
 
+export const otherWorkspace = (given: string, parent: Agent): Refusal =>
+  invalid('agentId.workspace', `must be that of the parent, "${parent.workspace}"; got "${given}"`);
+
 function refuseParent(loaded: LoadedAgents, { identity }: SpawnAgent, { agent }: AgentState): Refusal | null {
   const path = agent.path.join('/');
-  if (identity.workspace && identity.workspace !== agent.workspace) {
-    return invalid('agentId.workspace', `a child has its parent's workspace, "${agent.workspace}"`);
-  }
+  if (identity.workspace && identity.workspace !== agent.workspace)
+    return otherWorkspace(identity.workspace, agent);
   if (isTerminal(agent.phase)) return precondition('AGENT_ENDED', path, `the parent ${path} has ended`);
   if (loaded.liveDescendants(agent.root) >= limits.liveDescendantsPerRoot) {
     return exhausted(`the tree of ${agent.path[0]} has ${limits.liveDescendantsPerRoot} live agents`);

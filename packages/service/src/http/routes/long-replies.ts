@@ -41,7 +41,10 @@ export function longReplyRoutes(context: RouteContext): void {
     const lastEventId = request.headers['last-event-id'];
     const after = String(lastEventId || afterSequence);
     if (!/^\d{1,15}$/.test(after))
-      return invalid(lastEventId ? 'Last-Event-ID' : 'afterSequence', 'must be the sequence of an entry');
+      return invalid(
+        lastEventId ? 'Last-Event-ID' : 'afterSequence',
+        `must be the sequence of an entry, a number; got ${JSON.stringify(after.slice(0, 100))}`,
+      );
     const agent = await control.targets.find(caller, agentId);
     if (isRefusal(agent)) return agent;
     const first = await control.reads.timeline(agent, { after: Number(after) }, 1);

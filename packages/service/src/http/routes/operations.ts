@@ -69,7 +69,7 @@ export function operationRoutes(context: RouteContext): void {
   serve(context, 'spawn', async ({ control, caller, body, traceparent, request, reply }) => {
     const key = String(request.headers['idempotency-key'] ?? '');
     if (key.length > limits.idLength)
-      return invalid('Idempotency-Key', `must be at most ${limits.idLength} characters`);
+      return invalid('Idempotency-Key', `must be at most ${limits.idLength} characters; got ${key.length}`);
     const spawned = await control.spawns.spawn(caller, body, key, traceparent);
     if (!isRefusal(spawned) && spawned.warning) reply.header('muster-warning', spawned.warning);
     return spawned;
