@@ -23,7 +23,44 @@ import { systemRoutes } from './routes/system.ts';
 
 /** The HTTP server: it authenticates, checks the shape of requests, calls control, and sends every error in one form. */
 export function buildServer(options: ServerOptions): FastifyInstance {
-  const { log, metrics, workers, keepAliveMs, tracer } = options;
+  const { metrics, workers, keepAliveMs } = options;
+  // Below /v1 a caller without a key gets 401 for every path, so it can't find out which paths exist.
+  const authenticateBelowV1 = async (request: FastifyRequest): Promise<void> => {
+    if (isBelowV1(request.url)) await authenticateCaller(request);
+  };
+  const app = newApp(options, authenticateBelowV1);
+  observeRequests(app, options);
+  app.setErrorHandler((error, request, reply) =>
+    sendError(reply, httpErrorOf(error, options, request.routeOptions.bodyLimit)),
+  );
+  refuseUnknown(app);
+
+  const context: RouteContext = {
+    ...options,
+    app,
+    limiter: new RateLimit(options.rateLimit, workers),
+    acknowledgedBytes: new AcknowledgedBytes(keepAliveMs / 20),
+    openReplies: new OpenReplies(metrics, options.closing, workers),
+  };
+  const authenticateCaller = authenticate(context, { takesCookies: true });
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (request.is404) authenticateBelowV1(request).then(() => done(), done);
+    else done();
+  });
+  operationRoutes(context);
+  longReplyRoutes(context);
+  signInRoutes(context);
+  hookRoutes(context);
+  attachmentRoutes(context);
+  systemRoutes(context);
+  pageRoutes(context);
+  return app;
+}
+
+function newApp(
+  options: ServerOptions,
+  authenticateBelowV1: (request: FastifyRequest) => Promise<void>,
+): FastifyInstance {
   const app = Fastify({
     logger: false,
     bodyLimit: limits.bodyBytes,
@@ -33,7 +70,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     requestTimeout: 300_000,
     // The kernel's probes detect a client that vanishes while its request waits for a reply.
     // A request without Host is refused here, because Node's own refusal has no error body.
-    http: { keepAlive: true, keepAliveInitialDelay: keepAliveMs, requireHostHeader: false },
+    http: { keepAlive: true, keepAliveInitialDelay: options.keepAliveMs, requireHostHeader: false },
     // That of the caller's proxy, or a new one.
     genReqId: ({ headers }) => requestIdIn(headers) ?? randomUUID(),
     frameworkErrors: (error, request, reply) =>
@@ -45,12 +82,6 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.server.on('request', refuseSmallParts);
   // Node's own refusal of an expectation has no error body.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
-  app.decorateRequest('caller');
-  app.decorateRequest('startedMs', 0);
-  app.decorateRequest('route', '');
-  app.decorateRequest('trace');
-  app.decorateRequest('span');
-  app.decorateRequest('about');
   readJsonOnly(app);
   // Each route's serializer is compiled with its first reply: compiling all of them takes a tenth of a start.
   app.setSerializerCompiler(({ schema }) => {
@@ -60,7 +91,20 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       return serialize(value);
     };
   });
+  return app;
+}
 
+/** Names, measures, traces and logs each request. */
+function observeRequests(
+  app: FastifyInstance,
+  { log, metrics, keepAliveMs, tracer }: Pick<ServerOptions, 'log' | 'metrics' | 'keepAliveMs' | 'tracer'>,
+): void {
+  app.decorateRequest('caller');
+  app.decorateRequest('startedMs', 0);
+  app.decorateRequest('route', '');
+  app.decorateRequest('trace');
+  app.decorateRequest('span');
+  app.decorateRequest('about');
   const noteActive = watchEventLoop(app, metrics, log);
   app.addHook('onRequest', (request, reply, done) => {
     request.startedMs = performance.now();
@@ -88,26 +132,35 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     const { method, route } = request;
     metrics.observe('muster_http_request_seconds', { method, route, status: reply.statusCode }, seconds);
     if (request.span) endSpan(request.span, reply.statusCode);
-    if (log.isLevelEnabled('info'))
-      log.info(
-        {
-          method,
-          route,
-          status: reply.statusCode,
-          ms: Math.round(seconds * 1e4) / 10,
-          request: request.id,
-          client: request.ip,
-          forwardedFor: request.headers['x-forwarded-for']?.slice(0, largestHeaderLength),
-          ...callerFields(request),
-          trace: request.trace?.traceId,
-        },
-        'request',
-      );
+    if (log.isLevelEnabled('info')) logRequest(log, request, reply.statusCode, seconds);
     done();
   });
-  app.setErrorHandler((error, request, reply) =>
-    sendError(reply, httpErrorOf(error, options, request.routeOptions.bodyLimit)),
+}
+
+function logRequest(
+  log: ServerOptions['log'],
+  request: FastifyRequest,
+  status: number,
+  seconds: number,
+): void {
+  log.info(
+    {
+      method: request.method,
+      route: request.route,
+      status,
+      ms: Math.round(seconds * 1e4) / 10,
+      request: request.id,
+      client: request.ip,
+      forwardedFor: request.headers['x-forwarded-for']?.slice(0, largestHeaderLength),
+      ...callerFields(request),
+      trace: request.trace?.traceId,
+    },
+    'request',
   );
+}
+
+/** Refuses a known path with another method as UNIMPLEMENTED, an unknown one as NOT_FOUND. To be called before routes are added. */
+function refuseUnknown(app: FastifyInstance): void {
   const routes: { readonly methods: readonly string[]; readonly path: RegExp }[] = [];
   app.addHook('onRoute', ({ method, url }) => {
     routes.push({ methods: [method].flat(), path: pathPattern(url) });
@@ -118,31 +171,6 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     const isOtherMethod = atPath.length > 0 && !atPath.some(({ methods }) => methods.includes(method));
     return sendError(reply, isOtherMethod ? unknownMethod(method, path) : unknownPath(path));
   });
-
-  const context: RouteContext = {
-    ...options,
-    app,
-    limiter: new RateLimit(options.rateLimit, workers),
-    acknowledgedBytes: new AcknowledgedBytes(keepAliveMs / 20),
-    openReplies: new OpenReplies(metrics, options.closing, workers),
-  };
-  // Below /v1 a caller without a key gets 401 for every path, so it can't find out which paths exist.
-  const authenticateCaller = authenticate(context, { takesCookies: true });
-  const authenticateBelowV1 = async (request: FastifyRequest): Promise<void> => {
-    if (isBelowV1(request.url)) await authenticateCaller(request);
-  };
-  app.addHook('onRequest', (request, _reply, done) => {
-    if (request.is404) authenticateBelowV1(request).then(() => done(), done);
-    else done();
-  });
-  operationRoutes(context);
-  longReplyRoutes(context);
-  signInRoutes(context);
-  hookRoutes(context);
-  attachmentRoutes(context);
-  systemRoutes(context);
-  pageRoutes(context);
-  return app;
 }
 
 /** Of what people and agents ask for. Polls and reports of runners are many, and are measured by the metrics. */

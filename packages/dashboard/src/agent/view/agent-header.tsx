@@ -49,24 +49,30 @@ function AgentPath({ status: { agentId } }: StatusProps) {
   );
 }
 
-function Facts({ status }: StatusProps) {
-  const { agentId } = status;
+function ModelFact({ status }: StatusProps) {
   const settings = [
     status.reasoningEffort && `effort ${status.reasoningEffort}`,
     status.serviceTier && `tier ${status.serviceTier}`,
     status.fastMode && 'fast mode',
   ].filter((text): text is string => Boolean(text));
+  return (
+    <Fact name="Model" isNameHidden>
+      <strong>{status.model}</strong>
+      {!status.rehearsed && <span>{backendFacts[status.backend].title}</span>}
+      {settings.map((text) => (
+        <span key={text}>{text}</span>
+      ))}
+    </Fact>
+  );
+}
+
+function Facts({ status }: StatusProps) {
+  const { agentId } = status;
   const labels = labelTexts(status.labels);
   const isParent = status.treeCost !== status.cost;
   return (
     <dl className="agent-facts wrap secondary">
-      <Fact name="Model" isNameHidden>
-        <strong>{status.model}</strong>
-        {!status.rehearsed && <span>{backendFacts[status.backend].title}</span>}
-        {settings.map((text) => (
-          <span key={text}>{text}</span>
-        ))}
-      </Fact>
+      <ModelFact status={status} />
       {status.rehearsed && (
         <Fact name="Rehearsal">
           <em>scripted, no model</em>

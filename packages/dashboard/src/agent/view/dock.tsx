@@ -83,6 +83,38 @@ function ResumeButton({ status }: StatusProps) {
 }
 
 /** The menu stops only the run that it was opened for; the service refuses the request for any other run. */
+interface StopPanelProps {
+  readonly runId: string;
+  readonly hasEnded: boolean;
+  readonly isStopping: boolean;
+  readonly isPending: boolean;
+  readonly error: Error | null;
+  readonly send: (mode: StopMode) => void;
+}
+
+function StopPanel({ runId, hasEnded, isStopping, isPending, error, send }: StopPanelProps) {
+  return (
+    <section className="stop-panel stack" aria-label={`Stop run ${runId}`}>
+      {hasEnded && !error && <p className="secondary">Run {runId} has already ended.</p>}
+      {error && <StopProblem error={error} runId={runId} />}
+      <Button disabled={hasEnded || isStopping || isPending} onClick={() => send('STOP_TURN_MODE_INTERRUPT')}>
+        Interrupt turn
+      </Button>
+      <p className="secondary">
+        {isStopping
+          ? 'Interrupt requested.'
+          : 'Ends the turn cleanly, with its cost and last message. Queued messages run next.'}
+      </p>
+      <Button look="danger" disabled={hasEnded || isPending} onClick={() => send('STOP_TURN_MODE_KILL')}>
+        Kill turn
+      </Button>
+      <p className="secondary">
+        Ends the turn immediately. Work that was not reported is lost. The agent stays.
+      </p>
+    </section>
+  );
+}
+
 function StopMenu({ status }: StatusProps) {
   const { agentId, run } = status;
   const [runId, setRunId] = useState<string | null>(null);
@@ -117,31 +149,7 @@ function StopMenu({ status }: StatusProps) {
         {isStopping ? 'Stopping …' : 'Stop turn'}
       </Button>
       {runId !== null && (
-        <section className="stop-panel stack" aria-label={`Stop run ${runId}`}>
-          {hasEnded && !stop.isError && <p className="secondary">Run {runId} has already ended.</p>}
-          {stop.isError && <StopProblem error={stop.error} runId={runId} />}
-          <Button
-            disabled={hasEnded || isStopping || stop.isPending}
-            onClick={() => send('STOP_TURN_MODE_INTERRUPT')}
-          >
-            Interrupt turn
-          </Button>
-          <p className="secondary">
-            {isStopping
-              ? 'Interrupt requested.'
-              : 'Ends the turn cleanly, with its cost and last message. Queued messages run next.'}
-          </p>
-          <Button
-            look="danger"
-            disabled={hasEnded || stop.isPending}
-            onClick={() => send('STOP_TURN_MODE_KILL')}
-          >
-            Kill turn
-          </Button>
-          <p className="secondary">
-            Ends the turn immediately. Work that was not reported is lost. The agent stays.
-          </p>
-        </section>
+        <StopPanel {...{ runId, hasEnded, isStopping, send }} isPending={stop.isPending} error={stop.error} />
       )}
     </div>
   );

@@ -46,16 +46,7 @@ export function Queue({ status, mayChange }: { readonly status: AgentStatus; rea
           </Button>
         )}
       </header>
-      {missing !== null && (
-        <p className="queue-missing" role="status">
-          {run?.followUpIds.includes(missing)
-            ? 'The message was already delivered.'
-            : 'The message was already delivered or removed.'}{' '}
-          <Button look="quiet" onClick={() => setMissing(null)}>
-            Dismiss
-          </Button>
-        </p>
-      )}
+      {missing !== null && <MissingMessage {...{ run, missing }} onDismiss={() => setMissing(null)} />}
       {isOpen && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
         <ol tabIndex={0}>
@@ -79,6 +70,26 @@ export function Queue({ status, mayChange }: { readonly status: AgentStatus; rea
       )}
       {isClearing && <ClearDialog {...{ agentId, queued, scheduled }} onClose={() => setClearing(false)} />}
     </section>
+  );
+}
+
+interface MissingMessageProps {
+  readonly run: AgentStatus['run'];
+  readonly missing: string;
+  readonly onDismiss: () => void;
+}
+
+/** Says why a message could not be removed. */
+function MissingMessage({ run, missing, onDismiss }: MissingMessageProps) {
+  return (
+    <p className="queue-missing" role="status">
+      {run?.followUpIds.includes(missing)
+        ? 'The message was already delivered.'
+        : 'The message was already delivered or removed.'}{' '}
+      <Button look="quiet" onClick={onDismiss}>
+        Dismiss
+      </Button>
+    </p>
   );
 }
 

@@ -167,19 +167,15 @@ function useCounts(): ReadonlyMap<Kind, number> {
   );
 }
 
-function KindPage({ kind }: { readonly kind: Kind }) {
-  const { client, caller } = useSignedIn();
-  const { data, error, refetch } = useQuery({
-    ...resourcesQuery(client, kind),
-    // The list must be current; the default is for the options of a form.
-    staleTime: 0,
-  });
-  const [searched] = useSearched();
-  const [isCreating, setCreating] = useState(false);
-  const [created, setCreated] = useState<CreatedSecret | null>(null);
-  const refusal = writeRefusal(caller, kind);
-  const { title, one, purpose, secret } = kindTable[kind];
-  const shown = data?.filter((entry) => searched === '' || matches(entry, searched));
+interface KindHeadProps {
+  readonly kind: Kind;
+  /** Why the caller may not create one. */
+  readonly refusal: string | null;
+  readonly onNew: () => void;
+}
+
+function KindHead({ kind, refusal, onNew }: KindHeadProps) {
+  const { title, one, purpose } = kindTable[kind];
   return (
     <>
       <header className="catalog-head wrap">
@@ -191,12 +187,32 @@ function KindPage({ kind }: { readonly kind: Kind }) {
           <p>{purpose}</p>
         </div>
         {refusal === null && (
-          <Button look="primary" onClick={() => setCreating(true)}>
+          <Button look="primary" onClick={onNew}>
             New {one}
           </Button>
         )}
       </header>
       {refusal !== null && <p className="secondary">{refusal}</p>}
+    </>
+  );
+}
+
+function KindPage({ kind }: { readonly kind: Kind }) {
+  const { client, caller } = useSignedIn();
+  const { data, error, refetch } = useQuery({
+    ...resourcesQuery(client, kind),
+    // The list must be current; the default is for the options of a form.
+    staleTime: 0,
+  });
+  const [searched] = useSearched();
+  const [isCreating, setCreating] = useState(false);
+  const [created, setCreated] = useState<CreatedSecret | null>(null);
+  const refusal = writeRefusal(caller, kind);
+  const { one, secret } = kindTable[kind];
+  const shown = data?.filter((entry) => searched === '' || matches(entry, searched));
+  return (
+    <>
+      <KindHead kind={kind} refusal={refusal} onNew={() => setCreating(true)} />
       <Problem error={error}>
         <Button onClick={() => refetch()}>Try again</Button>
       </Problem>

@@ -1,4 +1,4 @@
-import { type HistoryEntry, InvalidArgumentError } from '@muster/sdk';
+import { type HistoryEntry, InvalidArgumentError, type MusterClient } from '@muster/sdk';
 import { type DocumentWarning, inputFormatOf, type Kind, sealedFieldOf } from '@muster/sdk/contract';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
@@ -83,6 +83,17 @@ interface SaveRequest {
   readonly reason: string;
 }
 
+async function conflictWith(
+  client: MusterClient,
+  kind: Kind,
+  name: string,
+  generation: string,
+): Promise<Conflict> {
+  const theirs = await readResource(client, kind, name);
+  const { entries } = await client.catalog.history(kind, name, { pageSize: 20 });
+  return { theirs, saves: entries.filter((entry) => BigInt(entry.generation) > BigInt(generation)) };
+}
+
 /** Saves a text only over the generation that it is based on. */
 export function useSave(
   kind: Kind,
@@ -114,12 +125,7 @@ export function useSave(
         if (secret !== null) onSecret(secret);
       } catch (saveError) {
         if (!isGenerationConflict(saveError)) throw saveError;
-        const theirs = await readResource(client, kind, name);
-        const { entries } = await client.catalog.history(kind, name, { pageSize: 20 });
-        setConflict({
-          theirs,
-          saves: entries.filter((entry) => BigInt(entry.generation) > BigInt(generation)),
-        });
+        setConflict(await conflictWith(client, kind, name, generation));
       }
       await invalidateResource(queries, kind, name);
     },

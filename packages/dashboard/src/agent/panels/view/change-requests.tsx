@@ -162,13 +162,25 @@ function OpenRequestDialog({ status: { agentId, repos }, onClose, onOpened }: Op
           <input type="checkbox" checked={isDraft} onChange={(event) => setDraft(event.target.checked)} />
           Draft
         </label>
-        <DialogActions>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" disabled={isPending}>
-            {isPending ? 'Opening …' : 'Open change request'}
-          </Button>
-        </DialogActions>
+        <SubmitActions isPending={isPending} onCancel={onClose} />
       </form>
     </Dialog>
+  );
+}
+
+function SubmitActions({
+  isPending,
+  onCancel,
+}: {
+  readonly isPending: boolean;
+  readonly onCancel: () => void;
+}) {
+  return (
+    <DialogActions>
+      <Button onClick={onCancel}>Cancel</Button>
+      <Button type="submit" look="primary" disabled={isPending}>
+        {isPending ? 'Opening …' : 'Open change request'}
+      </Button>
+    </DialogActions>
   );
 }

@@ -54,8 +54,7 @@ export function DraftCommentView(props: DraftCommentProps) {
 function CommentForm({ comment, lines, isApart }: DraftCommentProps) {
   const { change } = useReviewContext();
   const form = useRef<HTMLElement>(null);
-  const { id, path, side, line, startLine, body } = comment;
-  const starts = isApart ? [] : possibleStarts(lines, comment);
+  const { id, path, body } = comment;
   /** The form is removed; the focus returns to its line. */
   const leave = (next: Parameters<typeof change>[0]) => {
     const row = form.current?.closest('.review-row');
@@ -69,32 +68,7 @@ function CommentForm({ comment, lines, isApart }: DraftCommentProps) {
       ref={form}
     >
       <div className="thread-body stack">
-        {starts.length > 1 ? (
-          <p className="comment-range secondary">
-            <label>
-              Lines{' '}
-              <select
-                aria-label="First line"
-                value={startLine}
-                onChange={(event) => {
-                  const { repo: _, path: __, body: ___, id: ____, ...range } = comment;
-                  const moved = withStart(lines, range, Number(event.target.value));
-                  change((now) => changeComment(now, id, moved));
-                }}
-              >
-                {starts.map((start) => (
-                  <option key={start} value={start}>
-                    {start}
-                  </option>
-                ))}
-              </select>
-            </label>{' '}
-            to {line}
-            {side === 'OLD' && ' before the change'}
-          </p>
-        ) : (
-          <p className="secondary">{isApart ? `${path}, ${rangeText(comment)}` : rangeText(comment)}</p>
-        )}
+        <CommentRange {...{ comment, lines, isApart }} />
         <TextForm
           label={`Comment on ${path}, ${rangeText(comment)}`}
           placeholder="Comment …"
@@ -111,5 +85,38 @@ function CommentForm({ comment, lines, isApart }: DraftCommentProps) {
         </TextForm>
       </div>
     </section>
+  );
+}
+
+/** The lines that a comment is about. Of several possible first lines the person chooses one. */
+function CommentRange({ comment, lines, isApart }: DraftCommentProps) {
+  const { change } = useReviewContext();
+  const { id, path, side, line, startLine } = comment;
+  const starts = isApart ? [] : possibleStarts(lines, comment);
+  if (starts.length <= 1)
+    return <p className="secondary">{isApart ? `${path}, ${rangeText(comment)}` : rangeText(comment)}</p>;
+  return (
+    <p className="comment-range secondary">
+      <label>
+        Lines{' '}
+        <select
+          aria-label="First line"
+          value={startLine}
+          onChange={(event) => {
+            const { repo: _, path: __, body: ___, id: ____, ...range } = comment;
+            const moved = withStart(lines, range, Number(event.target.value));
+            change((now) => changeComment(now, id, moved));
+          }}
+        >
+          {starts.map((start) => (
+            <option key={start} value={start}>
+              {start}
+            </option>
+          ))}
+        </select>
+      </label>{' '}
+      to {line}
+      {side === 'OLD' && ' before the change'}
+    </p>
   );
 }

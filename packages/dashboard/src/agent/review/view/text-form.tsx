@@ -1,5 +1,5 @@
 import { limits } from '@muster/sdk/contract';
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef } from 'react';
+import { type KeyboardEvent, type ReactNode, type SyntheticEvent, useEffect, useId, useRef } from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { useReviewContext } from './use-review.ts';
 
@@ -42,24 +42,19 @@ export function TextForm({
     if (document.activeElement === field.current) opened.current = '';
   }, [opened, formId]);
   const canSubmit = text.trim() !== '' && !isBusy;
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault();
+    if (canSubmit) onSubmit();
+  };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault();
-      if (canSubmit) onSubmit();
-    }
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event);
     if (event.key !== 'Escape') return;
     // It would close the dialog.
     event.preventDefault();
     onEscape();
   };
   return (
-    <form
-      className="text-form stack"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (canSubmit) onSubmit();
-      }}
-    >
+    <form className="text-form stack" onSubmit={submit}>
       <label className="visually-hidden" htmlFor={id}>
         {label}
       </label>
