@@ -182,7 +182,7 @@ export const limits = {
   planSteps: 50,
   /** A step of an agent's own plan, in characters → is cut */
   planStepLength: 200,
-  /** Comments of one review, and threads that one message tells */
+  /** Comments of one review, and threads in one message */
   commentsPerReview: 100,
   /** `body` of a comment on a change, in characters */
   commentLength: 64 * 1024,

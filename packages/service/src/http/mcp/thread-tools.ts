@@ -78,7 +78,7 @@ export const threadCommands = (define: Define): Tool[] => [
   }),
   define({
     name: 'resolve_thread',
-    description: 'Resolves a review thread of an agent, or opens it again. The agent is not told.',
+    description: 'Resolves a review thread of an agent, or opens it again. The agent gets no message.',
     route: 'resolveThread',
     input: { threadId, resolved: { type: 'boolean', description: 'Default true.' } },
     required: ['threadId'],
