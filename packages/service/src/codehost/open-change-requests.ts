@@ -35,7 +35,7 @@ export interface OpenChangeRequestsOptions {
   readonly database: pg.Pool;
   readonly control: Control;
   readonly integrations: Integrations;
-  /** What happens to a change request within this time is one comparison. */
+  /** Events of a change request within this time lead to one comparison. */
   readonly collectMs: number;
   /** Called when an item of the outbox was written. */
   readonly onItem: () => void;
@@ -95,7 +95,10 @@ export class OpenChangeRequests implements Worker<PushedBranch> {
       await this.#ask(place, row, { draft: changeRequests === 'draft' }, known.length);
   }
 
-  /** Whether the agent has pushed something since its change request was merged. One that a person has closed is final. */
+  /**
+   * Whether the agent has pushed something since its change request was merged. A change request that a person has
+   * closed is not opened again.
+   */
   async #hasMoreThanMerged(
     { integration }: Place,
     { tenant, agent, repo }: PushedBranch,
@@ -107,7 +110,7 @@ export class OpenChangeRequests implements Worker<PushedBranch> {
     return pushed?.tip !== headSha;
   }
 
-  /** Opens a change request from the branch that the agent has pushed. One that is open is returned. */
+  /** Opens a change request from the branch that the agent has pushed. If one is open already, returns that. */
   async open(caller: Principal, { agentId, repo, ...request }: BodyOf<'openChangeRequest'>): Promise<Reply> {
     const agent = await this.#options.control.targets.commandable(caller, agentId);
     if (isRefusal(agent)) return agent;

@@ -139,7 +139,7 @@ export async function sweepAgentFolders(options: SweepOptions): Promise<void> {
       for (const key of ended.filter((k) => agentKeys.includes(k))) {
         if (isBusy(key)) continue;
         if (!(await isDue(key))) return;
-        // To remove the folders before it takes time: the agent may have been reopened, and its processes run in these.
+        // Removing other folders took time. The agent may have been reopened since, and its processes use this one.
         if (isBusy(key)) continue;
         const removal = remove(key);
         onRemoval(key, removal);

@@ -32,7 +32,10 @@ export async function withScript<T>(
   }
 }
 
-/** What a process prints on stdout, up to a limit. It must not wait for anyone to read its stderr. */
+/**
+ * Collects what a process prints on stdout, up to a limit. Its stderr is discarded, so that it does not block the
+ * process.
+ */
 export function collectOutput({ child }: AgentProcess, maxLength: number): () => string {
   let output = '';
   child.stderr.resume();
@@ -44,7 +47,10 @@ export function collectOutput({ child }: AgentProcess, maxLength: number): () =>
 
 const maxErrorLength = 16 * 1024;
 
-/** Runs a script that prints a line for each problem, and only then something. Throws if it fails; `what` says so. */
+/**
+ * Runs a script that prints one line per problem and nothing else, and returns these lines. If the script fails, it
+ * throws an error that begins with `what`.
+ */
 export async function runScript(
   processes: Processes,
   script: readonly [script: string, ...args: string[]],

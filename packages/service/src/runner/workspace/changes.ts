@@ -112,8 +112,8 @@ const ciPathspecs = [
 ];
 
 /**
- * The CI definitions that differ between a commit and its merge base with the base branch, so that a branch that was
- * rebased on, or merged with, a changed base passes. Fails when there are too many names to read.
+ * The CI definitions that differ between a commit and its merge base with the base branch. What a branch got from a
+ * changed base, by a rebase or a merge, does not count. Fails when there are too many names to read.
  */
 export async function changedCiDefinitions(
   objects: LocalRepository,

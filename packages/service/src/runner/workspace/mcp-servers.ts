@@ -30,9 +30,9 @@ export const mcpServerPath = (name: string): string => `/mcp-servers/${name}`;
 /**
  * The servers of a workspace with the values that they refer to. Throws an error that names the field.
  *
- * A local server is started by the harness as a shell that reads what to execute from a variable. So neither its
- * arguments nor its secrets are in the configuration of the harness, which is an argument of a process, and which one of
- * the harnesses would change: it replaces `${NAME}` by a variable.
+ * A local server is started by the harness as a shell that reads its command from a variable. So the configuration of
+ * the harness has neither the arguments nor the secrets of the server: it is an argument of a process, and one of the
+ * harnesses replaces each `${NAME}` in it by a variable.
  */
 export function mcpServersOf(documents: unknown, sources: VariableSources): ResolvedMcpServers {
   const problem = documents ? mcpServersProblem(documents) : null;

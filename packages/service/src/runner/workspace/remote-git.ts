@@ -6,9 +6,9 @@ import type { AskCredential } from './git-credentials.ts';
 import type { HttpAccess, RemoteAccess } from './remote-access.ts';
 
 export interface RemoteGitOptions {
-  /** Of the mirror. */
+  /** The folder of the mirror. */
   readonly folder: string;
-  /** If no integration covers the repository. */
+  /** Used if no integration covers the repository. */
   readonly access: RemoteAccess;
   readonly accessWith: (credential: GitCredential) => RemoteAccess;
 }
@@ -26,14 +26,14 @@ export class RemoteGit {
     this.#options = options;
   }
 
-  /** As the workspace names it, without credentials. */
+  /** The URL in the workspace, without credentials. */
   get url(): string {
     return this.#options.access.url;
   }
 
   /**
-   * Runs a command, with the credential of the integration that covers the repository, if one does. One that the host
-   * does not accept may have been revoked: then another is asked for, once.
+   * Runs a command with the credential of the integration that covers the repository, or with the runner's own access
+   * if none does. If the host refuses a credential, it may have been revoked: then another one is requested, once.
    */
   async git(
     argsFor: (url: string) => readonly string[],
@@ -57,7 +57,7 @@ export class RemoteGit {
     }
   }
 
-  /** For its LFS server, with the same credential. */
+  /** Access to the LFS server of the repository, with the same credential. */
   async http(ask: AskCredential): Promise<HttpAccess> {
     const credential = await ask(false);
     return (credential ? this.#options.accessWith(credential) : this.#options.access).http();
