@@ -243,7 +243,7 @@ describe('what failed at the host', () => {
       expect(warning).toContain('pull requests: write');
       expect(JSON.stringify(await testOf(agent))).toContain('open in team/project was not posted');
       host.faults.clear();
-      await testOf(agent);
+      expect(JSON.stringify(await testOf(agent))).toContain('It is tried again now.');
       await agent.opened();
       expect(await agent.warnings()).toHaveLength(1);
     },

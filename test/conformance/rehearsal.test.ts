@@ -259,9 +259,8 @@ describe('each directive', () => {
       ({ runCount }) => runCount === '2',
     );
     expect(parent).toMatchObject({ phaseReason: 'RESTING', children: [{ agent: ['parent', 'kid'] }] });
-    expect(
-      (await agents.timeline('parent', 'CHILD_SPAWNED', 'CHILD_SETTLED')).map(({ type }) => type),
-    ).toEqual(['CHILD_SPAWNED', 'CHILD_SETTLED']);
+    const told = ['TOOL_CALL', 'CHILD_SPAWNED', 'TOOL_RESULT', 'CHILD_SETTLED'] as const;
+    expect((await agents.timeline('parent', ...told)).map(({ type }) => type)).toEqual(told);
   });
 
   test('a nested !spawn takes one more backslash per level', async () => {

@@ -4,6 +4,7 @@ import { repoUrls } from '../../packages/service/src/codehost/names.ts';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import {
   askAll,
+  askByHead,
   askByName,
   type ChangeRequestRow,
   dueChangeRequests,
@@ -137,6 +138,18 @@ test('a change request that is asked for while it is compared is compared again 
   expect(await claimChangeRequests()).toEqual([]);
   await syncByName(pool, 1, null, 0, true);
   expect(await claimChangeRequests()).toHaveLength(1);
+});
+
+test('checks of a commit that the comparison in progress has found are not missed', async () => {
+  await insertChangeRequest(pool, changeRequest());
+  const [row] = await claimChangeRequests();
+  // Their result comes after they were read, and before the record has the commit.
+  expect(await askByHead(pool, 1, 'host', 'team/project', 'new', 0)).toHaveLength(1);
+  if (row) await saveChangeRequest(pool, { ...row, head_sha: 'new' }, 3_600_000, 0);
+  expect(await claimChangeRequests()).toHaveLength(1);
+  await postponeChangeRequest(pool, 1, 'project-7', 3_600_000);
+  expect(await askByHead(pool, 1, 'host', 'team/project', 'another', 0)).toEqual([]);
+  expect(await claimChangeRequests()).toEqual([]);
 });
 
 test('what happens to a change request within some seconds is one comparison; a start compares all at once', async () => {

@@ -59,7 +59,7 @@ export function httpUrlIn(env: NodeJS.ProcessEnv, name: string): string | null {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isPlain = url?.search === '' && url.hash === '' && url.username === '' && url.password === '';
   if (!url || !isPlain || !/^https?:$/.test(url.protocol)) {
-    const expected = 'a URL such as https://muster.example.com, without query, fragment or password';
+    const expected = 'an http or https URL without query, fragment or password';
     throw unusable(name, expected, url?.password ? url.host : text);
   }
   return withoutSlash(text);

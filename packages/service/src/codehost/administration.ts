@@ -141,8 +141,10 @@ export class Administration {
     const unposted = await readUnposted(database, tenant, name, shownProblems);
     const problems = await readProblems(database, tenant, name, shownProblems);
     return [
-      ...unposted.map(({ kind, repo, error }) => ({
-        ...{ name: 'posts', ok: false, advice: `${kind} in ${repo} was not posted: ${error}` },
+      ...unposted.map(({ kind, repo, error, is_due }) => ({
+        name: 'posts',
+        ok: false,
+        advice: `${kind} in ${repo} was not posted: ${error}${is_due ? '. It is tried again now.' : ''}`,
       })),
       ...problems.map(({ repo, number, problem }) => ({
         ...{ name: 'comparison', ok: false, advice: `${repo}#${number}: ${problem}` },

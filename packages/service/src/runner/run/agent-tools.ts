@@ -18,7 +18,7 @@ export interface AgentToolsOptions {
   readonly mask: ValueMask;
   /** The active tasks, from the last reply of the service. */
   readonly activeTaskIds: () => readonly string[];
-  /** Called before the checklist is changed. */
+  /** Called before the checklist is changed, or a child is spawned. */
   readonly beforeChange: () => Promise<void>;
 }
 
@@ -79,7 +79,7 @@ export function agentTools(options: AgentToolsOptions): AgentTools {
         // No model is behind a rehearsed agent, nor behind its children.
         ...(isRehearsalModel(claim.model) && { model: claim.model }),
       };
-      return retryTransient(signal, async () => {
+      return change(async () => {
         await client.call('spawn', body, { ...callOptions, headers });
       });
     },

@@ -170,12 +170,13 @@ export const askByNumber = statement<
    SELECT name FROM found`,
 );
 
+/** One that is being compared may have this commit only in a moment: its checks may have been read before. */
 export const askByHead = statement<
   [tenant: number, integration: string, repo: string, sha: string, collectMs: number],
   { name: string }
 >(
   'ask-change-request-by-head',
-  `${ask('$5')} WHERE tenant = $1 AND integration = $2 AND repo = $3 AND head_sha = $4
+  `${ask('$5')} WHERE tenant = $1 AND integration = $2 AND repo = $3 AND (head_sha = $4 OR is_claimed)
      AND state IN ('OPEN', 'DRAFT') RETURNING name`,
 );
 

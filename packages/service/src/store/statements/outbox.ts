@@ -142,10 +142,10 @@ export const releaseItems = statement<[tenant: number, target: string], never>(
 /** What an integration could not post within a day, or has not posted yet, the newest first. */
 export const readUnposted = statement<
   [tenant: number, target: string, most: number],
-  { kind: string; repo: string; error: string }
+  { kind: string; repo: string; error: string; is_due: boolean }
 >(
   'read-unposted',
-  `SELECT kind, coalesce(data ->> 'repo', '') AS repo, error FROM outbox
+  `SELECT kind, coalesce(data ->> 'repo', '') AS repo, error, coalesce(next_at <= now(), false) AS is_due FROM outbox
    WHERE tenant = $1 AND topic = 'codehost' AND target = $2 AND error <> ''
      AND (next_at IS NOT NULL OR state = 'FAILED' AND settled_at > now() - interval '1 day')
    ORDER BY id DESC LIMIT $3`,
