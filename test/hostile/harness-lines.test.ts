@@ -36,6 +36,7 @@ const inject = (program: string, ...lines: string[]): string => `perl -e '
   my $output = syscall(438, syscall(434, $pid, 0), 1, 0);
   die "no output of $pid: $!" if $output < 0;
   open(my $file, ">&=", $output) or die;
+  my ($thread) = map { m|([0-9a-f-]{36})[.]jsonl| } glob("$ENV{HOME}/.codex/sessions/*/*/*/*");
   kill "STOP", $pid;
   for my $line (${lines.join(', ')}) {
     for (my $at = 0; $at < length $line; ) {
@@ -60,13 +61,37 @@ const keys = `join(",", map { qq{"} . ("k" x 120) . qq{$_":0} } 1..24000)`;
 const results = {
   claude: ['qq<{"type":"user","parent_tool_use_id":null,"message":{"content":[>', 'qq<]}}>'],
   codex: [
-    'qq<{"method":"item/completed","params":{"threadId":"x","item":{"type":"mcpToolCall","id":"x","server":"x","tool":"x","status":"completed","arguments":null,"error":null,"result":{"content":[>',
+    'qq<{"method":"item/completed","params":{"threadId":"$thread","item":{"type":"mcpToolCall","id":"x","server":"x","tool":"x","status":"completed","arguments":null,"error":null,"result":{"content":[>',
     'qq<]}}}}>',
   ],
 } as const;
 
+/** The beginning and the end of a call of a tool, whose id is `$_`. */
+const calls = {
+  claude: [
+    'qq<{"type":"assistant","parent_tool_use_id":null,"message":{"content":[{"type":"tool_use","name":"TodoWrite","id":"$_","input":{"todos":[>',
+    'qq<]}}]}}>',
+  ],
+  codex: [
+    'qq<{"method":"item/started","params":{"threadId":"$thread","item":{"type":"mcpToolCall","id":"$_","server":"x","tool":"x","status":"inProgress","error":null,"result":null,"arguments":[>',
+    'qq<]}}}>',
+  ],
+} as const;
+const manyCalls = 4000;
+
 /** Two hundred megabytes pass through pipes and a process of the agent. */
 const workMs = 150_000;
+
+/** What the agent is warned of. */
+async function send(name: string, model: string, lines: readonly string[]): Promise<string[]> {
+  const marker = stub.script([{ shell: inject(name, ...lines) }, { say: 'Done.' }]);
+  const path = uniqueName(name);
+  await agents.spawn(path, { model, description: marker });
+  const { run, error } = await agents.idle(path, workMs);
+  expect([error?.message, run?.outcome]).toEqual([undefined, 'COMPLETED']);
+  expect((await agents.texts(path, 'TOOL_RESULT')).join()).toContain('written');
+  return agents.warnings(path);
+}
 
 test.each([claudeCode, codex])(
   'lines of 31 MB from $title',
@@ -86,16 +111,21 @@ test.each([claudeCode, codex])(
       result(`${repeated('{\\"type\\":\\"tool_result\\",\\"text\\":\\"\\"},', 8000)} . qq{0}`),
       `qq{\\n} . ${repeated('{}\\n', 200_000)}`,
     ];
-    await expectCheap(async () => {
-      const marker = stub.script([{ shell: inject(name, ...lines) }, { say: 'Done.' }]);
-      const path = uniqueName(name);
-      await agents.spawn(path, { model, description: marker });
-      const { run, error } = await agents.idle(path, workMs);
-      expect([error?.message, run?.outcome]).toEqual([undefined, 'COMPLETED']);
-      expect((await agents.texts(path, 'TOOL_RESULT')).join()).toContain('written');
-      expect(await agents.warnings(path)).toEqual([
+    await expectCheap(async () =>
+      expect(await send(name, model, lines)).toEqual([
         expect.stringContaining('is not shown: it has more than'),
-      ]);
-    });
+      ]),
+    );
+  },
+);
+
+test.each([claudeCode, codex])(
+  'calls without results from $title',
+  { timeout: 2 * workMs },
+  async ({ name, model }) => {
+    const [begin, end] = calls[name as keyof typeof calls];
+    const call = line(begin, repeated('{},', 2000), 'qq<{}>', end);
+    const many = `join(qq{}, map { ${call} } 1..${manyCalls})`;
+    await expectCheap(async () => expect(await send(name, model, [many])).toEqual([]));
   },
 );

@@ -29,6 +29,13 @@ export const hostileBugs: readonly PlantedBug[] = [
     suites: ['test/hostile/harness-lines.test.ts'],
   },
   {
+    name: 'every call without a result is kept until the end of its run',
+    file: `${service}/harness/open-calls.ts`,
+    find: 'if (this.size <= this.#most) break;',
+    replace: 'if (this.size > 0 || this.#most > 0) break;',
+    suites: ['test/hostile/harness-lines.test.ts'],
+  },
+  {
     name: 'a member has the change requests of others compared',
     file: `${service}/codehost/code-hosts.ts`,
     find: "const refused = row && refuseAgent(caller, 'command', agentOfRow(row, nameTenant(input, caller)));",

@@ -88,13 +88,16 @@ test('ARCHITECTURE.md says of every file of runner and harness that uses the fil
   const listed = rows.flatMap((row) =>
     [...(row.split(' | ')[0] ?? '').matchAll(/`([^`]+)`/g)].map(([, path]) => path),
   );
-  const isUsed = ({ module, path }: Source) =>
-    ['runner', 'harness'].includes(module) &&
+  const agentSide = production.filter(({ module }) => ['runner', 'harness'].includes(module));
+  const imported = new Set(agentSide.flatMap(({ imports }) => imports.map(({ file }) => file)));
+  const isUsed = ({ path }: Source) =>
     /^(?!import type )(?:import|\}|.*\bimport\().*'(?:node:)?(?:fs(?:\/promises)?|child_process)'/m.test(
       readText(path),
     );
-  const used = production.filter(isUsed).map(({ path }) => path.replace('packages/service/src/', ''));
-  expect(listed.sort()).toEqual(used.sort());
+  const shared = production.filter(({ module, path }) => module === 'lib' && imported.has(path));
+  const used = [...agentSide, ...shared].filter(isUsed);
+  const names = used.map(({ path }) => path.replace('packages/service/src/', ''));
+  expect(listed.sort()).toEqual(names.sort());
 });
 
 const importersOf = (specifier: RegExp, modules: readonly string[]): string[] =>

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import type { AgentProcess, HarnessListener, Work } from '../harness.ts';
+import { OpenCalls } from '../open-calls.ts';
 
 /** A command that ends sooner is not followed. */
 const checkMs = 300;
@@ -24,7 +25,7 @@ export class CommandOutput {
   readonly #work: Pick<Work, 'homeFolder' | 'processes'>;
   readonly #listener: Pick<HarnessListener, 'partial' | 'isWatched'>;
   readonly #session: string;
-  readonly #running = new Set<string>();
+  readonly #running = new OpenCalls<true>();
   readonly #followers = new Map<string, AgentProcess>();
   readonly #reported = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
@@ -42,7 +43,7 @@ export class CommandOutput {
 
   started(call: string): void {
     if (this.#isClosed) return;
-    this.#running.add(call);
+    this.#running.set(call, true);
     this.#timer ??= setInterval(() => this.#check(), checkMs);
   }
 
@@ -68,7 +69,7 @@ export class CommandOutput {
   }
 
   #check(): void {
-    const [call] = this.#running;
+    const [call] = this.#running.keys();
     if (call === undefined || this.#running.size > 1 || this.#followers.has(call)) return;
     if (this.#listener.isWatched()) this.#follow(call);
   }

@@ -11,9 +11,13 @@ import {
   toolsUnavailableText,
   workspacePath,
 } from '../harness-text.ts';
+import { keptText, OpenCalls } from '../open-calls.ts';
 import { mostTokens, PlanReporter, reportCompaction, tokensIn } from '../plan.ts';
 import type { CommandOutput } from './command-output.ts';
 import { fileDiff } from './file-diff.ts';
+
+/** A list may be as large as a line, and Claude Code changes it with one call at a time. */
+const mostTodos = 4;
 
 /** Turns the messages of Claude Code into items of the timeline. */
 export class Timeline {
@@ -22,13 +26,13 @@ export class Timeline {
   readonly #commands: CommandOutput;
   readonly #servers: readonly Pick<McpServer, 'name'>[];
   /** The calls without a result yet, by their id. */
-  readonly #calls = new Map<string, { readonly tool: string; readonly path: string }>();
+  readonly #calls = new OpenCalls<{ readonly tool: string; readonly path: string }>();
   /** The message and the block that are being written. */
   #messageId = '';
   #block: { readonly type: string; readonly key: string } | undefined;
   readonly #unavailableServers = new Set<string>();
   /** The calls that change the agent's todo list and have no result yet, with the list. */
-  readonly #todos = new Map<string, readonly unknown[]>();
+  readonly #todos = new OpenCalls<readonly unknown[]>(mostTodos);
   readonly #plan: PlanReporter;
   #model = '';
   #usedTokens = 0;
@@ -164,7 +168,7 @@ export class Timeline {
     const fields: Fields = isObject(input) ? input : {};
     const file = textIn(fields, 'file_path') || textIn(fields, 'notebook_path');
     const path = workspacePath(this.#workspaceFolder, file);
-    this.#calls.set(id, { tool: name, path });
+    this.#calls.set(id, { tool: keptText(name), path: keptText(path) });
     const { action, text } = describe(name, fields, path);
     this.#listener.action(oneLine(action));
     this.#listener.item({ type: 'TOOL_CALL', text, data: { tool: name, id, input: bounded(input) } });

@@ -1,25 +1,23 @@
 import { limits } from '@muster/sdk/contract';
 import type { HarnessListener, PartialOutput } from '../harness.ts';
 import { imagesIn, oneLine, toolsUnavailableText, workspacePath } from '../harness-text.ts';
+import { keptText, OpenCalls } from '../open-calls.ts';
 import { PlanReporter, reportCompaction, tokensIn } from '../plan.ts';
 import type { Delta, Notification, ThreadItem } from './app-server.ts';
 import { type Call, describe, resultOf, retryTextOf, toolOf } from './tool-texts.ts';
-
-/** More than are open at a time. */
-const maxStreamed = 1000;
 
 /** Turns the notifications of Codex into items of the timeline. */
 export class Timeline {
   readonly #listener: HarnessListener;
   readonly #workspaceFolder: string;
-  /** Calls without a result, by their id. Of a short call Codex may report only the end. */
-  readonly #called = new Map<string, Call>();
+  /** The tools of calls without a result. Of a short call Codex may report only the end. */
+  readonly #called = new OpenCalls<string>();
   readonly #plan: PlanReporter;
   #usedTokens = 0;
   /** What was used when the compaction began that is running. */
   #beforeTokens = 0;
   /** Items whose pieces were reported, with the part of a reasoning that the last piece belonged to. */
-  readonly #streamed = new Map<string, string>();
+  readonly #streamed = new OpenCalls<string>();
   readonly #readImage: ReadImage;
   /** The images that are being read, one after the other. */
   #reading: Promise<void> = Promise.resolve();
@@ -39,9 +37,8 @@ export class Timeline {
     const { itemId: key, delta: text, summaryIndex, contentIndex } = params;
     if (typeof text !== 'string' || typeof key !== 'string') return;
     const type = partialTypes[method];
-    const part = `${method} ${summaryIndex ?? contentIndex ?? 0}`;
+    const part = `${method} ${Number(summaryIndex ?? contentIndex ?? 0)}`;
     const before = this.#streamed.get(key);
-    if (this.#streamed.size >= maxStreamed) this.#streamed.clear();
     this.#streamed.set(key, part);
     // The parts of a reasoning are paragraphs.
     const isNewPart = type === 'THINKING' && before !== undefined && before !== part;
@@ -169,7 +166,7 @@ export class Timeline {
   }
 
   #call(item: Call): void {
-    this.#called.set(item.id, item);
+    this.#called.set(item.id, keptText(toolOf(item)));
     const { action, text, data } = describe(item, (path) => this.#shown(path));
     this.#listener.action(oneLine(action));
     this.#listener.item({ type: 'TOOL_CALL', text, data: { tool: toolOf(item), id: item.id, ...data } });
@@ -177,8 +174,8 @@ export class Timeline {
 
   /** Codex is gone. A command that takes longer than ten seconds goes on in the background, and may outlive its turn. */
   endCalls(): void {
-    for (const [id, item] of this.#called) {
-      const data = { tool: toolOf(item), id, ...this.#keyOf(id), error: true };
+    for (const [id, tool] of this.#called) {
+      const data = { tool, id, ...this.#keyOf(id), error: true };
       this.#listener.item({
         type: 'TOOL_RESULT',
         text: 'It was still running at the end of the run, and was stopped.',

@@ -252,6 +252,14 @@ describe('!write', () => {
     expect(readFileSync(join(workspaceFolder, 'long.txt'), 'utf8')).toBe(`${text}\n`);
   });
 
+  it('starts a process of the agent, and the runner itself writes nothing', async () => {
+    const own = unsandboxedProcesses({ workspaceFolder, homeFolder: folder });
+    const processes = { ...own, start: () => own.start(['/bin/true'], { gateway: 'never' }) };
+    const { session } = await open({}, {}, 20, processes);
+    await session.deliver(message('!write a/b.txt text\n!push'));
+    expect(readdirSync(workspaceFolder)).toEqual([]);
+  });
+
   it.skipIf(!sandbox)('writes nothing outside while the agent replaces the folder by a link', async () => {
     const outside = join(folder, 'outside');
     await mkdir(outside);

@@ -1,6 +1,7 @@
 import { limits, type ReportItem, type ReportRequest } from '@muster/sdk/contract';
 import { within } from '../../harness/agent-process.ts';
 import type { ContextUse, Diff, PartialOutput, Push, Usage } from '../../harness/harness.ts';
+import { OpenCalls } from '../../harness/open-calls.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
 import { bounded, jsonBytes, storable, storableValue } from '../report-text.ts';
 import { ToolCalls } from './tool-calls.ts';
@@ -74,7 +75,7 @@ export interface ProducedTexts {
  */
 export class ReportQueue {
   readonly #options: QueueOptions;
-  readonly #runningCalls = new Set<unknown>();
+  readonly #runningCalls = new OpenCalls<true>();
   readonly #toolCalls = new ToolCalls();
   readonly #waitingPushes: Push[] = [];
   #sessionName = '';
@@ -105,10 +106,10 @@ export class ReportQueue {
     this.#addItem(item, images);
     if (typeof data?.key === 'string') this.#options.output.settle(data.key);
     if (type === 'TOOL_CALL') {
-      this.#runningCalls.add(data?.id);
+      this.#runningCalls.set(callOf(data), true);
       this.#toolCalls.seen(String(data?.tool));
     }
-    if (type === 'TOOL_RESULT') this.#runningCalls.delete(data?.id);
+    if (type === 'TOOL_RESULT') this.#runningCalls.delete(callOf(data));
     if (harnessItems.includes(type)) this.flushPushes();
     this.#options.onChange();
   }
@@ -307,5 +308,8 @@ export function sumOf(a: Usage, b: Usage): Usage {
     costUsd: sum('costUsd', 1e9),
   };
 }
+
+/** Of the call that an item is about; empty if it has none. */
+const callOf = (data: ReportItem['data']): string => (typeof data?.id === 'string' ? data.id : '');
 
 const bytesOf = (images: readonly Buffer[]): number => images.reduce((sum, { length }) => sum + length, 0);
