@@ -50,11 +50,14 @@ describe('the demand of a pool', () => {
     expect(await demandOf(t)).toMatchObject({ waiting: 0, running: 0, wanted: 0, runners: 1 });
   });
 
-  test('is for people, of a pool that exists', async () => {
+  test('is for people and for the runners of the pool, of a pool that exists', async () => {
+    const t = await newTestTenant(api);
     const { api: viewer } = await createKey(api, { role: 'viewer' });
-    expectOk(await viewer.get('/v1/pools/default/demand'));
-    const { api: runner } = await createKey(api, { role: 'runner', pool: 'default' });
-    expectError(await runner.get('/v1/pools/default/demand'), 'PERMISSION_DENIED');
+    const { api: runner } = await createKey(api, { role: 'runner', pool: t.workspace });
+    for (const caller of [viewer, runner])
+      expect(expectOk(await caller.get(`/v1/pools/${t.workspace}/demand`))).toEqual(await demandOf(t));
+    for (const pool of ['default', 'no-such-pool'])
+      expectError(await runner.get(`/v1/pools/${pool}/demand`), 'PERMISSION_DENIED');
     expectError(await api.get('/v1/pools/no-such-pool/demand'), 'NOT_FOUND');
   });
 });

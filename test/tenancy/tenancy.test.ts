@@ -23,6 +23,7 @@ import { type Aim, agentIn, type ForeignTenant, foreignAim, masked, waits } from
 const permitted: Record<Access, readonly Role[]> = {
   self: roles,
   person: ['viewer', 'member', 'admin', 'operator'],
+  demand: ['viewer', 'member', 'admin', 'operator', 'runner'],
   read: ['viewer', 'member', 'admin', 'operator', 'agent', 'share'],
   command: ['member', 'admin', 'operator', 'agent'],
   spawn: ['member', 'admin', 'operator', 'agent'],
@@ -297,7 +298,8 @@ const expectCell = (answer: Answer<unknown>, cell: ErrorCode | 200): void => {
 };
 
 const cells = routeEntries.flatMap(([name, route]) => roles.map((role) => [role, name, route] as const));
-const hasTarget = ({ access }: Route): boolean => !['self', 'person', 'runner', 'own-page'].includes(access);
+const hasTarget = ({ access }: Route): boolean =>
+  !['self', 'person', 'demand', 'runner', 'own-page'].includes(access);
 
 describe('the matrix', () => {
   test.each(cells)('%s on its own: %s', async (role, name, route) => {

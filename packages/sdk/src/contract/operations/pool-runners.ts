@@ -4,7 +4,7 @@ import type { Operations } from './operation.ts';
 export const poolRunnerOperations = {
   poolDemand: {
     summary: 'Returns how many runs a pool has and needs, and how many runners that takes.',
-    access: 'person',
+    access: 'demand',
     reply: pools.demandReply,
   },
   drainRunners: {

@@ -25,7 +25,7 @@ const isOwner = (
 
 /** What keys of machines may use at all; people's roles are checked below. */
 const machineAccess: Partial<Record<Role, readonly Access[]>> = {
-  runner: ['self', 'runner'],
+  runner: ['self', 'demand', 'runner'],
   metrics: ['self'],
   agent: ['self', 'read', 'command', 'spawn'],
   share: ['self', 'read'],
@@ -123,6 +123,12 @@ const isShared = (caller: Principal, target: NamedAgent): boolean => {
     (shown.workspace === '' || target.workspace === shown.workspace)
   );
 };
+
+/** A runner's key is for one pool. */
+export const refuseDemand = (caller: Principal, pool: string): Refusal | null =>
+  caller.role === 'runner' && caller.pool !== pool
+    ? denied(`this key is for the pool "${caller.pool}"`)
+    : null;
 
 export function refuseResource(caller: Principal, tenant: Tenant, kind: Kind | undefined): Refusal | null {
   const foreign = refuseTenant(caller, tenant);

@@ -4,7 +4,7 @@ import { invalid, isRefusal, notFound, precondition, type Refusal } from '../../
 import { type AvailableRunner, demandOf, type PoolWork } from '../../domain/scheduling.ts';
 import { type PoolWorkRow, readPoolWork } from '../../store/statements/claims.ts';
 import { drainRunners, findRunners } from '../../store/statements/runners.ts';
-import { refuseResource } from '../access/permit.ts';
+import { refuseDemand, refuseResource } from '../access/permit.ts';
 import type { Principal } from '../access/principal.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Operation } from '../operation.ts';
@@ -29,6 +29,8 @@ export class PoolRunners {
 
   /** What the caller's tenant needs in a pool. */
   async demand(caller: Principal, pool: string): Promise<Demand | Refusal> {
+    const refused = refuseDemand(caller, pool);
+    if (refused) return refused;
     const { database, catalog } = this.#options;
     const found = await catalog.read(caller, {}, { kind: 'pool', name: pool });
     if (isRefusal(found)) return found;
