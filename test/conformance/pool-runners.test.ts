@@ -102,6 +102,22 @@ describe('draining runners', () => {
     expect(expectOk(await drain(t.workspace, both))).toEqual({ runners: [] });
   });
 
+  test('gives a claim again whose reply was lost, so that it is handed back', async () => {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const claim = await t.runner.claim();
+    t.runner.runs = [];
+    const again = expectOk(await t.runner.poll({ leaving: true }));
+    expect(again.claims).toMatchObject([{ agentKey: claim.agentKey, runId: claim.runId }]);
+    const live = async () =>
+      expectOk(await api.get<{ runners: { name: string }[] }>('/v1/service')).runners.map(({ name }) => name);
+    expect(await live()).toContain(t.runner.name);
+    await t.end(claim, 'HANDED_BACK');
+    expect((await t.runs('a')).map(({ outcome }) => outcome)).toEqual(['HANDED_BACK']);
+    expectOk(await t.runner.poll({ leaving: true }));
+    expect(await live()).not.toContain(t.runner.name);
+  });
+
   test('is for admins, of runners that the pool has', async () => {
     const t = await newTestTenant(api);
     const { api: member } = await createKey(api, { role: 'member' });

@@ -17,6 +17,8 @@ class FakeService {
   leaseMs = 30_000;
   /** Whether a report extends the runner's lease. */
   reportsExtend = false;
+  /** Polls are answered after this. */
+  held: Promise<void> = Promise.resolve();
   /** Whether replies ask the runner to drain. */
   drains = false;
   readonly polls: PollRequest[] = [];
@@ -142,6 +144,7 @@ class FakeService {
 
   async #poll(request: PollRequest, response: ServerResponse): Promise<PollReply> {
     this.polls.push(request);
+    await this.held;
     const isFor = ({ agentKey }: Claim) => !request.runs.some((run) => run.agentKey === agentKey);
     const ready = () => {
       const claims = [...this.#starting.values()].filter(isFor).slice(0, request.free.rehearsed);

@@ -197,6 +197,24 @@ describe('drain', () => {
     expect(fixture.service.polls.at(-1)).toMatchObject({ leaving: true, runs: [] });
   });
 
+  it('does not begin while a poll may still bring a run', async () => {
+    const runner = fixture.start({ idleExitMs: 200 });
+    await runner.registered;
+    let release = (): void => {};
+    fixture.service.held = new Promise((resolve) => {
+      release = resolve;
+    });
+    const polls = fixture.service.polls.length;
+    await eventually(() => expect(fixture.service.polls.length).toBeGreaterThan(polls));
+    const claim = fixture.service.offer('!say done');
+    // Longer than it may be idle.
+    setTimeout(release, 600);
+    await runner.ended;
+    expect(fixture.service.endOf(claim)).toMatchObject({ outcome: 'COMPLETED' });
+    for (const { runs, waitMs } of fixture.service.polls.slice(1))
+      if (runs.length === 0) expect(waitMs).toBeLessThanOrEqual(200);
+  });
+
   it('hands live runs back, unregisters, and ends', async () => {
     const runner = fixture.start();
     const claim = fixture.service.offer('!say x\n!run echo $$ > pid; touch ready; sleep 600');

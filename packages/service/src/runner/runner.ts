@@ -76,7 +76,8 @@ export class Runner {
   readonly ended: Promise<void>;
   #claimed = 0;
   #handBackTimer: NodeJS.Timeout | undefined;
-  #idleTimer: NodeJS.Timeout | undefined;
+  /** Since when it has no run; from its registration on. */
+  #idleSince = Number.POSITIVE_INFINITY;
   #isRegistered = false;
   #onRegistered: () => void = () => {};
   #onRefused: (reason: Error) => void = () => {};
@@ -136,7 +137,7 @@ export class Runner {
     });
     this.registered
       .then(() => {
-        this.#watchIdle();
+        this.#idleSince = Lease.now();
         return this.#sweep();
       })
       .catch(() => {});
@@ -163,7 +164,6 @@ export class Runner {
   #leave(reason: string): void {
     if (this.#state !== 'serving') return;
     this.#state = 'leaving';
-    clearTimeout(this.#idleTimer);
     this.#options.log.info({ reason, runs: this.#runs.size }, 'runner draining');
     this.#polling.abort();
   }
@@ -174,12 +174,10 @@ export class Runner {
     for (const run of this.#runs.values()) run.handBack();
   }
 
-  /** Begins to count the time without a run, if there is none. */
-  #watchIdle(): void {
-    clearTimeout(this.#idleTimer);
-    const { idleExitMs } = this.#options;
-    if (idleExitMs === undefined || this.#runs.size > 0 || this.#state !== 'serving') return;
-    this.#idleTimer = setTimeout(() => this.#leave('idle'), idleExitMs);
+  /** How long it may still be without a run. An idle runner leaves between two polls: an open one may bring a run. */
+  get #idleLeftMs(): number {
+    const { idleExitMs = Number.POSITIVE_INFINITY } = this.#options;
+    return this.#runs.size > 0 ? Number.POSITIVE_INFINITY : this.#idleSince + idleExitMs - Lease.now();
   }
 
   /** Stops immediately and reports nothing, like a crash. */
@@ -219,6 +217,7 @@ export class Runner {
         }
       }
       if (isLast && this.#runs.size === 0) break;
+      if (this.#idleLeftMs <= 0) this.#leave('idle');
     }
     this.#lease.end();
     clearTimeout(this.#handBackTimer);
@@ -272,7 +271,8 @@ export class Runner {
    * connection may be dead, and the service may be slow.
    */
   async #poll(isLast: boolean, failures: number, signal: AbortSignal, sentAt: number): Promise<PollReply> {
-    const waitMs = isLast || failures > 0 ? 0 : this.#lease.pollWaitMs;
+    const longestMs = Math.min(this.#lease.pollWaitMs, Math.max(0, Math.ceil(this.#idleLeftMs)));
+    const waitMs = isLast || failures > 0 ? 0 : longestMs;
     const leftMs = this.#lease.leftMs;
     const replyMs = failures > 0 && leftMs > 0 ? Math.max(minReplyMs, leftMs / 2) : replyTimeoutMs;
     const timeoutMs = isLast ? lastPollTimeoutMs : waitMs + replyMs;
@@ -360,7 +360,6 @@ export class Runner {
     this.#runs.set(key, run);
     this.#trackAgent(agentKey, run.left);
     this.#claimed += 1;
-    clearTimeout(this.#idleTimer);
     // Claimed by a poll that was sent before the runner began to leave, or beyond `maxRuns`.
     if (this.#state === 'leaving') run.handBack();
     else if (this.#claimed === this.#options.maxRuns) this.#leave('maximum number of runs');
@@ -368,7 +367,6 @@ export class Runner {
       this.#leavingRuns.set(agentKey, run);
       if (this.#runs.get(key) === run) this.#runs.delete(key);
       if (run.unreported) this.#unreported.set(key, { ...run.ref, end: run.unreported });
-      this.#watchIdle();
       this.#pollAgain();
     });
     void run.left.then(() => {
@@ -387,12 +385,14 @@ export class Runner {
     });
   }
 
-  /** Cancels the current poll if it offered no slot and one is free now. */
+  /** Cancels the current poll if it offered no slot and one is free now, or waits for longer than the runner may be idle. */
   #pollAgain(): void {
+    if (this.#runs.size === 0) this.#idleSince = Lease.now();
+    const waitsTooLong = this.#idleLeftMs < this.#lease.pollWaitMs;
     const free = this.#free();
     const gained = (slot: keyof typeof free) => this.#offeredSlots[slot] === 0 && free[slot] > 0;
     const isOver = this.#state === 'leaving' && this.#runs.size === 0;
-    if (isOver || gained('real') || gained('rehearsed')) this.#polling.abort();
+    if (isOver || waitsTooLong || gained('real') || gained('rehearsed')) this.#polling.abort();
   }
 
   /** The service learns immediately whether this runner takes runs. */
@@ -413,7 +413,6 @@ export class Runner {
   #loseLease(): void {
     const runs = [...this.#runs.values()];
     this.#runs.clear();
-    this.#watchIdle();
     if (runs.length > 0) this.#options.log.error({ runs: runs.length }, 'lease expired; killing all runs');
     for (const run of runs) run.abandon();
     this.#pollAgain();

@@ -86,7 +86,9 @@ export class RunnerRegistry {
       if (held.length === 0) return refusalOf(caller, request, now) ?? stale(poll);
       if (registered) this.#log.info({ runner: name, pool, build: request.build }, 'runner joined');
     }
-    if (request.leaving && request.runs.length === 0) {
+    // The runner gets a claim again whose reply was lost, and hands it back before it leaves.
+    const isClaimed = held.some((row) => row.agent !== null && row.state === 'STARTING');
+    if (request.leaving && request.runs.length === 0 && !isClaimed) {
       await endLease(this.#database, runnerId);
       this.#log.info({ runner: name, pool }, 'runner left');
     }
