@@ -6,6 +6,7 @@ import { cell, note, requireSame } from './markdown.mjs';
 const whoMay = {
   self: 'any key',
   person: 'viewer, member, admin, operator',
+  demand: 'viewer, member, admin, operator, runner',
   read: 'viewer, member, admin, operator, agent, share',
   command: 'member, admin, operator, agent',
   spawn: 'member, admin, operator, agent',

@@ -2,9 +2,8 @@ import type { Schema } from '../schema.ts';
 
 /**
  * What an operation needs permission for: `self` the caller, `person` a caller that is not a machine, `demand` a person or
- * a runner of the pool, `read`, `command`
- * and `spawn` agents, `catalog-read` and `catalog-write` resources, `runner` the runner protocol. `own-page` needs no key:
- * only a page of the service itself may call it.
+ * a runner of the pool, `read`, `command` and `spawn` agents, `catalog-read` and `catalog-write` resources, `runner` the
+ * runner protocol. `own-page` needs no key: only a page of the service itself may call it.
  */
 export type Access =
   | 'self'
