@@ -14,12 +14,11 @@ import { freePort } from '../support/database-servers.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { installMissing, isInstalled } from '../support/system-packages.ts';
+import { isInstalled } from '../support/system-packages.ts';
 import { metricsKey, operatorOf } from '../support/tenants.ts';
 
 const file = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const isTier = Boolean(process.env.MUSTER_TEST_DEPLOY);
-if (isTier) installMissing({ prometheus: 'prometheus' });
 const hasPrometheus = isInstalled('prometheus') && isInstalled('promtool');
 if (!hasPrometheus)
   process.stderr.write('\n*** TESTS OF THE ALERTS ARE SKIPPED: apt-get install prometheus\n\n');
