@@ -285,12 +285,13 @@ export class MusterRunner {
     readonly folder: string;
     readonly env: Readonly<Record<string, string>>;
     readonly nodeFlags?: readonly string[];
+    readonly args?: readonly string[];
   }): Promise<MusterRunner> {
-    const { url, key, pool, folder, env, nodeFlags = testNodeFlags } = options;
+    const { url, key, pool, folder, env, nodeFlags = testNodeFlags, args = [] } = options;
     const name = env.MUSTER_RUNNER_NAME ?? basename(folder);
     const child = spawn(
       process.execPath,
-      [...nodeFlags, program, 'runner', '--url', url, '--pool', pool, '--data', folder],
+      [...nodeFlags, program, 'runner', '--url', url, '--pool', pool, '--data', folder, ...args],
       {
         env: { PATH: process.env.PATH, HOME: folder, MUSTER_API_KEY: key, ...env, MUSTER_RUNNER_NAME: name },
         stdio: ['ignore', 'pipe', 'pipe'],

@@ -100,6 +100,7 @@ const rules: Readonly<Record<string, Rules>> = {
       'The runner builder-1 serves https://muster.example.com': 'the output of the block above',
       '{': "a price file; the runner's unit tests read such files",
       'apiVersion: keda.sh/v1alpha1': 'needs a Kubernetes cluster with KEDA',
+      'job "runners" {': 'needs Nomad',
       "wanted=$(muster runner demand builders -o yaml | sed -n 's/wanted: //p')": 'starts units of systemd',
       "export DATABASE_URL='postgres://muster@db.example.com:5432/muster?sslmode=verify-full&sslrootcert=/etc/muster/ca.pem'":
         'needs another PostgreSQL; test/crash/database-connections.test.ts starts one with TLS',
