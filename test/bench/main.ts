@@ -16,6 +16,7 @@ import { retention } from './retention.ts';
 import { sizes } from './sizes.ts';
 import { start } from './start.ts';
 import { throughput } from './throughput.ts';
+import { traces } from './traces.ts';
 import { warmStart } from './warm-start.ts';
 
 /**
@@ -29,6 +30,7 @@ const defaultParts = {
   peers: { measure: peers, tools: ['pgbench', 'wrk'] },
   reads: { measure: reads, tools: ['wrk'] },
   idle: { measure: idle, tools: [] },
+  traces: { measure: traces, tools: ['wrk'] },
   latency: { measure: latency, tools: ['pgbench'] },
   output: { measure: output, tools: [] },
   deliveries: { measure: deliveries, tools: ['wrk'] },

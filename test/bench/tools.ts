@@ -212,8 +212,8 @@ export async function alternated<K extends string>(
 }
 
 /** A service without a runner and with the 1,000 agents of `queue-add.lua`, warmed up by it. */
-export async function startForQueueAdd(): Promise<Service> {
-  const service = await startService({ MUSTER_RUNNER: 'off' });
+export async function startForQueueAdd(env: Record<string, string> = {}): Promise<Service> {
+  const service = await startService({ MUSTER_RUNNER: 'off', ...env });
   await spawnTemplate(service);
   await seedAgents(service, 'bench-', 0, 1_000);
   await load(service.url, 'queue-add.lua', 10, { KEY: service.key });
