@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { eventually, until } from '../support/async.ts';
-import { createKey } from '../support/catalog.ts';
+import { createKey, writeResource } from '../support/catalog.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { sendRaw } from '../support/raw-requests.ts';
@@ -93,6 +93,7 @@ test('rows are counted by phase, pool and state', async () => {
   const other = await startServer({ runner: false });
   try {
     const own = await newTestTenant(apiOf(other));
+    await writeResource(apiOf(other), 'pool', own.workspace, { maxRuns: 1 });
     await own.spawn('runs');
     await own.start('runs');
     await own.spawn('waits');
@@ -105,6 +106,8 @@ test('rows are counted by phase, pool and state', async () => {
       'muster_messages{state="QUEUED"}': 1,
       [`muster_runners{pool="${pool}",state="ready"}`]: 1,
       [`muster_runner_slots{pool="${pool}",state="used"}`]: 1,
+      // As the demand of the pool says.
+      [`muster_runners_wanted{pool="${pool}"}`]: 2,
     };
     for (const [series, value] of Object.entries(expected))
       expect([series, seriesOf(text, series)]).toEqual([series, value]);

@@ -84,6 +84,11 @@ export const metricTable = {
     help: 'Live runners: ready, disk_full or leaving.',
     labels: ['pool', 'state'],
   },
+  muster_runners_wanted: {
+    ...counts,
+    help: 'Runners that the live runs and the waiting agents need, as the demand of the pool says.',
+    labels: ['pool'],
+  },
   muster_runner_slots: {
     ...counts,
     help: 'Slots of live runners: free (for models, of runners that take runs) or used.',

@@ -2,14 +2,14 @@ import type { Demand } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
 import { type AvailableRunner, demandOf, type PoolWork } from '../../domain/scheduling.ts';
-import { type PoolWorkRow, readPoolWork } from '../../store/statements/claims.ts';
+import { readPoolWork } from '../../store/statements/claims.ts';
 import { drainRunners, findRunners } from '../../store/statements/runners.ts';
 import { refuseDemand, refuseResource } from '../access/permit.ts';
 import type { Principal } from '../access/principal.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Operation } from '../operation.ts';
 import type { Wakes } from '../watching/wakes.ts';
-import { loadRunnerCapacity } from './runner-capacity.ts';
+import { loadRunnerCapacity, poolWorkOf } from './runner-capacity.ts';
 import type { Runners } from './runners.ts';
 
 export interface PoolRunnersOptions {
@@ -40,7 +40,7 @@ export class PoolRunners {
       this.#capacity([{ tenant, pool }]),
     ]);
     const serving = capacity.runners.filter(serves({ tenant, pool }));
-    return demandOf(tenant, work ? workOf(work) : noWork, serving, capacity.limits(tenant, pool));
+    return demandOf(tenant, work ? poolWorkOf(work) : noWork, serving, capacity.limits(tenant, pool));
   }
 
   readonly drainRunners: Operation<'drainRunners'> = async (caller, { pool, runners }) => {
@@ -78,11 +78,6 @@ export class PoolRunners {
 }
 
 const noWork: PoolWork = { waiting: { real: 0, rehearsed: 0 }, running: { real: 0, rehearsed: 0 } };
-
-const workOf = (row: PoolWorkRow): PoolWork => ({
-  waiting: { real: row.waiting - row.waiting_rehearsed, rehearsed: row.waiting_rehearsed },
-  running: { real: row.running - row.running_rehearsed, rehearsed: row.running_rehearsed },
-});
 
 const serves =
   ({ tenant, pool }: { readonly tenant: number; readonly pool: string }) =>

@@ -1,9 +1,15 @@
 import { hash } from 'node:crypto';
 import type pg from 'pg';
 import { poolId } from '../../domain/loaded-agents.ts';
-import type { AvailableRunner, PoolLimits, Slot } from '../../domain/scheduling.ts';
+import {
+  type AvailableRunner,
+  type PoolLimits,
+  type PoolWork,
+  runnersWanted,
+  type Slot,
+} from '../../domain/scheduling.ts';
 import type { OtherWorkers } from '../../lib/worker-channel.ts';
-import { readPoolLimits } from '../../store/statements/claims.ts';
+import { type PoolWorkRow, readAllPoolWork, readPoolLimits } from '../../store/statements/claims.ts';
 import { readRunnerCapacity } from '../../store/statements/runners.ts';
 
 export interface RunnerCapacity {
@@ -22,20 +28,7 @@ export async function loadRunnerCapacity(
   wanted: readonly { tenant: number; pool: string }[],
 ): Promise<RunnerCapacity> {
   const pools = [...new Map(wanted.map((w) => [poolId(w), w])).values()];
-  const [rows, limitRows] = await Promise.all([
-    readRunnerCapacity(database),
-    readPoolLimits(
-      database,
-      pools.map((p) => p.tenant),
-      pools.map((p) => p.pool),
-    ),
-  ]);
-  const limits = new Map(
-    limitRows.map(({ tenant, name, max_runs, free_runs }) => [
-      poolId({ tenant, pool: name }),
-      { maxRuns: max_runs, freeRuns: free_runs },
-    ]),
-  );
+  const [rows, limits] = await Promise.all([readRunnerCapacity(database), loadPoolLimits(database, pools)]);
   return {
     runners: rows
       .filter((row) => !isAbsent(row))
@@ -49,8 +42,47 @@ export async function loadRunnerCapacity(
         freeRehearsed: row.free_rehearsed,
         heldBy: (tenant) => row.held?.[tenant] ?? 0,
       })),
-    limits: (tenant, pool) => limits.get(poolId({ tenant, pool })) ?? unlimited,
+    limits,
   };
+}
+
+interface NamedPool {
+  readonly tenant: number;
+  readonly pool: string;
+}
+
+async function loadPoolLimits(
+  database: pg.Pool,
+  pools: readonly NamedPool[],
+): Promise<RunnerCapacity['limits']> {
+  const rows = await readPoolLimits(
+    database,
+    pools.map(({ tenant }) => tenant),
+    pools.map(({ pool }) => pool),
+  );
+  const limits = new Map(
+    rows.map(({ tenant, name, max_runs, free_runs }) => [
+      poolId({ tenant, pool: name }),
+      { maxRuns: max_runs, freeRuns: free_runs },
+    ]),
+  );
+  return (tenant, pool) => limits.get(poolId({ tenant, pool })) ?? unlimited;
+}
+
+export const poolWorkOf = (row: PoolWorkRow): PoolWork => ({
+  waiting: { real: row.waiting - row.waiting_rehearsed, rehearsed: row.waiting_rehearsed },
+  running: { real: row.running - row.running_rehearsed, rehearsed: row.running_rehearsed },
+});
+
+/** How many runners each tenant needs in each pool. */
+export async function loadWanted(database: pg.Pool): Promise<(NamedPool & { readonly wanted: number })[]> {
+  const rows = await readAllPoolWork(database);
+  const limits = await loadPoolLimits(database, rows);
+  return rows.map((row) => ({
+    tenant: row.tenant,
+    pool: row.pool,
+    wanted: runnersWanted(poolWorkOf(row), limits(row.tenant, row.pool)),
+  }));
 }
 
 /** A runner that gives up a poll sends the next one within this time. */

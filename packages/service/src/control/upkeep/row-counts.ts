@@ -3,6 +3,7 @@ import type { Log } from '../../lib/log.ts';
 import type { Metrics } from '../../lib/metrics.ts';
 import { countedMetrics } from '../../lib/metrics-table.ts';
 import { countRows, type RowCount } from '../../store/statements/row-counts.ts';
+import { loadWanted } from '../runners/runner-capacity.ts';
 
 const intervalMs = 15_000;
 /** A count of many rows is repeated less often, so that it takes at most a hundredth of the time. */
@@ -39,7 +40,11 @@ export class RowCounts {
   async #count(): Promise<void> {
     const startMs = performance.now();
     try {
-      this.#show(await countRows(this.#database));
+      const [rows, wanted] = await Promise.all([countRows(this.#database), loadWanted(this.#database)]);
+      const ofPools = wanted.map(({ pool, wanted }) => ({
+        ...({ what: 'wanted', first: pool, second: '', count: wanted, oldest: null } as const),
+      }));
+      this.#show([...rows, ...ofPools]);
     } catch (error) {
       this.#log.warn({ err: error }, 'counting rows failed');
       // Nothing is better than numbers that no longer hold.
@@ -88,6 +93,10 @@ export class RowCounts {
         of('messages').find(({ second }) => second === state)?.oldest ?? 0,
       ]),
     );
+    metrics.set(
+      'muster_runners_wanted',
+      [...pools].map((pool) => [{ pool }, inPool('wanted').find(({ first }) => first === pool)?.count ?? 0]),
+    );
     metrics.set('muster_runners', poolStates('runners'));
     metrics.set('muster_runner_slots', poolStates('slots'));
     metrics.set('muster_deliveries_waiting', byState('deliveries', ['new', 'retrying']));
@@ -102,7 +111,7 @@ export class RowCounts {
  * because a pool that agents only wait for may be no more than a name in the catalog.
  */
 export function poolRows(rows: readonly RowCount[]): RowCount[] {
-  const ofPools = rows.filter(({ what }) => ['claimable', 'runners', 'slots'].includes(what));
+  const ofPools = rows.filter(({ what }) => ['claimable', 'runners', 'slots', 'wanted'].includes(what));
   const named = ofPools.toSorted(
     (a, b) => Number(b.what === 'runners') - Number(a.what === 'runners') || compare(a.first, b.first),
   );

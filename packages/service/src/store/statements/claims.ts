@@ -137,6 +137,8 @@ export const readPoolLimits = statement<[tenants: number[], pools: string[]], Po
 );
 
 export interface PoolWorkRow {
+  tenant: number;
+  pool: string;
   /** Agents that a runner may claim now, and live runs; of both, those that need a slot for rehearsals. */
   waiting: number;
   waiting_rehearsed: number;
@@ -144,22 +146,28 @@ export interface PoolWorkRow {
   running_rehearsed: number;
 }
 
-/** What waits and runs of a tenant in a pool. Nothing waits for a tenant that is closed. */
-export const readPoolWork = statement<[tenant: number, pool: string], PoolWorkRow>(
-  'read-pool-work',
-  `SELECT count(*) FILTER (WHERE a.waits)::int AS waiting,
+/** What waits and runs, by tenant and pool. Nothing waits for a tenant that is closed. */
+const poolWork = (isWanted: string): string =>
+  `SELECT a.tenant, a.pool, count(*) FILTER (WHERE a.waits)::int AS waiting,
      count(*) FILTER (WHERE a.waits AND a.backend = '')::int AS waiting_rehearsed,
      count(*) FILTER (WHERE NOT a.waits)::int AS running,
      count(*) FILTER (WHERE NOT a.waits AND a.backend = '')::int AS running_rehearsed
    FROM (
-     SELECT ${backend} AS backend, true AS waits FROM agents a
-     WHERE a.claimable_at <= now() AND a.tenant = $1 AND a.pool = $2
+     SELECT a.tenant, a.pool, ${backend} AS backend, true AS waits FROM agents a
+     WHERE a.claimable_at <= now() AND ${isWanted}
        AND NOT EXISTS (SELECT FROM tenants n WHERE n.id = a.tenant AND n.closed_at IS NOT NULL)
      UNION ALL
-     SELECT ${backend}, false FROM runs h JOIN agents a ON a.tenant = h.tenant AND a.id = h.agent
-     WHERE h.state <> 'ENDED' AND a.tenant = $1 AND a.pool = $2
-   ) a`,
+     SELECT a.tenant, a.pool, ${backend}, false FROM runs h JOIN agents a ON a.tenant = h.tenant AND a.id = h.agent
+     WHERE h.state <> 'ENDED' AND ${isWanted}
+   ) a GROUP BY a.tenant, a.pool`;
+
+/** No row: nothing waits or runs. */
+export const readPoolWork = statement<[tenant: number, pool: string], PoolWorkRow>(
+  'read-pool-work',
+  poolWork('a.tenant = $1 AND a.pool = $2'),
 );
+
+export const readAllPoolWork = statement<[], PoolWorkRow>('read-all-pool-work', poolWork('true'));
 
 /**
  * Of pools with a limit over all runners, one transaction at a time may claim runs, so that none counts without those

@@ -1,7 +1,7 @@
 import { statement } from '../connection.ts';
 
 export interface RowCount {
-  what: 'agents' | 'claimable' | 'messages' | 'runners' | 'slots' | 'deliveries' | 'outbox';
+  what: 'agents' | 'claimable' | 'messages' | 'runners' | 'slots' | 'wanted' | 'deliveries' | 'outbox';
   /** The phase, the pool, or nothing. */
   first: string;
   /** The reason or the state. */
