@@ -36,6 +36,7 @@ describe('a service with its own PostgreSQL', () => {
     env: {
       DATABASE_URL: undefined,
       MUSTER_DATA: data,
+      MUSTER_LOG: 'info',
       MUSTER_SECRET: undefined,
       MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
     },
@@ -52,6 +53,10 @@ describe('a service with its own PostgreSQL', () => {
   afterAll(async () => {
     await first?.close();
     rmSync(data, { recursive: true, force: true });
+  });
+
+  test('says that it creates the database, which takes longest', () => {
+    expect(outputOf(first)).toContain('creating the database');
   });
 
   test('makes a data folder and files that others could read private, and the log says so', () => {
@@ -102,6 +107,7 @@ describe('a service with its own PostgreSQL', () => {
       await last.end(signal);
       last = await start(embedded);
       expect(await everything(apiOf(last)), signal).toEqual(before);
+      expect(outputOf(last)).not.toContain('creating the database');
       const again = apiOf({ url: last.url, key });
       expect(await whoami(again)).toMatchObject({ account: 'mia', role: 'member' });
       expect((await statusOf(again, 'hers')).agentId.account).toBe('mia');

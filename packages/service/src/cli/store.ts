@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
 import { parseIntoClientConfig } from 'pg-connection-string';
@@ -198,6 +199,11 @@ async function startEmbedded(
   };
   let isStopped = false;
   let server: EmbeddedPostgres;
+  // The longest part of a first start.
+  if (!existsSync(join(options.folder, 'data'))) {
+    log.info({ folder: options.folder }, 'creating the database');
+    if (process.stderr.isTTY) process.stderr.write('Creating the database. This takes a few seconds.\n');
+  }
   try {
     server = await startEmbeddedPostgres(options);
   } catch (error) {

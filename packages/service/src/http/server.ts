@@ -204,7 +204,14 @@ function callerFields({ caller, about }: FastifyRequest): Readonly<Record<string
   if (!caller) return {};
   const { keyId, role, account, tenant, agent, run } = caller;
   const own = role === 'agent' && agent ? { agent: agent.id ?? agent.path.join('/'), run } : {};
-  return { key: keyId, role, account, tenant: tenantName(tenant), ...own, ...about };
+  return {
+    key: keyId,
+    role,
+    account,
+    ...(tenant.id > 0 && { tenant: tenantName(tenant) }),
+    ...own,
+    ...about,
+  };
 }
 
 /** Signing in needs no key. */
