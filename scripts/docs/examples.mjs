@@ -8,6 +8,9 @@ const runnerId = '5f0c1f6e-6a0b-4c1e-9d2b-0c6a1d9e7b42';
 const checkpointId = '0b8e4a8c-2f6d-4a55-9a31-7d3c5b1e9f60';
 const agentId = { agent: ['fix-login'] };
 const held = { runnerId, agentKey: '$AGENT_KEY', runId: 1 };
+const heldQuery = `?${Object.entries(held)
+  .map(([name, value]) => `${name}=${value}`)
+  .join('&')}`;
 
 export const examples = {
   whoami: {
@@ -353,12 +356,12 @@ console.log(state);`,
       ],
     },
   },
-  runnerSaveCheckpoint: { body: { ...held, checkpointId, part: 0, content: 'd29yayBhbmQgc2Vzc2lvbg==' } },
+  runnerSaveCheckpoint: { query: `${heldQuery}&checkpointId=${checkpointId}&part=0`, upload: 'part-0' },
   runnerCompleteCheckpoint: { body: { ...held, checkpointId, parts: 1, final: false } },
   runnerCheckpoints: { body: held },
   runnerLoadCheckpoint: { body: { ...held, checkpointId, part: 0 } },
   runnerAttachment: { body: { ...held, attachmentId: '$ATTACHMENT' } },
-  runnerSaveAttachment: { body: { ...held, content: 'R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs=' } },
+  runnerSaveAttachment: { query: heldQuery, upload: 'screenshot.png' },
   runnerGitCredential: { body: { ...held, repo: 'https://github.com/acme/app.git' } },
   runnerEndedAgents: { body: { runnerId, agentKeys: ['$AGENT_KEY'] } },
 };

@@ -31,7 +31,8 @@ function curl({ method, path, stream, access }, body, { query = '', upload, isCo
     : [access === 'own-page' ? 'Origin: $MUSTER_URL' : 'Authorization: Bearer $MUSTER_API_KEY'];
   const headers = callers.map((header) => ` -H "${header}"`).join('');
   const call = `curl ${flags} "$MUSTER_URL${place}${query}"${headers}`;
-  if (upload) return `${call} \\\n  -H 'Content-Type: image/png' --data-binary @${upload}`;
+  const type = upload?.endsWith('.png') ? 'image/png' : 'application/octet-stream';
+  if (upload) return `${call} \\\n  -H 'Content-Type: ${type}' --data-binary @${upload}`;
   return body === undefined
     ? call
     : `${call} -H 'Content-Type: application/json' \\\n  -d ${quoted(written(body))}`;

@@ -199,7 +199,7 @@ test('an agent that an issue has started is listed with its account, and can be 
   const [agent] = await scenario.agents();
   const name = agent?.agentId.agent[0] ?? '';
   expect(await ada.prints(['ps', '--account', '*'])).toMatch(
-    new RegExp(`^${name} .* project +service_profile/host$`, 'm'),
+    new RegExp(`^${name} .* project +service_profile/host .*issue`, 'm'),
   );
   const full = `service_profile/host:project:${name}`;
   await ada.prints(['send', full, '!say Understood.', '--wait']);

@@ -59,7 +59,8 @@ export class EmulatedGithub {
   async send(authorization: string, method: string, path: string, body?: string): Promise<RestReply> {
     const response = await fetch(`${this.origin}${path}`, {
       method,
-      headers: { authorization, ...(body && { 'content-type': 'application/json' }) },
+      // The server may close an idle connection while a request is on its way.
+      headers: { authorization, connection: 'close', ...(body && { 'content-type': 'application/json' }) },
       ...(body && { body }),
     });
     return {

@@ -6,6 +6,7 @@ import { type Attachment, limits } from '@muster/sdk/contract';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { accepted } from '../support/agents.ts';
+import { uploadOf } from '../support/api.ts';
 import { createKey } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { gif, gifText, jpeg, png, uploadTo, webp } from '../support/images.ts';
@@ -187,14 +188,7 @@ test('an agent has at most 50 MiB of images that no run has got', async () => {
 
 test('the runner of a live run saves images of tools, which are kept as if a run had got them', async () => {
   const { t, run } = await newWorkingTenant(api);
-  const runner = t.api.as(t.runner.key);
-  const held = { runnerId: t.runner.runnerId, agentKey: run.agentKey, runId: run.runId };
-  const save = (image: Uint8Array, more: object = {}) =>
-    runner.post<Attachment>('/v1/runner/attachments', {
-      ...held,
-      content: Buffer.from(image).toString('base64'),
-      ...more,
-    });
+  const save = (image: Buffer) => t.runner.saveAttachment(run, image);
   const uploaded = await upload(t, png('both'));
   expect(expectOk(await save(png('both')))).toEqual(uploaded);
   const saved = expectOk(await save(large('tool')));
@@ -209,12 +203,15 @@ test('the runner of a live run saves images of tools, which are kept as if a run
   );
   await database.end();
   expect(rows).toEqual([{ kept: true }, { kept: true }]);
-  expectError(await save(Buffer.from('<svg/>')), 'INVALID_ARGUMENT', 'content');
-  expectError(await save(large('x', limits.attachmentBytes + 1)), 'INVALID_ARGUMENT', 'content');
-  expectError(await save(png(), { content: 'no base64' }), 'INVALID_ARGUMENT', 'content');
-  expectError(await save(png(), { runId: 2 }), 'ABORTED');
-  const member = await t.api.post('/v1/runner/attachments', { ...held, content: png().toString('base64') });
-  expectError(member, 'PERMISSION_DENIED');
+  expectError(await save(Buffer.from('<svg/>')), 'INVALID_ARGUMENT', 'body');
+  expectError(await save(Buffer.alloc(0)), 'INVALID_ARGUMENT', 'body');
+  expectError(await save(large('x', limits.attachmentBytes + 1)), 'INVALID_ARGUMENT');
+  expectError(await t.runner.saveAttachment({ ...run, runId: 2 }, png()), 'ABORTED');
+  const member = uploadOf('/v1/runner/attachments', {
+    ...{ runnerId: t.runner.runnerId, agentKey: run.agentKey, runId: run.runId },
+    content: png(),
+  });
+  expectError(await t.api.post(member.path, member.body, member.headers), 'PERMISSION_DENIED');
   await t.end(run);
   expectError(await save(png()), 'ABORTED');
 });

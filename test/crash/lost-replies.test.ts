@@ -32,7 +32,8 @@ const readsOnly: readonly string[] = [
 
 const mutating = routeEntries
   .filter(
-    ([name, { access }]) => !['self', 'read', 'catalog-read'].includes(access) && !readsOnly.includes(name),
+    ([name, { access }]) =>
+      !['self', 'read', 'demand', 'catalog-read'].includes(access) && !readsOnly.includes(name),
   )
   .map(([name]) => name);
 

@@ -1,10 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import type { PollReply } from '@muster/sdk/contract';
 import { expect } from 'vitest';
+import { uploadOf } from '../support/api.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
-import { png, uploadTo } from '../support/images.ts';
+import { gif, gifText, png, uploadTo } from '../support/images.ts';
 import { atWork, heldRun, type LostReplies } from './lost-reply-cases.ts';
+import type { Sent } from './retrying-client.ts';
 import { runnerKey } from './runner-process.ts';
+
+function textUpload(
+  to: string,
+  { content, ...query }: Readonly<Record<string, unknown>> & { readonly content: string },
+): Sent {
+  const { path, headers } = uploadOf(to, query);
+  return { path, headers, text: content };
+}
 
 /** Requests of runners whose replies are lost. */
 export const lostRunnerReplies: LostReplies = {
@@ -59,6 +69,20 @@ export const lostRunnerReplies: LostReplies = {
     };
   }),
 
+  drainRunners: [
+    async (tenant) => {
+      await tenant.rested('agent');
+      const { name } = tenant.runner;
+      return {
+        sent: { path: '/v1/runners/drain', body: { pool: tenant.workspace, runners: [name] } },
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ runners: [{ name, runs: 0 }] });
+          expect(expectOk(await tenant.runner.poll())).toMatchObject({ drain: true, claims: [] });
+        },
+      };
+    },
+  ],
+
   runnerPartials: [
     async (tenant) => {
       const { claim, run } = await heldRun(tenant);
@@ -80,7 +104,7 @@ export const lostRunnerReplies: LostReplies = {
       const { claim, run } = await heldRun(tenant);
       return {
         key: tenant.runner.key,
-        sent: { path: '/v1/runner/checkpoint/save', body: { ...run, part: 0, content: 'b25jZQ==' } },
+        sent: textUpload('/v1/runner/checkpoint/save', { ...run, part: 0, content: 'once' }),
         async check(retried) {
           expectOk(retried);
           expectOk(await tenant.runner.completeCheckpoint(claim, run.checkpointId, 1));
@@ -152,15 +176,14 @@ export const lostRunnerReplies: LostReplies = {
   runnerSaveAttachment: [
     async (tenant) => {
       const { claim, run } = await heldRun(tenant);
-      const content = png('tool').toString('base64');
       return {
         key: tenant.runner.key,
-        sent: { path: '/v1/runner/attachments', body: { ...run, content } },
+        sent: textUpload('/v1/runner/attachments', { ...run, content: gifText }),
         async check(retried) {
           const { attachmentId } = expectOk(retried) as { attachmentId: string };
           const { agentId } = claim;
           const read = await tenant.api.post('/v1/agent/attachment', { agentId, attachmentId });
-          expect(expectOk(read)).toMatchObject({ attachmentId, content });
+          expect(expectOk(read)).toMatchObject({ attachmentId, content: gif.toString('base64') });
         },
       };
     },

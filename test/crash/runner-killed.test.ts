@@ -107,7 +107,7 @@ class RunningAgent extends Agents {
   static async start(pair: RunnerPair, path: string): Promise<RunningAgent> {
     await pair.complete();
     const agents = new Agents(node.api, pair.name);
-    await agents.spawn(path, { description: '!say begun\n!sleep 2\n!say done' });
+    await agents.spawn(path, { description: '!say begun\n!sleep 5\n!say done' });
     const { run } = await until(
       'the agent working',
       () => agents.status(path),

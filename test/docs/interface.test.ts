@@ -338,6 +338,7 @@ describe.each(examples.map((block) => [block.exampleOf as RouteName, kindOf(bloc
       const { key, runnerId, variables } = await preparedFor(name);
       const pageShell = new PageShell();
       writeFileSync(join(pageShell.folder, 'screenshot.png'), png());
+      writeFileSync(join(pageShell.folder, 'part-0'), 'work');
       try {
         if (kind === 'TypeScript') {
           const env = { MUSTER_URL: server.url, MUSTER_API_KEY: key, ...variables };

@@ -103,8 +103,14 @@ const isHeld = (route: RouteName): boolean =>
 /** All callers use keys, so these routes find no session to show or end. */
 const needsSession: readonly RouteName[] = ['session', 'signOut', 'revokeSession'];
 
-/** Bodies are JSON, so no image is ever uploaded. */
-const needsImage: readonly RouteName[] = ['uploadAttachment', 'attachment'];
+/** Bodies are JSON, so nothing is ever uploaded. */
+const needsUpload: readonly RouteName[] = [
+  'attachment',
+  'runnerAttachment',
+  'runnerSaveAttachment',
+  'runnerSaveCheckpoint',
+  'uploadAttachment',
+];
 
 /** The reply, or undefined when the client disconnected from a wait or a stream that was rightly open. */
 async function send(request: GeneratedRequest): Promise<HttpOutcome | undefined> {
@@ -165,7 +171,7 @@ test(
     if (count < 5_000) return;
     for (const route of Object.keys(routes) as RouteName[]) {
       const accepted = seen.get(`${route} 200`) ?? 0;
-      if (!isHeld(route) && !needsSession.includes(route) && !needsImage.includes(route))
+      if (!isHeld(route) && !needsSession.includes(route) && !needsUpload.includes(route))
         expect(accepted, `${route} was never accepted`).toBeGreaterThan(0);
       if ('body' in routes[route]) expect(seen.get(`${route} 400`) ?? 0, `${route} 400`).toBeGreaterThan(0);
     }

@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { text as readText } from 'node:stream/consumers';
-import type { PollReply, RouteName } from '@muster/sdk/contract';
+import { type PollReply, type Route, type RouteName, routes } from '@muster/sdk/contract';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Api, agent, apiOf, sendRequest } from '../support/api.ts';
+import { type Api, agent, apiOf, sendRequest, uploadOf } from '../support/api.ts';
 import { runConcurrently } from '../support/async.ts';
 import { createKey } from '../support/catalog.ts';
 import { type HttpOutcome, replyProblem, routeEntries } from '../support/contract-schemas.ts';
@@ -31,7 +31,6 @@ const agents = 24;
 const imageId = createHash('sha256').update(png()).digest('hex').slice(0, 32);
 
 const runnerRoutes = routeEntries.filter(([, { access }]) => access === 'runner');
-const pathOf = new Map(runnerRoutes.map(([name, { path }]) => [name, path]));
 
 interface Token {
   readonly key: string;
@@ -99,7 +98,9 @@ function note({ claims }: PollReply, runnerId: string): void {
 interface Sent {
   readonly route: RouteName;
   readonly key: string;
-  readonly body: string | undefined;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: string | Buffer | undefined;
   readonly wrong: string | undefined;
   /** The runner is one that another token has registered. */
   readonly isForeign: boolean;
@@ -201,18 +202,14 @@ const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
   runnerSaveCheckpoint: fc.record({
     checkpointId,
     part,
-    content: fc.oneof(fc.base64String({ minLength: 4, maxLength: 400 }), text),
+    content: text,
   }),
   runnerCompleteCheckpoint: fc.record({ checkpointId, parts: mostly(1, integer), final: fc.boolean() }),
   runnerCheckpoints: fc.constant({}),
   runnerLoadCheckpoint: fc.record({ checkpointId, part }),
   runnerAttachment: fc.record({ attachmentId: mostly(imageId, text) }),
   runnerSaveAttachment: fc.record({
-    content: fc.oneof(
-      text.map((name) => png(name).toString('base64')),
-      fc.base64String({ maxLength: 400 }),
-      text,
-    ),
+    content: fc.oneof(text.map(png), text),
   }),
   runnerGitCredential: fc.record(
     { repo: mostly('https://github.com/team/project.git', text), refused: fc.boolean() },
@@ -250,20 +247,23 @@ const plausible: fc.Arbitrary<Sent> = fc
         ...(/Checkpoint|Credential|Attachment/.test(route) && run % 4 > 0 && claimedLast.get(runnerId)),
         ...(route === 'runnerPartials' ? { partials: [{ ...named, ...more }] } : more),
       };
-      return { route, key: token.key, body: JSON.stringify(body), wrong: undefined, isForeign };
+      const about = { route, key: token.key, wrong: undefined, isForeign };
+      const { path, upload }: Route = routes[route];
+      if (!upload) return { ...about, path, body: JSON.stringify(body) };
+      return { ...about, ...uploadOf(path, body), body: body.content as string | Buffer };
     }),
   );
 
 const bySchema = (): fc.Arbitrary<Sent> =>
-  generatedRequest(known, runnerRoutes).map(({ route, body, wrong, caller }): Sent => {
+  generatedRequest(known, runnerRoutes).map(({ route, path, body, wrong, caller }): Sent => {
     const key = caller === 'runner' ? (tokens[0] as Token).key : admin.key;
-    return { route, key, body, wrong, isForeign: false };
+    return { route, path, key, body, wrong, isForeign: false };
   });
 
-async function send({ route, key, body }: Sent): Promise<HttpOutcome> {
-  const response = await sendRequest(`${server.url}${pathOf.get(route)}`, {
+async function send({ key, path, headers, body }: Sent): Promise<HttpOutcome> {
+  const response = await sendRequest(`${server.url}${path}`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
     body,
     signal: AbortSignal.timeout(hangMs),
   });
@@ -280,7 +280,7 @@ async function judged(sent: Sent, seen: Map<string, number>): Promise<string | u
   if (sent.isForeign && outcome.status < 400)
     return `another token's key was answered with ${outcome.status}`;
   if (sent.route === 'runnerPoll' && outcome.status === 200)
-    note(JSON.parse(outcome.text) as PollReply, JSON.parse(sent.body ?? '{}').runnerId);
+    note(JSON.parse(outcome.text) as PollReply, JSON.parse(String(sent.body ?? '{}')).runnerId);
   return replyProblem(sent, outcome);
 }
 
@@ -296,7 +296,7 @@ test(
         const sent = requests[i];
         if (!sent || complaints.length >= 20) return;
         const wrong = await judged(sent, seen);
-        if (wrong) complaints.push(`${wrong}\n  ${sent.route} ${(sent.body ?? '').slice(0, 600)}`);
+        if (wrong) complaints.push(`${wrong}\n  ${sent.path} ${String(sent.body ?? '').slice(0, 600)}`);
       });
       // Runs end, so new ones are needed.
       for (let i = 0; i < agents; i += 4)

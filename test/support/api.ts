@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, type OutgoingHttpHeaders, request as startRequest } from 'node:http';
-import type { AgentStatus, ErrorEnvelope } from '@muster/sdk/contract';
+import type { AgentStatus, ErrorEnvelope, Route } from '@muster/sdk/contract';
 import { until } from './async.ts';
 import type { Server } from './server.ts';
 
@@ -13,7 +13,7 @@ export async function sendRequest(
   request: {
     readonly method: string;
     readonly headers: OutgoingHttpHeaders;
-    readonly body: string | undefined;
+    readonly body: string | Buffer | undefined;
     readonly signal?: AbortSignal;
     readonly agent?: Agent;
   },
@@ -79,7 +79,8 @@ export function apiOf(server: Pick<Server, 'url' | 'key'>, databaseUrl?: string,
     body?: unknown,
     headers: Record<string, string> = {},
   ) => {
-    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+    const isRaw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body);
+    const text = isRaw ? body : JSON.stringify(body);
     const response = await sendRequest(`${url}${path}`, {
       method,
       headers: {
@@ -101,6 +102,23 @@ export function apiOf(server: Pick<Server, 'url' | 'key'>, databaseUrl?: string,
     del: (path) => send('DELETE', path),
     as: (other) => apiOf({ url, key: other }, databaseUrl, agent),
   };
+}
+
+/** An upload of a runner: `content` is its body, and the other fields are its query. */
+export function uploadOf(path: string, { content, ...fields }: Readonly<Record<string, unknown>>) {
+  const query = Object.entries(fields).map(([name, value]) => [name, String(value)]);
+  return {
+    path: `${path}?${new URLSearchParams(query)}`,
+    body: content,
+    headers: { 'content-type': 'application/octet-stream' },
+  };
+}
+
+/** Posts these fields as the runner's route takes them. */
+export function postFields(api: Api, { path, upload }: Route, fields: Readonly<Record<string, unknown>>) {
+  if (!upload) return api.post(path, fields);
+  const sent = uploadOf(path, fields);
+  return api.post(sent.path, sent.body, sent.headers);
 }
 
 export const agent = (...path: string[]) => ({ agent: path });

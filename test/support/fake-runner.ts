@@ -1,8 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { type Claim, limits, type PollReply, type ReplyOf, type ReportReply } from '@muster/sdk/contract';
+import {
+  type Attachment,
+  type Claim,
+  limits,
+  type PollReply,
+  type ReplyOf,
+  type ReportReply,
+} from '@muster/sdk/contract';
 import { version } from '../../packages/service/src/lib/version.ts';
 import { accepted } from './agents.ts';
-import type { Answer, Api } from './api.ts';
+import { type Answer, type Api, uploadOf } from './api.ts';
 
 type RunRef = Pick<Claim, 'agentKey' | 'runId'>;
 
@@ -117,11 +124,17 @@ export class FakeRunner {
     return this.#api.post('/v1/runner/partials', { runnerId: this.runnerId, partials: [partial] });
   }
 
-  /** `content` is bytes, or what is sent in place of their base64. */
-  savePart(claim: RunRef, checkpointId: string, part: number, content: Buffer | string): Promise<Answer> {
-    const text = typeof content === 'string' ? content : content.toString('base64');
-    const body = { ...this.#runRef(claim), checkpointId, part, content: text };
-    return this.#api.post('/v1/runner/checkpoint/save', body);
+  savePart(claim: RunRef, checkpointId: string, part: number, content: Buffer): Promise<Answer> {
+    return this.#upload(claim, 'checkpoint/save', { checkpointId, part, content });
+  }
+
+  saveAttachment(claim: RunRef, content: Buffer): Promise<Answer<Attachment>> {
+    return this.#upload(claim, 'attachments', { content });
+  }
+
+  #upload<T>(claim: RunRef, route: string, fields: Readonly<Record<string, unknown>>): Promise<Answer<T>> {
+    const { path, body, headers } = uploadOf(`/v1/runner/${route}`, { ...this.#runRef(claim), ...fields });
+    return this.#api.post(path, body, headers);
   }
 
   completeCheckpoint(claim: RunRef, checkpointId: string, parts: number, final = false): Promise<Answer> {

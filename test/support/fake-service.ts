@@ -120,8 +120,9 @@ class FakeService {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body: unknown = JSON.parse(Buffer.concat(chunks).toString() || '{}');
-    const path = request.url ?? '';
+    const [path = '', query] = (request.url ?? '').split('?');
+    // Only uploads have a query.
+    const body: unknown = query === undefined ? JSON.parse(Buffer.concat(chunks).toString() || '{}') : {};
     const fault = this.fault(path, body);
     const status = typeof fault === 'number' ? fault : this.#refusal(path, body as ReportRequest);
     if (status) return this.#answer(response, status, { code: 10, message: 'refused', details: [] });

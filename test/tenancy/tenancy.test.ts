@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Access, AgentId, Role, Route, RouteName } from '@muster/sdk/contract';
 import { roles } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Api, apiOf } from '../support/api.ts';
+import { type Answer, type Api, apiOf, postFields } from '../support/api.ts';
 import { createKey, createShareLink, encode, postResource, uniqueName } from '../support/catalog.ts';
 import { routeEntries } from '../support/contract-schemas.ts';
 import { type ErrorCode, expectError, expectOk } from '../support/expect-reply.ts';
@@ -227,12 +227,12 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   if (name === 'runnerReport') return { ...run, report: 1 };
   if (name === 'runnerPartials') return { runnerId: run.runnerId, partials: [] };
   const checkpoint = { ...run, checkpointId: randomUUID() };
-  if (name === 'runnerSaveCheckpoint') return { ...checkpoint, part: 0, content: 'AAAA' };
+  if (name === 'runnerSaveCheckpoint') return { ...checkpoint, part: 0, content: 'x' };
   if (name === 'runnerCompleteCheckpoint') return { ...checkpoint, parts: 1, final: true };
   if (name === 'runnerCheckpoints') return run;
   if (name === 'runnerLoadCheckpoint') return { ...checkpoint, part: 0 };
   if (name === 'runnerAttachment') return { ...run, attachmentId: 'x' };
-  if (name === 'runnerSaveAttachment') return { ...run, content: png().toString('base64') };
+  if (name === 'runnerSaveAttachment') return { ...run, content: png() };
   if (name === 'runnerGitCredential') return { ...run, repo: 'https://git.example/team/project.git' };
   if (name === 'runnerEndedAgents') return { runnerId: run.runnerId, agentKeys: [run.agentKey] };
   if (name === 'waitMany' || name === 'retryMany') return { agentIds: [aim.id] };
@@ -253,7 +253,7 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
 
 async function use(caller: Api, name: RouteName, route: Route, aim: Aim): Promise<Answer<unknown>> {
   const { provider, org } = aim.id.tenant;
-  if (route.upload || (route.stream && route.method === 'GET')) {
+  if (name === 'uploadAttachment' || (route.stream && route.method === 'GET')) {
     const { agent: path, workspace, ownerProvider, account } = aim.id;
     const id = name === 'listStreamByGet' ? 'parentId' : 'agentId';
     const fields = Object.entries({ workspace, ownerProvider, account, agent: path.join('/') });
@@ -265,7 +265,7 @@ async function use(caller: Api, name: RouteName, route: Route, aim: Aim): Promis
     if (route.upload) return caller.post(`${route.path}?${query}`, gifText, { 'content-type': 'image/gif' });
     return opened(openRequest(caller, `${route.path}?${query}`, undefined));
   }
-  const query = route.query
+  const query = route.access.startsWith('catalog')
     ? `?ref.tenant.provider=${provider}&ref.tenant.org=${org}${name === 'deleteResource' ? '&justification=x' : ''}`
     : '';
   const path =
@@ -276,7 +276,7 @@ async function use(caller: Api, name: RouteName, route: Route, aim: Aim): Promis
   if (route.method === 'GET') return caller.get(path);
   if (route.method === 'DELETE') return caller.del(path);
   const body = bodyFor(name, route, aim);
-  if (!route.stream) return caller.post(path, body);
+  if (!route.stream) return postFields(caller, { ...route, path }, body);
   return opened(openRequest(caller, path, body));
 }
 

@@ -77,6 +77,8 @@ export interface CallOptions {
   readonly timeoutMs?: number;
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;
+  /** The body of a route that takes bytes. */
+  readonly upload?: Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
 }
 

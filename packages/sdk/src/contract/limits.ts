@@ -106,7 +106,7 @@ export const limits = {
   mcpRequestBytes: 16 * 1024 * 1024,
   /** Open requests and event streams of a run at one remote MCP server → the gateway refuses more (429) */
   mcpRequestsPerServer: 16,
-  /** A part of a checkpoint, before base64 */
+  /** A part of a checkpoint */
   checkpointPartBytes: 1024 * 1024,
   /** Parts of a checkpoint */
   checkpointParts: 64,

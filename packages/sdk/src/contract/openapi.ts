@@ -72,6 +72,7 @@ function operation(name: string, route: Route, publish: (s: Schema) => Record<st
   const inQuery = Object.entries(route.query?.properties ?? {}).map(([parameter, schema]) => ({
     name: parameter,
     in: 'query',
+    ...(route.query?.required?.includes(parameter) && { required: true }),
     schema: publish(schema),
   }));
   const inHeader = Object.entries(route.headers ?? {}).map(([parameter, { description, ...schema }]) => ({

@@ -76,4 +76,8 @@ export const routes = Object.fromEntries(
 export type BodyOf<N extends RouteName> = (typeof routes)[N] extends { readonly body: infer B }
   ? Infer<B>
   : undefined;
+/** Whole numbers in a query become numbers. */
+export type QueryOf<N extends RouteName> = (typeof routes)[N] extends { readonly query: infer Q }
+  ? Infer<Q>
+  : Readonly<Record<string, string>>;
 export type ReplyOf<N extends RouteName> = Infer<(typeof routes)[N]['reply']>;

@@ -300,14 +300,12 @@ export const heldRunRequest = aboutHeldRun('HeldRunRequest', {});
  * A checkpoint is an archive of an agent's session and unpushed work, uploaded by its runner in parts. It is used when
  * it is complete; until then the previous one is.
  */
-export const saveCheckpointRequest = aboutHeldRun('SaveCheckpointRequest', {
+export const saveCheckpointQuery = aboutHeldRun('SaveCheckpointQuery', {
   checkpointId: {
     ...checkpointId,
     description: 'Chosen by the runner; a new id discards an incomplete checkpoint.',
   },
   part,
-  // No length here: the service checks the decoded size.
-  content: { type: 'string', description: `Base64 of 1 to ${limits.checkpointPartBytes} bytes.` },
 });
 
 export const completeCheckpointRequest = aboutHeldRun('CompleteCheckpointRequest', {
@@ -336,11 +334,6 @@ export const loadCheckpointReply = reply('LoadCheckpointReply', {
 
 export const runnerAttachmentRequest = aboutHeldRun('RunnerAttachmentRequest', {
   attachmentId: { type: 'string', maxLength: limits.idLength },
-});
-
-export const saveAttachmentRequest = aboutHeldRun('SaveAttachmentRequest', {
-  // No length here: the service checks the decoded size.
-  content: { type: 'string', description: `Base64 of an image of at most ${limits.attachmentBytes} bytes.` },
 });
 
 /**

@@ -25,6 +25,7 @@ import { sealAgain } from './catalog/seal-again.ts';
 import { operationsOf } from './operations.ts';
 import { blockOnStateError } from './runners/block-on-state-error.ts';
 import { Checkpoints } from './runners/checkpoints.ts';
+import { HeldRuns } from './runners/held-runs.ts';
 import { PoolRunners } from './runners/pool-runners.ts';
 import { noteRuns } from './runners/run-notes.ts';
 import { Runners } from './runners/runners.ts';
@@ -122,7 +123,8 @@ export class Control {
     this.waits = new Waits(this.targets, this.reads, this.wakes, this.ownRuns);
     this.runners = new Runners({ ...shared, catalog: this.catalog });
     this.poolRunners = new PoolRunners({ ...shared, catalog: this.catalog, runners: this.runners });
-    this.attachments = new Attachments(database, this.tenants, this.#quotas);
+    const heldRuns = new HeldRuns(database, this.tenants);
+    this.attachments = new Attachments(database, heldRuns, this.#quotas);
     this.browserSessions = new BrowserSessions(shared);
     this.signInCodes = new SignInCodes(database);
     this.timers = new Timers(shared);
@@ -142,7 +144,7 @@ export class Control {
       poolRunners: this.poolRunners,
       attachments: this.attachments,
       live: this.live,
-      checkpoints: new Checkpoints(database, this.tenants, this.#quotas, metrics),
+      checkpoints: new Checkpoints(database, heldRuns, this.#quotas, metrics),
       models: this.models,
     };
     this.spawns = new Spawns(parts);

@@ -1,10 +1,12 @@
 import {
   type BodyOf,
   type Caller,
+  type QueryOf,
   type ReplyOf,
   type Route,
   type RouteName,
   routes,
+  type Schema,
 } from '@muster/sdk/contract';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { CodeHosts } from '../codehost/code-hosts.ts';
@@ -29,7 +31,7 @@ export interface Call<N extends RouteName> {
   readonly caller: CallerOf<N>;
   readonly body: BodyOf<N>;
   readonly params: Readonly<Record<string, string>>;
-  readonly query: Readonly<Record<string, string>>;
+  readonly query: QueryOf<N>;
   /** Where the request is in a trace; undefined if it is in none. */
   readonly traceparent?: string | undefined;
 }
@@ -87,17 +89,17 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
     handler: async (request, reply) => {
       const ignored: string[] = [];
       const body = route.body && checked(request.body ?? {}, route.body, ignored);
-      const query = checked(request.query, route.query ?? noQuery, ignored);
+      const query = checked(withNumbers(request.query, route.query), route.query ?? noQuery, ignored);
       if (ignored.length > 0) reply.header('muster-ignored-fields', headerSafe(ignored));
       permit(request);
-      request.about = aboutOf(body);
+      request.about = aboutOf(body ?? query);
       const result = await handle({
         control,
         codeHosts,
         caller: request.caller as CallerOf<N>,
         body: body as BodyOf<N>,
         params: request.params as Record<string, string>,
-        query: query as Record<string, string>,
+        query: query as QueryOf<N>,
         traceparent: request.trace && traceparentOf(request.trace),
         request,
         reply,
@@ -114,6 +116,15 @@ function aboutOf(body: unknown): FastifyRequest['about'] {
     return { agent: agentKey, ...(typeof runId === 'number' && { run: runId }) };
   const { agent } = Object(agentId) as { readonly agent?: unknown };
   return Array.isArray(agent) && agent.length > 0 ? { agent: agent.join('/') } : undefined;
+}
+
+/** A query has only texts: those of whole numbers become numbers where the schema has numbers. */
+function withNumbers(query: unknown, schema: Schema | undefined): unknown {
+  const numbers = Object.entries(schema?.properties ?? {}).filter(([, { type }]) => type === 'integer');
+  if (numbers.length === 0) return query;
+  const typed = { ...(query as Record<string, unknown>) };
+  for (const [name] of numbers) if (/^\d{1,15}$/.test(String(typed[name]))) typed[name] = Number(typed[name]);
+  return typed;
 }
 
 const noQuery = { type: 'object', properties: {} } as const;

@@ -13,13 +13,13 @@ import { HttpError, httpErrorOf, invalidField, refuseUnreadable, sendError } fro
 import { watchEventLoop } from './event-loop.ts';
 import { OpenReplies, RateLimit } from './key-limits.ts';
 import { readJsonOnly } from './request-body.ts';
-import { attachmentRoutes } from './routes/attachments.ts';
 import { hookRoutes } from './routes/hooks.ts';
 import { longReplyRoutes } from './routes/long-replies.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { pageRoutes } from './routes/pages.ts';
 import { signInRoutes } from './routes/sign-in.ts';
 import { systemRoutes } from './routes/system.ts';
+import { uploadRoutes } from './routes/uploads.ts';
 
 /** The HTTP server: it authenticates, checks the shape of requests, calls control, and sends every error in one form. */
 export function buildServer(options: ServerOptions): FastifyInstance {
@@ -51,7 +51,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   longReplyRoutes(context);
   signInRoutes(context);
   hookRoutes(context);
-  attachmentRoutes(context);
+  uploadRoutes(context);
   systemRoutes(context);
   pageRoutes(context);
   return app;

@@ -1,5 +1,5 @@
 import { emptyReply } from '../agent.ts';
-import { attachment, attachmentContent } from '../attachment.ts';
+import { attachment, attachmentContent, imageTypes } from '../attachment.ts';
 import { limits } from '../limits.ts';
 import * as runner from '../runner.ts';
 import * as report from '../runner-report.ts';
@@ -27,9 +27,10 @@ export const runnerOperations = {
   runnerSaveCheckpoint: {
     summary: 'Saves one part of a checkpoint.',
     access: 'runner',
-    body: runner.saveCheckpointRequest,
+    query: runner.saveCheckpointQuery,
+    upload: ['application/octet-stream'],
     reply: emptyReply,
-    bodyBytes: Math.ceil(limits.checkpointPartBytes / 3) * 4 + 1024,
+    bodyBytes: limits.checkpointPartBytes,
   },
   runnerCompleteCheckpoint: {
     summary: 'Completes a checkpoint after every part is saved.',
@@ -58,9 +59,10 @@ export const runnerOperations = {
   runnerSaveAttachment: {
     summary: 'Saves an image that a tool returned in a run.',
     access: 'runner',
-    body: runner.saveAttachmentRequest,
+    query: runner.heldRunRequest,
+    upload: imageTypes,
     reply: attachment,
-    bodyBytes: Math.ceil(limits.attachmentBytes / 3) * 4 + 1024,
+    bodyBytes: limits.attachmentBytes,
   },
   runnerGitCredential: {
     summary: "Returns an integration's credential for a repository of a run.",

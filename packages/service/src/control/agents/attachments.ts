@@ -12,7 +12,6 @@ import {
 import type pg from 'pg';
 import {
   exhausted,
-  fenced,
   invalid,
   notFound,
   type Refusal,
@@ -29,11 +28,11 @@ import {
   readUndeliveredBytes,
   useAttachments,
 } from '../../store/statements/attachments.ts';
-import { isHeld } from '../../store/statements/checkpoints.ts';
 import type { FoundRow } from '../../store/statements/find-agents.ts';
 import type { Principal } from '../access/principal.ts';
-import type { Tenants } from '../access/tenants.ts';
 import { FairShare, TenantTurns } from '../batches/tenant-limits.ts';
+import type { RequestOf } from '../operation.ts';
+import type { HeldRuns } from '../runners/held-runs.ts';
 import type { Quotas } from '../upkeep/quotas.ts';
 
 /** How long an image may take to arrive. */
@@ -45,7 +44,7 @@ const arrivalMs = 60_000;
  */
 export class Attachments {
   readonly #database: pg.Pool;
-  readonly #tenants: Tenants;
+  readonly #runs: HeldRuns;
   readonly #bytes = new FairShare(limits.attachmentBytesInFlight);
   readonly #readTurns = new TenantTurns(2, 'attachments');
   /** One at a time, so that what a tenant has is not exceeded by many uploads at the same time. */
@@ -53,9 +52,9 @@ export class Attachments {
 
   readonly #quotas: Quotas;
 
-  constructor(database: pg.Pool, tenants: Tenants, quotas: Quotas) {
+  constructor(database: pg.Pool, runs: HeldRuns, quotas: Quotas) {
     this.#database = database;
-    this.#tenants = tenants;
+    this.#runs = runs;
     this.#quotas = quotas;
   }
 
@@ -77,7 +76,7 @@ export class Attachments {
       if (content === 'too-large') return tooLarge;
       if (content === 'cut') return invalid('body', 'did not arrive');
       const mediaType = imageTypeOf(content);
-      if (!mediaType) return invalid('body', `must be one of ${imageTypes.join(', ')}; got another file`);
+      if (!mediaType) return noImage;
       if (type !== '' && type !== mediaType)
         return invalid('Content-Type', `must be that of the body, ${mediaType}; got "${type.slice(0, 100)}"`);
       return await this.#writeTurns.run(agent.tenant, () => this.#store(agent, mediaType, content, false));
@@ -129,43 +128,26 @@ export class Attachments {
   /** For the runner that holds the agent's live run. */
   load(caller: Principal, body: BodyOf<'runnerAttachment'>): Promise<AttachmentContent | Refusal> {
     const { attachmentId } = body;
-    return this.#whileHeld(this.#readTurns, caller, body, async ({ tenant, id }) => {
+    return this.#runs.whileHeld(this.#readTurns, caller, body, async ([tenant, id]) => {
       const [row] = await deliverAttachment(this.#database, tenant, id, attachmentId);
       return row ? contentOf(row) : notFound(notFoundText(attachmentId));
     });
   }
 
   /** An image that a tool returned, from the runner that holds the agent's live run. */
-  async save(caller: Principal, body: BodyOf<'runnerSaveAttachment'>): Promise<Attachment | Refusal> {
-    const content = Buffer.from(body.content, 'base64');
-    if (content.length > limits.attachmentBytes)
-      return invalid('content', `must be at most ${limits.attachmentBytes} bytes before base64`);
-    if (content.toString('base64') !== body.content)
-      return invalid('content', 'must be base64, with its padding');
+  async save(caller: Principal, request: RequestOf<'runnerSaveAttachment'>): Promise<Attachment | Refusal> {
+    const { content } = request;
     const mediaType = imageTypeOf(content);
-    if (!mediaType) return invalid('content', `must be one of ${imageTypes.join(', ')}; got another file`);
-    return this.#whileHeld(this.#writeTurns, caller, body, (key) =>
-      this.#store(key, mediaType, content, true),
+    if (!mediaType) return noImage;
+    return this.#runs.whileHeld(this.#writeTurns, caller, request, ([tenant, id]) =>
+      this.#store({ tenant, id }, mediaType, content, true),
     );
-  }
-
-  async #whileHeld<T>(
-    turns: TenantTurns,
-    caller: Principal,
-    { agentKey, runId, runnerId }: BodyOf<'runnerCheckpoints'>,
-    work: (key: AgentKey) => Promise<T | Refusal>,
-  ): Promise<T | Refusal> {
-    const key = await this.#tenants.agentKey(caller.tenant.id, agentKey);
-    if (!key) return notFound('the agent does not exist');
-    return turns.run(key.tenant, async () => {
-      const [held] = await isHeld(this.#database, key.tenant, key.id, runId, runnerId);
-      return held ? work(key) : fenced(`run ${runId} is not a live run of this runner`);
-    });
   }
 }
 
 const notFoundText = (id: string): string => `attachment "${id}" not found`;
 
+const noImage = invalid('body', `must be one of ${imageTypes.join(', ')}; got another file`);
 const tooLarge = invalid('body', `must be at most ${limits.attachmentBytes} bytes`);
 
 const contentOf = ({

@@ -1,4 +1,4 @@
-import type { BodyOf, RouteName } from '@muster/sdk/contract';
+import type { RouteName } from '@muster/sdk/contract';
 import type { Principal } from '../access/principal.ts';
 import type { Attachments } from '../agents/attachments.ts';
 import type { Operation } from '../operation.ts';
@@ -37,7 +37,7 @@ export function runnerOperations({
   };
   const registered = Object.entries(operations).map(([name, operation]) => [
     name,
-    async (caller: Principal, request: BodyOf<Registered>) =>
+    async (caller: Principal, request: { readonly runnerId: string }) =>
       (await runners.registry.refuse(caller, request.runnerId)) ??
       (operation as Operation<Registered>)(caller, request as never),
   ]);

@@ -66,7 +66,7 @@ export function longReplyRoutes(context: RouteContext): void {
   });
 }
 
-type Query = Readonly<Record<string, string | readonly string[]>>;
+type Query = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** EventSource can only send a query, and an upload has no JSON body. This is the body for a query. */
 export const bodyOf = <N extends 'listStream' | 'timelineStream' | 'status'>(

@@ -1,13 +1,20 @@
-import { limits, type Provider, type ReplyOf, type RouteName } from '@muster/sdk/contract';
+import {
+  limits,
+  type Provider,
+  type ReplyOf,
+  type Route,
+  type RouteName,
+  routes,
+} from '@muster/sdk/contract';
 import type { Principal } from '../../control/access/principal.ts';
 import type { Control } from '../../control/control.ts';
-import type { Operation } from '../../control/operation.ts';
+import type { Operation, RequestOf } from '../../control/operation.ts';
 import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
 import type { RouteContext } from '../context.ts';
 import { type Call, callerView, serve } from '../route.ts';
 
 type Handler<N extends RouteName> = (call: Call<N>) => Promise<ReplyOf<N> | Refusal>;
-type Query = Readonly<Record<string, string>>;
+type Query = Readonly<Record<string, string | undefined>>;
 
 /** The tenant in a query, which has three accepted spellings. */
 const tenantIn = (query: Query) => ({
@@ -58,13 +65,16 @@ export type OperationName = keyof typeof handlers | keyof Control['operations'];
 export function handlerOf<N extends OperationName>(name: N, { operations }: Control): Handler<N> {
   if (name in handlers) return handlers[name as keyof typeof handlers] as unknown as Handler<N>;
   const operation = operations[name as keyof typeof operations] as unknown as Operation<N>;
-  return ({ caller, body, traceparent }) => operation(caller as Principal, body, traceparent);
+  return ({ caller, body, traceparent }) => operation(caller as Principal, body as RequestOf<N>, traceparent);
 }
 
 export function operationRoutes(context: RouteContext): void {
   const { control } = context;
   const names = [...Object.keys(handlers), ...Object.keys(control.operations)] as OperationName[];
-  for (const name of names) serve(context, name, handlerOf(name, control));
+  for (const name of names) {
+    const { upload }: Route = routes[name];
+    if (!upload) serve(context, name, handlerOf(name, control));
+  }
 
   serve(context, 'spawn', async ({ control, caller, body, traceparent, request, reply }) => {
     const key = String(request.headers['idempotency-key'] ?? '');

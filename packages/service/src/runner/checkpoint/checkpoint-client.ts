@@ -1,4 +1,4 @@
-import type { MusterClient } from '@muster/sdk';
+import type { CallOptions, MusterClient } from '@muster/sdk';
 import type {
   BodyOf,
   Claim,
@@ -53,8 +53,9 @@ export class CheckpointClient {
   }
 
   async savePart(checkpointId: string, part: number, content: Buffer, signal: AbortSignal): Promise<void> {
-    const body = { ...this.#run, checkpointId, part, content: content.toString('base64') };
-    await this.#call('runnerSaveCheckpoint', body, signal);
+    const { runnerId, agentKey, runId } = this.#run;
+    const query = { runnerId, agentKey, runId: String(runId), checkpointId, part: String(part) };
+    await this.#call('runnerSaveCheckpoint', undefined, signal, { query, upload: content });
   }
 
   async complete(checkpointId: string, parts: number, final: boolean, signal: AbortSignal): Promise<void> {
@@ -72,8 +73,13 @@ export class CheckpointClient {
     return Buffer.from(content, 'base64');
   }
 
-  #call<N extends RouteName>(name: N, body: BodyOf<N>, signal: AbortSignal): Promise<ReplyOf<N>> {
-    const options = { signal, timeoutMs: callTimeoutMs };
+  #call<N extends RouteName>(
+    name: N,
+    body: BodyOf<N>,
+    signal: AbortSignal,
+    bytes: Pick<CallOptions, 'query' | 'upload'> = {},
+  ): Promise<ReplyOf<N>> {
+    const options = { signal, timeoutMs: callTimeoutMs, ...bytes };
     return retryTransient(signal, () => this.#client.call(name, body, options));
   }
 }

@@ -1,4 +1,4 @@
-import { type MusterClient, MusterError } from '@muster/sdk';
+import { type CallOptions, type MusterClient, MusterError } from '@muster/sdk';
 import { limits, type ReportItem, type ReportRequest } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
 import { ValueMask } from '../../lib/value-mask.ts';
@@ -17,12 +17,12 @@ function open(save: () => Promise<object>) {
   const reported: ReportItem[] = [];
   const uploaded: string[] = [];
   const client = {
-    call: async (route: string, body: ReportRequest & { content: string }) => {
+    call: async (route: string, body: ReportRequest, { upload }: CallOptions) => {
       if (route !== 'runnerSaveAttachment') {
         reported.push(...(body.items ?? []));
         return { activeTaskIds: [] };
       }
-      uploaded.push(Buffer.from(body.content, 'base64').toString());
+      uploaded.push(Buffer.from(upload ?? []).toString());
       return save();
     },
   } as unknown as MusterClient;

@@ -50,11 +50,16 @@ export class ToolImages {
 
   #save(image: Buffer, closed: AbortSignal): Promise<string | undefined> {
     const { client, runnerId, agentKey, runId } = this.#options;
-    const body = { runnerId, agentKey, runId, content: image.toString('base64') };
+    const query = { runnerId, agentKey, runId: String(runId) };
     const signal = AbortSignal.any([closed, AbortSignal.timeout(uploadMs)]);
     return retryTransient(signal, async () => {
       try {
-        const saved = await client.call('runnerSaveAttachment', body, { signal, timeoutMs: uploadMs });
+        const bytes = { query, upload: image };
+        const saved = await client.call('runnerSaveAttachment', undefined, {
+          ...bytes,
+          signal,
+          timeoutMs: uploadMs,
+        });
         return saved.attachmentId;
       } catch (error) {
         // A tenant without space for images stays so.

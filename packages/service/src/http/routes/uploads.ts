@@ -4,11 +4,22 @@ import type { RouteContext } from '../context.ts';
 import { serve } from '../route.ts';
 import { bodyOf } from './long-replies.ts';
 
+const noBytes = Buffer.alloc(0);
+
 /** How long a refused body may be to be read and dropped. */
 const mostDropped = 64 * 1024 * 1024;
 
-/** Uploads of images. The body is the image itself, and the query names the agent. */
-export function attachmentRoutes(context: RouteContext): void {
+/** The body of an upload is the bytes themselves; its query says what they are. */
+export function uploadRoutes(context: RouteContext): void {
+  context.app.register(async (app) => {
+    app.removeAllContentTypeParsers();
+    app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, bytes, done) => done(null, bytes));
+    for (const name of ['runnerSaveCheckpoint', 'runnerSaveAttachment'] as const)
+      serve({ ...context, app }, name, async ({ control, caller, query, request }) =>
+        control.operations[name](caller, { ...query, content: (request.body as Buffer) ?? noBytes } as never),
+      );
+  });
+  // One of any size is refused with a reply that its sender sees, and what arrives at the same time is limited.
   context.app.register(async (app) => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
