@@ -72,7 +72,7 @@ test('a command that finds its agent locked by another batch gets it, however ma
       return result;
     },
   };
-  const { command } = transact({ store, perform: () => {}, slowCommitMs: 0 });
+  const { command } = transact({ store, perform: () => {} });
   const send = (id: string) => command({ key: { tenant: 1, id } }, { type: 'due' });
   let isDone = false;
   const others = [...'abcdefgh'].map(async (id, i) => {
@@ -89,10 +89,7 @@ test('a command that finds its agent locked by another batch gets it, however ma
   expect(await Promise.all(others), 'sent on until it was done').not.toContain(false);
 });
 
-test.each([
-  ['waits for the end of a commit', 60_000, [1]],
-  ['starts while a commit is slow', 0, [1, 2]],
-])('the next batch %s', async (_, slowCommitMs, started) => {
+test('the next batch grows while commands arrive, and starts when none does or the one before has ended', async () => {
   const sizes: number[] = [];
   const commits: (() => void)[] = [];
   const store: AgentStore = {
@@ -110,19 +107,24 @@ test.each([
     store,
     perform: () => {},
     onBatch: (size) => sizes.push(size),
-    slowCommitMs,
   });
   const send = (id: string) => command({ key: { tenant: 1, id } }, { type: 'due' });
   const sent = [send('a')];
   await eventually(() => expect(commits).toHaveLength(1));
-  sent.push(send('b'), send('c'));
+  for (const id of ['b', 'c', 'd']) {
+    expect(sizes).toEqual([1]);
+    sent.push(send(id));
+    await nextTurn();
+  }
+  await eventually(() => expect(sizes).toEqual([1, 3]));
+  sent.push(send('e'), send('f'));
   for (let turn = 0; turn < 10; turn += 1) await nextTurn();
-  await eventually(() => expect(sizes).toEqual(started));
+  expect(sizes, 'two are in flight').toEqual([1, 3]);
   commits[0]?.();
-  await eventually(() => expect(commits).toHaveLength(2));
-  commits[1]?.();
+  await eventually(() => expect(sizes).toEqual([1, 3, 2]));
+  await eventually(() => expect(commits).toHaveLength(3));
+  for (const end of commits) end();
   await Promise.all(sent);
-  expect(sizes).toEqual([1, 2]);
 });
 
 const queueOf = (text: string): AgentCommand => ({

@@ -30,8 +30,8 @@ import { FairShare } from './tenant-limits.ts';
  * what they need (`load-batch.ts`), decides each in order of arrival (a refusal is a reply, not an abort), writes table
  * by table and commits once. Effects are performed after the commit, never before.
  *
- * The next batch starts when the one before has ended: large batches take less time per command. If a commit is slow, the
- * next batch is loaded meanwhile, on another connection. Commands for an agent that a batch has named wait until that
+ * The next batch starts when the one before has ended, because large batches take less time per command; or earlier, on
+ * another connection, when this node has nothing else to do. Commands for an agent that a batch has named wait until that
  * batch has ended, so that they are decided in order.
  *
  * Locks are taken without waiting. A command whose agent another batch or node holds goes into the next batch, so one
@@ -67,8 +67,6 @@ export interface TransactOptions {
   /** Called with what a commit has changed. */
   readonly onCommit?: (changes: readonly AgentChange[]) => void;
   readonly onTransaction?: (outcome: 'committed' | 'failed', seconds: number) => void;
-  /** If a commit takes longer, the next batch starts meanwhile. */
-  readonly slowCommitMs?: number;
   readonly maxBatch?: number;
   /** How many commands of callers, and how many of runners, may wait or be under way; tenants share them. */
   readonly maxWaiting?: number;
@@ -90,7 +88,7 @@ const maxBatchBytes = 16 * mebibyte;
 /** How many callers are answered in one turn of the event loop. */
 const repliesPerTurn = 32;
 
-/** One batch is loaded and decided while another one commits slowly. */
+/** A third one at the same time gains nothing. */
 const maxInFlight = 2;
 
 /** After this many tries, a command whose agent is locked goes into a batch that is in flight alone. */
@@ -119,8 +117,8 @@ class GroupCommit {
   readonly #running = new Set<Promise<void>>();
   #inFlight = 0;
   #isStarting = false;
-  /** The batch that no other one may overlap. */
-  #exclusive: readonly Waiting[] | null = null;
+  /** How many commands have arrived. */
+  #arrived = 0;
   /** The next batch has a command that has found its agent locked again and again. */
   #isAlone = false;
 
@@ -160,15 +158,25 @@ class GroupCommit {
       const agent = nameOf(target);
       const submittedMs = Date.now();
       this.#startSoon();
+      this.#arrived += 1;
       this.#waiting.push({ agent, target, command, reply, bytes, submittedMs, tries: 0, resolve, reject });
     });
   }
 
-  /** Commands of the same turn of the event loop share a batch. */
   #startSoon(): void {
     if (this.#isStarting) return;
     this.#isStarting = true;
+    this.#startWhenQuiet(0);
+  }
+
+  /**
+   * Commands of the same turn of the event loop share a batch. While one is in flight, so do those of all turns until one
+   * brings no command: then this node has nothing else to do.
+   */
+  #startWhenQuiet(arrivedBefore: number): void {
     setImmediate(() => {
+      const isQuiet = this.#arrived === arrivedBefore;
+      if (this.#inFlight > 0 && !isQuiet) return this.#startWhenQuiet(this.#arrived);
       this.#isStarting = false;
       this.#startNext();
     });
@@ -176,13 +184,14 @@ class GroupCommit {
 
   /** Starts a batch, unless one must end first: what arrives meanwhile shares the next. */
   #startNext(): void {
-    if (this.#exclusive || this.#inFlight >= (this.#isAlone ? 1 : maxInFlight)) return;
+    if (this.#inFlight >= (this.#isAlone ? 1 : maxInFlight)) return;
     const batch = this.#takeBatch();
     if (batch.length === 0) return;
     this.#isAlone = false;
     const run = this.#complete(batch).finally(() => {
       this.#running.delete(run);
-      this.#startNext();
+      if (this.#inFlight > 0) this.#startSoon();
+      else this.#startNext();
     });
     this.#running.add(run);
   }
@@ -230,7 +239,6 @@ class GroupCommit {
   /** Commits a batch, answers its callers and returns what has to wait for the next one. */
   async #commit(batch: readonly Waiting[]): Promise<readonly Waiting[]> {
     this.#options.onBatch?.(batch.length);
-    this.#exclusive = batch;
     const startMs = performance.now();
     const end = (outcome: 'committed' | 'failed') =>
       this.#options.onTransaction?.(outcome, (performance.now() - startMs) / 1_000);
@@ -241,37 +249,21 @@ class GroupCommit {
     } catch (error) {
       end('failed');
       return await this.#commitAgain(batch, error);
-    } finally {
-      this.#mayOverlap(batch);
     }
-  }
-
-  #mayOverlap(batch: readonly Waiting[]): void {
-    if (this.#exclusive === batch) this.#exclusive = null;
   }
 
   async #decideAndSave(batch: readonly Waiting[]): Promise<readonly Waiting[]> {
-    const { perform, slowCommitMs = 10 } = this.#options;
-    let timer: NodeJS.Timeout | undefined;
-    try {
-      const outcome = await this.#store.transaction(async (transaction) => {
-        const loaded = await loadBatch(transaction, batch);
-        const decided = await decideBatch(loaded);
-        if (decided.changes.length > 0)
-          transaction.save(decided.changes, decided.newReplies, loaded.agents.now);
-        timer = setTimeout(() => {
-          this.#mayOverlap(batch);
-          this.#startNext();
-        }, slowCommitMs);
-        return { ...decided, locked: loaded.locked };
-      });
-      perform(effectsOf(outcome.changes));
-      this.#options.onCommit?.(outcome.changes);
-      void answer(outcome.replies);
-      return outcome.locked;
-    } finally {
-      clearTimeout(timer);
-    }
+    const outcome = await this.#store.transaction(async (transaction) => {
+      const loaded = await loadBatch(transaction, batch);
+      const decided = await decideBatch(loaded);
+      if (decided.changes.length > 0)
+        transaction.save(decided.changes, decided.newReplies, loaded.agents.now);
+      return { ...decided, locked: loaded.locked };
+    });
+    this.#options.perform(effectsOf(outcome.changes));
+    this.#options.onCommit?.(outcome.changes);
+    void answer(outcome.replies);
+    return outcome.locked;
   }
 
   /** After an error: the commands one by one, or the error for all of them. */
