@@ -113,12 +113,12 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'effects before the commit',
     file: `${service}/control/batches/transact.ts`,
-    find: `        return { ...decided, locked: loaded.locked };
-      });
-      perform(effectsOf(outcome.changes));`,
-    replace: `        perform(effectsOf(decided.changes));
-        return { ...decided, locked: loaded.locked };
-      });`,
+    find: `      return { ...decided, locked: loaded.locked };
+    });
+    this.#options.perform(effectsOf(outcome.changes));`,
+    replace: `      this.#options.perform(effectsOf(decided.changes));
+      return { ...decided, locked: loaded.locked };
+    });`,
     suites: ['test/simulation/simulator.test.ts'],
   },
   {

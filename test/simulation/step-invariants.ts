@@ -1,10 +1,5 @@
 import { isTerminal } from '@muster/sdk/contract';
-import {
-  type Agent,
-  type FollowUp,
-  isUndelivered,
-  type Run,
-} from '../../packages/service/src/domain/agent.ts';
+import { type FollowUp, isUndelivered } from '../../packages/service/src/domain/agent.ts';
 import type { AgentCommand } from '../../packages/service/src/domain/decide.ts';
 import type { Decision } from '../../packages/service/src/domain/decision.ts';
 import { type AgentHistory, type Histories, inState } from './history.ts';
@@ -238,8 +233,11 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
   const isHolder = run?.number === command.runId && run.runnerId === command.runnerId;
   const isLive = isHolder && run.state !== 'ENDED';
   const confirms = isHolder && run.state === 'ENDED' && run.goneAt === null && command.gone === true;
-  const isNew = isLive && command.report > run.reports;
-  const saves = isHolder && run.state === 'ENDED' && isSavedAfterKill(before.agent, run, command);
+  const isLater = isHolder && command.report > run.reports;
+  const isNew = isLive && isLater;
+  // The runner of a killed run reports after its end what the last checkpoint has.
+  const saves =
+    isLater && run.outcome === 'KILLED' && command.gone === true && command.unpushed !== undefined;
   holds(
     isChanged === (isNew || confirms || saves),
     'FencedWrites',
@@ -278,11 +276,8 @@ function checkUnpushed({ before, after, command, now }: Step): void {
     command.type === 'report' &&
     run?.number === command.runId &&
     run.runnerId === command.runnerId &&
-    (run.state === 'ENDED'
-      ? run.goneAt === null
-        ? command.gone === true && run.outcome === 'KILLED'
-        : isSavedAfterKill(before.agent, run, command)
-      : command.report > run.reports);
+    command.report > run.reports &&
+    (run.state !== 'ENDED' || (command.gone === true && run.outcome === 'KILLED'));
   const said = isTaken ? command.unpushed : null;
   const { unpushed, checkpointAt } = after.agent;
   const expected = said ?? before.agent.unpushed;
@@ -297,17 +292,6 @@ function checkUnpushed({ before, after, command, now }: Step): void {
     'UnpushedAsReported',
     () => `${command.type} left ${checkpointAt}`,
   );
-}
-
-/** The runner of a killed run reports after its end what the last checkpoint has, and once has an effect. */
-function isSavedAfterKill(
-  { unpushed, checkpointAt }: Agent,
-  run: Run,
-  { gone, unpushed: said }: Extract<Step['command'], { type: 'report' }>,
-): boolean {
-  if (!gone || !said || run.outcome !== 'KILLED') return false;
-  const isSame = unpushed?.commits === said.commits && unpushed.files === said.files;
-  return !isSame || (said.isSaved && (checkpointAt ?? '') < (run.goneAt ?? ''));
 }
 
 /** Only the live run can ask, finish or fail, and the agent's phase changes only when the run ends. */

@@ -1,5 +1,5 @@
 import type { ReportRequest, ReportResult, Task } from '@muster/sdk/contract';
-import { type Agent, type AgentState, isLive, type Result, type Run, type Usage } from '../agent.ts';
+import { type AgentState, isLive, type Result, type Run, type Usage } from '../agent.ts';
 import { settleSteer } from '../batch.ts';
 import { activatedBy, unfinished } from '../checklist.ts';
 import { type Decide, type Decision, decided, unchanged } from '../decision.ts';
@@ -135,26 +135,18 @@ function confirmGone(
   run: Run,
   state: AgentState,
 ): Decision<ReportResult> {
-  const unpushed = run.outcome === 'KILLED' ? command.unpushed : undefined;
-  const isNoted = !unpushed || isNotedSince(run.goneAt, unpushed, state.agent);
-  if (run.goneAt !== null && isNoted) return unchanged(replyOf(state));
+  // One that comes after a later one is a repeated report whose reply was lost.
+  const isNew = command.report > run.reports;
+  const unpushed = isNew && run.outcome === 'KILLED' ? command.unpushed : undefined;
+  if (run.goneAt !== null && !unpushed) return unchanged(replyOf(state));
   const draft =
     run.goneAt === null
       ? processGone(state, loaded.now, 'confirmed by its runner')
       : Draft.of(state, loaded.now);
+  if (isNew) draft.setRun({ reports: command.report });
   if (unpushed) noteUnpushed(draft, unpushed);
   return decided(loaded, replyOf(state), [draft]);
 }
-
-/** The same report came before: its reply was lost. */
-const isNotedSince = (
-  goneAt: string | null,
-  { commits, files, isSaved }: Reported<'unpushed'>,
-  { unpushed, checkpointAt }: Agent,
-): boolean =>
-  unpushed?.commits === commits &&
-  unpushed.files === files &&
-  (!isSaved || (checkpointAt ?? '') >= (goneAt ?? ''));
 
 function processGone(state: AgentState, now: string, how: string): Draft {
   const draft = Draft.of(state, now);

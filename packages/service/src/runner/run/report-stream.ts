@@ -172,19 +172,24 @@ export class ReportStream {
   async sendLast(report: Pick<ReportRequest, 'end' | 'gone'>): Promise<boolean> {
     this.close();
     await this.#busy;
-    this.#number += 1;
+    this.nextNumber();
     return this.#post(report, this.#closedForLast.signal).then(
       () => true,
       (error: unknown) => !(error instanceof ReportFailed),
     );
   }
 
+  /** Of a report that is sent after the last one of the stream. */
+  nextNumber(): number {
+    this.#number += 1;
+    return this.#number;
+  }
+
   /** The items that no report has acknowledged, once the stream is closed. */
   unacknowledged(): NumberedItems[] {
     const left = this.#sent ? [this.#sent] : [];
     while (this.queue.length > 0) {
-      this.#number += 1;
-      left.push({ report: this.#number, items: this.queue.take().items ?? [] });
+      left.push({ report: this.nextNumber(), items: this.queue.take().items ?? [] });
     }
     return left
       .map(({ report, items }) => ({ report, items: this.#masked({ items: [...items] }).items ?? [] }))
@@ -208,8 +213,7 @@ export class ReportStream {
     for (;;) {
       this.#hasNews = false;
       const taken = this.queue.take();
-      this.#number += 1;
-      this.#sent = { report: this.#number, items: taken.items ?? [] };
+      this.#sent = { report: this.nextNumber(), items: taken.items ?? [] };
       const report = await this.#withImages(taken);
       // A diff and the end of a run of the maximum size would not fit into one request.
       const isLast = this.queue.length === 0 && !(report.diff && extra.end);

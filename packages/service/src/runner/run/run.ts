@@ -358,7 +358,7 @@ export class Run {
     const signal = AbortSignal.any([this.#leaving.signal, AbortSignal.timeout(saveLaterMs)]);
     const unpushed = await prepared.saveLater(this.#stream.queue.sessionName, signal);
     if (!unpushed) return;
-    const body = { runnerId, ...this.ref, report: 1, gone: true, unpushed };
+    const body = { runnerId, ...this.ref, report: this.#stream.nextNumber(), gone: true, unpushed };
     await client.call('runnerReport', body, { signal, timeoutMs: saveLaterMs });
   }
 
