@@ -1,4 +1,4 @@
-import { type Attachment, agentPage } from '@muster/sdk/contract';
+import { agentPage } from '@muster/sdk/contract';
 import type { Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents, inAnHour, inMs } from '../support/agents.ts';
@@ -211,12 +211,7 @@ describeInBrowser("the commands on an agent's page", () => {
 
   test('shows the images that a tool returned', async () => {
     const { t, run } = await newWorkingTenant(fixture.api);
-    const body = { runnerId: t.runner.runnerId, agentKey: run.agentKey, runId: run.runId };
-    const { attachmentId } = expectOk(
-      await t.api
-        .as(t.runner.key)
-        .post<Attachment>('/v1/runner/attachments', { ...body, content: png().toString('base64') }),
-    );
+    const { attachmentId } = expectOk(await t.runner.saveAttachment(run, png()));
     const data = { tool: 'Read', id: 'call' };
     const result = { type: 'TOOL_RESULT', data: { ...data, attachmentIds: [attachmentId, 'deleted'] } };
     await t.report(run, { items: [{ type: 'TOOL_CALL', text: 'Read shot.png', data }, result] });
