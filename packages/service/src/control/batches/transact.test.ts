@@ -89,7 +89,8 @@ test('a command that finds its agent locked by another batch gets it, however ma
   expect(await Promise.all(others), 'sent on until it was done').not.toContain(false);
 });
 
-test('the next batch grows while commands arrive, and starts when none does or the one before has ended', async () => {
+/** A store whose transactions commit when the test says so. */
+function heldStore(slowBatchMs: number) {
   const sizes: number[] = [];
   const commits: (() => void)[] = [];
   const store: AgentStore = {
@@ -107,8 +108,18 @@ test('the next batch grows while commands arrive, and starts when none does or t
     store,
     perform: () => {},
     onBatch: (size) => sizes.push(size),
+    slowBatchMs,
   });
   const send = (id: string) => command({ key: { tenant: 1, id } }, { type: 'due' });
+  return { sizes, commits, send };
+}
+
+const someTurns = async () => {
+  for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+};
+
+test('the next batch starts when no more commands arrive and it is as large as the one in flight', async () => {
+  const { sizes, commits, send } = heldStore(60_000);
   const sent = [send('a')];
   await eventually(() => expect(commits).toHaveLength(1));
   for (const id of ['b', 'c', 'd']) {
@@ -117,12 +128,30 @@ test('the next batch grows while commands arrive, and starts when none does or t
     await nextTurn();
   }
   await eventually(() => expect(sizes).toEqual([1, 3]));
-  sent.push(send('e'), send('f'));
-  for (let turn = 0; turn < 10; turn += 1) await nextTurn();
-  expect(sizes, 'two are in flight').toEqual([1, 3]);
   commits[0]?.();
-  await eventually(() => expect(sizes).toEqual([1, 3, 2]));
+  await sent[0];
+  sent.push(send('e'), send('f'));
+  await someTurns();
+  expect(sizes, 'it is smaller').toEqual([1, 3]);
+  sent.push(send('g'));
+  await eventually(() => expect(sizes).toEqual([1, 3, 3]));
+  sent.push(...['h', 'i', 'j'].map(send));
+  await someTurns();
+  expect(sizes, 'two are in flight').toEqual([1, 3, 3]);
   await eventually(() => expect(commits).toHaveLength(3));
+  for (const end of commits) end();
+  await eventually(() => expect(commits).toHaveLength(4));
+  commits[3]?.();
+  await Promise.all(sent);
+});
+
+test('the next batch starts beside one that is slow', async () => {
+  const { sizes, commits, send } = heldStore(0);
+  const sent = [send('a'), send('b')];
+  await eventually(() => expect(commits).toHaveLength(1));
+  sent.push(send('c'));
+  await eventually(() => expect(sizes).toEqual([2, 1]));
+  await eventually(() => expect(commits).toHaveLength(2));
   for (const end of commits) end();
   await Promise.all(sent);
 });

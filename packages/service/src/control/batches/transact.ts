@@ -31,7 +31,7 @@ import { FairShare } from './tenant-limits.ts';
  * by table and commits once. Effects are performed after the commit, never before.
  *
  * The next batch starts when the one before has ended, because large batches take less time per command; or earlier, on
- * another connection, when this node has nothing else to do. Commands for an agent that a batch has named wait until that
+ * another connection, when it is as large and this node has nothing else to do, or if that one is slow. Commands for an agent that a batch has named wait until that
  * batch has ended, so that they are decided in order.
  *
  * Locks are taken without waiting. A command whose agent another batch or node holds goes into the next batch, so one
@@ -67,6 +67,8 @@ export interface TransactOptions {
   /** Called with what a commit has changed. */
   readonly onCommit?: (changes: readonly AgentChange[]) => void;
   readonly onTransaction?: (outcome: 'committed' | 'failed', seconds: number) => void;
+  /** After this time the next batch starts beside a batch, however small it is. */
+  readonly slowBatchMs?: number;
   readonly maxBatch?: number;
   /** How many commands of callers, and how many of runners, may wait or be under way; tenants share them. */
   readonly maxWaiting?: number;
@@ -110,12 +112,15 @@ class GroupCommit {
   readonly #store: AgentStore;
   readonly #options: TransactOptions;
   readonly #shares;
+  readonly #slowMs: number;
   #waiting: Waiting[] = [];
   /** The agents that the batches in flight have named. */
   readonly #named = new Set<string>();
   /** Batches in flight, and pauses before the next try. */
   readonly #running = new Set<Promise<void>>();
   #inFlight = 0;
+  /** The batch that started last. */
+  #newest = { size: 0, startMs: 0 };
   #isStarting = false;
   /** How many commands have arrived. */
   #arrived = 0;
@@ -123,9 +128,10 @@ class GroupCommit {
   #isAlone = false;
 
   constructor(options: TransactOptions) {
-    const { store, maxWaiting = 20_000, maxWaitingBytes = 128 * mebibyte } = options;
+    const { store, maxWaiting = 20_000, maxWaitingBytes = 128 * mebibyte, slowBatchMs = 20 } = options;
     const shares = () => ({ places: new FairShare(maxWaiting), bytes: new FairShare(maxWaitingBytes) });
     this.#store = store;
+    this.#slowMs = slowBatchMs;
     this.#options = options;
     this.#shares = { caller: shares(), runner: shares() };
   }
@@ -171,14 +177,16 @@ class GroupCommit {
 
   /**
    * Commands of the same turn of the event loop share a batch. While one is in flight, so do those of all turns until one
-   * brings no command: then this node has nothing else to do.
+   * brings no command, which means that this node has nothing else to do, and there are as many as in that batch.
    */
   #startWhenQuiet(arrivedBefore: number): void {
     setImmediate(() => {
       const isQuiet = this.#arrived === arrivedBefore;
       if (this.#inFlight > 0 && !isQuiet) return this.#startWhenQuiet(this.#arrived);
       this.#isStarting = false;
-      this.#startNext();
+      const { size, startMs } = this.#newest;
+      const isSlow = performance.now() - startMs >= this.#slowMs;
+      if (this.#inFlight === 0 || isSlow || this.#waiting.length >= size) this.#startNext();
     });
   }
 
@@ -188,6 +196,7 @@ class GroupCommit {
     const batch = this.#takeBatch();
     if (batch.length === 0) return;
     this.#isAlone = false;
+    this.#newest = { size: batch.length, startMs: performance.now() };
     const run = this.#complete(batch).finally(() => {
       this.#running.delete(run);
       if (this.#inFlight > 0) this.#startSoon();
@@ -218,7 +227,9 @@ class GroupCommit {
   async #complete(batch: readonly Waiting[]): Promise<void> {
     for (const { agent } of batch) this.#named.add(agent);
     this.#inFlight += 1;
+    const slow = setTimeout(() => this.#startNext(), this.#slowMs);
     const locked = (await this.#commit(batch)).filter((submission) => !this.#rejectIfLate(submission));
+    clearTimeout(slow);
     this.#inFlight -= 1;
     for (const { agent } of batch) this.#named.delete(agent);
     if (locked.length === 0) return;
