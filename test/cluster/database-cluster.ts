@@ -193,8 +193,8 @@ export class DatabaseCluster {
   }
 
   /**
-   * Lets another server be the primary, as an operator does for an upgrade. Resolves when the former one no longer is, with
-   * what waits for the rest.
+   * Makes another server the primary, as an operator does for an upgrade. Resolves when the former primary has stepped down.
+   * The returned function waits until the switchover is complete.
    */
   async switchOver(): Promise<() => Promise<void>> {
     const { name, ports } = await this.primary();

@@ -27,8 +27,8 @@ function checkEphemeral(name: string, { agent, runs, checklist }: AgentHistory):
 }
 
 /**
- * A thread is PENDING exactly as long as a task for it is in the checklist or in a message that will be delivered: none is
- * forgotten, and none that is answered is told again. A batch, however often it is tried, answers a thread once.
+ * A thread is PENDING exactly as long as a task for it is in the checklist or in a message that will be delivered: no thread
+ * is forgotten, and an answered one is not sent again. A batch answers a thread once, however often it is tried.
  */
 function checkThreads(name: string, history: AgentHistory): void {
   if (!history.threads || history.threads.size === 0) return;

@@ -74,8 +74,8 @@ function refuseTier(field: string, tier: string | undefined, backend: Backend): 
 }
 
 /**
- * The settings once a change has taken effect. What a caller sets by name stays over any persona; the rest follows
- * the persona. Naming the current persona again changes nothing.
+ * The settings after a change. What a caller has set by name takes precedence over every persona; the rest comes from the
+ * persona. Naming the current persona again changes nothing.
  */
 export function applied(settings: Settings, change: SettingsChange | null): Settings {
   if (!change) return settings;

@@ -8,8 +8,8 @@ import type { ThreadAnswer, ThreadSide, ThreadState } from '@muster/sdk/contract
  *    ▲                │   └──▶ DECLINED   the task was deleted
  *    └────────────────┘  the batch ended without an answer, or the message was removed
  *
- * An answer counts when the batch has ended for good, so a batch that is retried answers once. A comment tells the
- * thread again. Only commands that change threads load them; the end of a batch does not, and names them by their tasks.
+ * An answer counts when the batch has ended for good, so a batch that is retried answers once. A new
+ * comment is sent to the agent again. Only commands that change threads load them; the end of a batch does not, and names them by their tasks.
  */
 export interface ThreadPlace {
   readonly repo: string;

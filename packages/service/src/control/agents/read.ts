@@ -257,8 +257,8 @@ export class Reads {
   }
 
   /**
-   * Which of these agents the list shows in some phase, and whether it shows them in their present one (`fits`).
-   * `rest`: the agents that did not fit into one page.
+   * Those of these agents that belong to the list in any phase. `fits`: whether they do in their present phase. `rest`: the
+   * agents that did not fit into one page.
    */
   async changed(
     scope: ListScope,

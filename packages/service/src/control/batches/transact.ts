@@ -30,9 +30,9 @@ import { FairShare } from './tenant-limits.ts';
  * what they need (`load-batch.ts`), decides each in order of arrival (a refusal is a reply, not an abort), writes table
  * by table and commits once. Effects are performed after the commit, never before.
  *
- * The next batch starts when the one before has ended, because large batches take less time per command; or earlier, on
- * another connection, when it is as large and this node has nothing else to do, or if that one is slow. Commands for an agent that a batch has named wait until that
- * batch has ended, so that they are decided in order.
+ * The next batch starts when the one before has ended, because large batches take less time per command. It starts earlier,
+ * on another connection, beside a batch that is slow, or if it is as large and this node has nothing else to do. Commands
+ * for an agent that a batch has named wait until that batch has ended, so that they are decided in order.
  *
  * Locks are taken without waiting. A command whose agent another batch or node holds goes into the next batch, so one
  * busy row never stalls the others and no two nodes can deadlock over agents that exist. After some tries that batch
@@ -176,8 +176,8 @@ class GroupCommit {
   }
 
   /**
-   * Commands of the same turn of the event loop share a batch. While one is in flight, so do those of all turns until one
-   * brings no command, which means that this node has nothing else to do, and there are as many as in that batch.
+   * Commands of the same turn of the event loop share a batch. While a batch is in flight, the next one takes the commands
+   * of all turns until one brings none: then this node has nothing else to do.
    */
   #startWhenQuiet(arrivedBefore: number): void {
     setImmediate(() => {

@@ -8,7 +8,7 @@ import { forwardedHeaders } from './upstream.ts';
 /** What differs between the protocols. */
 export interface ProviderProtocol {
   /**
-   * The calls that a harness needs. Every other is refused: with the key an agent could read what other agents stored
+   * The calls that a harness needs. All others are refused: with the key an agent could read what other agents stored
    * with the provider, or spend unmetered in batches.
    */
   readonly calls: RegExp;

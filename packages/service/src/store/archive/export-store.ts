@@ -65,8 +65,8 @@ const findOlderTransactions = statement<[time: string], { pid: number; applicati
 );
 
 /**
- * The number of a tenant that is closed, when everything that was accepted before is committed: a command that began before
- * does not know of it yet.
+ * The number of a closed tenant. Waits until the commands that began before the tenant was closed have committed: they do
+ * not know that it is closed.
  */
 async function settledTenant(connection: DatabaseConfig, tenant: Tenant): Promise<number> {
   const client = await openClient(connection, 'muster-export');

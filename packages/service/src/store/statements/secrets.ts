@@ -49,8 +49,8 @@ export const nameSecretOfNonces = statement<[secretId: string], never>(
 );
 
 /**
- * What does not depend on the current secret; without a record of it, it may depend on the previous one, if there is one. Of
- * a closed tenant only what is sealed again: nobody can write the rest, and the tenant may have moved.
+ * Resources that do not depend on the current service secret. One without a record of its secret may depend on the previous
+ * one, if there is one. Of a closed tenant, only those that will be sealed again: nobody can write the others.
  */
 export const findOutdated = statement<
   [tenant: number, isOperator: boolean, current: string, previous: string | null, limit: number],
