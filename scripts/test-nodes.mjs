@@ -1,6 +1,7 @@
 // Runs the quick tier of the tests on each supported version of Node, with the programs that npm has.
 //   npm run test:nodes -- [--full] [20 22 24 26] [paths and options of vitest]
-// --full runs every suite. The programs are kept in ~/.cache/muster-nodes (or $XDG_CACHE_HOME).
+// --full runs every suite. The programs are kept in ~/.cache/muster-nodes (or $XDG_CACHE_HOME), those of root in /var/cache,
+// because some tests run Node as another user.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -9,7 +10,8 @@ import { fileURLToPath } from 'node:url';
 
 const supported = ['20', '22', '24', '26'];
 const root = fileURLToPath(new URL('..', import.meta.url));
-const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'muster-nodes');
+const ownCache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
+const cache = join(process.getuid?.() === 0 ? '/var/cache' : ownCache, 'muster-nodes');
 
 const given = process.argv.slice(2);
 const named = given.filter((arg) => supported.includes(arg));
