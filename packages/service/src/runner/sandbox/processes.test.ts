@@ -245,7 +245,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
   });
 
   it('has no relay if it never uses the gateway, and keeps running without one', async () => {
-    const started = agent.start(['/bin/sh', '-c', 'pgrep -x node; sleep 1.5; echo alive'], {
+    const started = agent.start(['/bin/sh', '-c', `${findRelay}; sleep 1.5; echo alive`], {
       gateway: 'never',
     });
     expect(await text(started.child.stdout)).toBe('alive\n');
@@ -253,7 +253,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
   });
 
   it('exits when the agent kills the relay', async () => {
-    const started = agent.start(['/bin/sh', '-c', `kill -KILL $(pgrep -x node); sleep ${sleepSeconds()}`]);
+    const started = agent.start(['/bin/sh', '-c', `kill -KILL $(${findRelay}); sleep ${sleepSeconds()}`]);
     expect(await started.exited).toEqual({ exitCode: null, signal: 'SIGKILL' });
     await started.gatewayReady;
   });
@@ -404,6 +404,9 @@ describe.each([
     expect(processesOf(seconds)).toEqual([]);
   });
 });
+
+/** Node 24 names its process after its main thread. */
+const findRelay = "pgrep -x 'node|MainThread'";
 
 describe('without a sandbox', () => {
   it('reaches the gateway directly, and has a folder for temporary files', async () => {
