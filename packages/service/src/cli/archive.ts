@@ -36,8 +36,10 @@ export async function exportArchive({ flags, output, env, signal }: Invocation<E
       },
       tenant,
     );
-    if (file === '-') await pipeline(lines, createGzip(), process.stdout, { signal, end: false });
-    else await writeNewFile(file, force, (stream) => pipeline(lines, createGzip(), stream, { signal }));
+    const write = (stream: NodeJS.WritableStream, end: boolean): Promise<void> =>
+      Promise.race([pipeline(lines, createGzip(), stream, { signal, end }), interrupted(signal)]);
+    if (file === '-') await write(process.stdout, false);
+    else await writeNewFile(file, force, (stream) => write(stream, true));
   } catch (error) {
     if (signal.aborted) throw new CommandError('interrupted; nothing was exported', exitCodes.interrupted);
     throw error;
