@@ -146,7 +146,7 @@ try "$PWD/mine" && try "$HOME/mine"`;
   const fork = 'for n in $(seq 400); do sleep 60 & done; echo "all of them"; kill $(jobs -p)';
   // In a container no limit of memory is enforced either.
   const isNotAboutLimit = (warning: string): boolean =>
-    !/^The run reached its limit (processes: 300|memoryMb)/.test(warning);
+    !/^The (run reached its )?limit (processes: 300|memoryMb)/.test(warning);
 
   // Not concurrently: each compares the branches of the shared repository before and after.
   describe.each(backends)('$title', ({ model, provider }) => {

@@ -17,6 +17,7 @@ const isWanted = process.env.MUSTER_TEST_DEPLOY !== undefined;
 const missing = isWanted
   ? installMissing({
       podman: 'podman',
+      catatonit: 'catatonit',
       buildah: 'buildah',
       runc: 'runc',
       mmdebstrap: 'mmdebstrap',
