@@ -23,6 +23,8 @@ const missing = isWanted
       mmdebstrap: 'mmdebstrap',
       'podman-compose': 'podman-compose',
       iptables: 'iptables',
+      '/usr/lib/podman/netavark': 'netavark',
+      '/usr/lib/podman/aardvark-dns': 'aardvark-dns',
       openssl: 'openssl',
     })
   : [];
@@ -57,6 +59,8 @@ events_logger = "file"
 [containers]
 default_ulimits = ["nofile=20000:20000", "nproc=20000:20000"]
 `;
+/** Containers of a compose file find each other by name. */
+const namedNetwork = '[network]\nnetwork_backend = "netavark"\n';
 
 const execute = promisify(execFile);
 async function run(command: string, args: readonly string[], options: object = {}): Promise<string> {
@@ -222,7 +226,7 @@ describe.skipIf(!canRun)('compose.yaml', () => {
 
   beforeAll(async () => {
     mkdirSync(place, { recursive: true });
-    writeFileSync(join(folder, 'containers.conf'), settings);
+    writeFileSync(join(folder, 'containers.conf'), `${settings}${namedNetwork}`);
     for (const name of ['compose.yaml', 'compose-proxy.cfg', 'seccomp.json'])
       cpSync(join(root, 'deploy', name), join(place, name));
     makeSecrets();

@@ -185,7 +185,7 @@ class GroupCommit {
       if (this.#inFlight > 0 && !isQuiet) return this.#startWhenQuiet(this.#arrived);
       this.#isStarting = false;
       const { size, startMs } = this.#newest;
-      const isSlow = performance.now() - startMs >= this.#slowMs;
+      const isSlow = Date.now() - startMs >= this.#slowMs;
       if (this.#inFlight === 0 || isSlow || this.#waiting.length >= size) this.#startNext();
     });
   }
@@ -196,7 +196,7 @@ class GroupCommit {
     const batch = this.#takeBatch();
     if (batch.length === 0) return;
     this.#isAlone = false;
-    this.#newest = { size: batch.length, startMs: performance.now() };
+    this.#newest = { size: batch.length, startMs: Date.now() };
     const run = this.#complete(batch).finally(() => {
       this.#running.delete(run);
       if (this.#inFlight > 0) this.#startSoon();
