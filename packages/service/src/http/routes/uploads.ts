@@ -1,10 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import { isRefusal } from '../../control/refusal.ts';
+import { routes } from '@muster/sdk/contract';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { invalid, isRefusal } from '../../control/refusal.ts';
+import { readBody } from '../../lib/read-body.ts';
 import type { RouteContext } from '../context.ts';
 import { serve } from '../route.ts';
 import { bodyOf } from './long-replies.ts';
 
-const noBytes = Buffer.alloc(0);
+/** How long an upload of a runner may take to arrive. */
+const arrivalMs = 60_000;
 
 /** How long a refused body may be to be read and dropped. */
 const mostDropped = 64 * 1024 * 1024;
@@ -13,35 +17,52 @@ const mostDropped = 64 * 1024 * 1024;
 export function uploadRoutes(context: RouteContext): void {
   context.app.register(async (app) => {
     app.removeAllContentTypeParsers();
-    app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, bytes, done) => done(null, bytes));
-    for (const name of ['runnerSaveCheckpoint', 'runnerSaveAttachment'] as const)
-      serve({ ...context, app }, name, async ({ control, caller, query, request }) =>
-        control.operations[name](caller, { ...query, content: (request.body as Buffer) ?? noBytes } as never),
-      );
-  });
-  // One of any size is refused with a reply that its sender sees, and what arrives at the same time is limited.
-  context.app.register(async (app) => {
-    app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', (_request, payload, done) => done(null, payload));
-    serve({ ...context, app }, 'uploadAttachment', async ({ control, caller, query, request, reply }) => {
+    const uploads = { ...context, app };
+
+    serve(uploads, 'uploadAttachment', async ({ control, caller, query, request, reply }) => {
       const agent = await control.targets.commandable(caller, bodyOf('status', query).agentId, 'others');
-      const { 'content-type': type = '', 'content-length': length } = request.headers;
-      const body = (request.body ?? request.raw) as IncomingMessage;
-      const declared = length === undefined ? undefined : Number(length);
+      const type = request.headers['content-type'] ?? '';
       const uploaded = isRefusal(agent)
         ? agent
         : await control.attachments.upload(
             agent,
             type.split(';')[0]?.trim().toLowerCase() ?? '',
-            declared,
-            body,
+            declaredLength(request),
+            bytesOf(request),
           );
-      // A client that still sends when the connection is closed does not see the reply: the rest is read, within limits.
-      if (isRefusal(uploaded) && !request.raw.readableEnded) {
-        if (declared !== undefined && declared <= mostDropped) request.raw.resume();
-        else reply.header('connection', 'close');
-      }
+      if (isRefusal(uploaded)) readRest(request, reply);
       return uploaded;
     });
+
+    for (const name of ['runnerSaveCheckpoint', 'runnerSaveAttachment'] as const) {
+      const most = routes[name].bodyBytes;
+      serve(uploads, name, async ({ control, caller, query, request, reply }) => {
+        const content = await readBody(bytesOf(request), { bytes: most, arrivalMs });
+        const saved =
+          content === 'cut'
+            ? invalid('body', 'did not arrive')
+            : content === 'too-large'
+              ? invalid('body', `must be at most ${most} bytes`)
+              : await control.operations[name](caller, { ...query, content } as never);
+        if (isRefusal(saved)) readRest(request, reply);
+        return saved;
+      });
+    }
   });
+}
+
+const bytesOf = ({ body, raw }: FastifyRequest): IncomingMessage => (body ?? raw) as IncomingMessage;
+
+function declaredLength({ headers }: FastifyRequest): number | undefined {
+  const length = headers['content-length'];
+  return length === undefined ? undefined : Number(length);
+}
+
+/** A client that still sends when the connection is closed does not see the reply: the rest is read, within limits. */
+function readRest(request: FastifyRequest, reply: FastifyReply): void {
+  if (request.raw.readableEnded) return;
+  const declared = declaredLength(request);
+  if (declared !== undefined && declared <= mostDropped) request.raw.resume();
+  else reply.header('connection', 'close');
 }
