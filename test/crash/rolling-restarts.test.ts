@@ -103,7 +103,7 @@ async function startProxy(name: ProxyName, nodes: readonly Node[], { folder, ca 
   return { load, output: () => output };
 }
 
-/** So many requests a second, however long each takes, and without any retry. */
+/** Sends requests at a fixed rate, does not wait for their replies, and retries none. */
 class SteadyLoad {
   readonly failures: string[] = [];
   sent = 0;

@@ -65,6 +65,8 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
   const { app, control, codeHosts } = context;
   const route: Route = routes[name];
   const needsKey = route.access !== 'own-page';
+  const querySchema: Schema = route.query ?? noQuery;
+  const numbers = numbersIn(querySchema);
 
   const permit = ({ caller }: FastifyRequest): void => {
     const refused = needsKey ? refuseAccess(caller, route.access) : null;
@@ -89,7 +91,7 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
     handler: async (request, reply) => {
       const ignored: string[] = [];
       const body = route.body && checked(request.body ?? {}, route.body, ignored);
-      const query = checked(withNumbers(request.query, route.query), route.query ?? noQuery, ignored);
+      const query = checked(withNumbers(request.query, numbers), querySchema, ignored);
       if (ignored.length > 0) reply.header('muster-ignored-fields', headerSafe(ignored));
       permit(request);
       request.about = aboutOf(body ?? query);
@@ -118,14 +120,16 @@ function aboutOf(body: unknown): FastifyRequest['about'] {
   return Array.isArray(agent) && agent.length > 0 ? { agent: agent.join('/') } : undefined;
 }
 
-/** A query has only texts: those of whole numbers become numbers where the schema has numbers. */
-function withNumbers(query: unknown, schema: Schema | undefined): unknown {
-  const numbers = Object.entries(schema?.properties ?? {}).filter(([, { type }]) => type === 'integer');
-  if (numbers.length === 0) return query;
+/** A query has only texts: those of whole numbers become numbers in these fields. */
+function withNumbers(query: unknown, fields: readonly string[]): unknown {
+  if (fields.length === 0) return query;
   const typed = { ...(query as Record<string, unknown>) };
-  for (const [name] of numbers) if (/^\d{1,15}$/.test(String(typed[name]))) typed[name] = Number(typed[name]);
+  for (const name of fields) if (/^\d{1,15}$/.test(String(typed[name]))) typed[name] = Number(typed[name]);
   return typed;
 }
+
+const numbersIn = ({ properties = {} }: Schema): string[] =>
+  Object.keys(properties).filter((name) => properties[name]?.type === 'integer');
 
 const noQuery = { type: 'object', properties: {} } as const;
 

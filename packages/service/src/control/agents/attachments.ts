@@ -13,12 +13,12 @@ import type pg from 'pg';
 import {
   exhausted,
   invalid,
+  isRefusal,
   notFound,
   type Refusal,
   tenantClosed,
   unavailable,
 } from '../../domain/refusal.ts';
-import { readBody } from '../../lib/read-body.ts';
 import type { AgentKey } from '../../store/agent-store.ts';
 import {
   type AttachmentRow,
@@ -32,11 +32,9 @@ import type { FoundRow } from '../../store/statements/find-agents.ts';
 import type { Principal } from '../access/principal.ts';
 import { FairShare, TenantTurns } from '../batches/tenant-limits.ts';
 import type { RequestOf } from '../operation.ts';
+import { readUpload, tooLarge } from '../read-upload.ts';
 import type { HeldRuns } from '../runners/held-runs.ts';
 import type { Quotas } from '../upkeep/quotas.ts';
-
-/** How long an image may take to arrive. */
-const arrivalMs = 60_000;
 
 /**
  * Images of messages and of tools. The id of one derives from its content, so an upload that is repeated has the same
@@ -68,13 +66,12 @@ export class Attachments {
     if (isTerminal(agent.phase))
       return notFound(`the agent ${agent.path} is not running: it has ended (${agent.phase})`);
     const most = declared ?? limits.attachmentBytes;
-    if (most > limits.attachmentBytes) return tooLarge;
+    if (most > limits.attachmentBytes) return tooLarge(limits.attachmentBytes);
     if (!this.#bytes.take(agent.tenant, most))
       return unavailable('too many images arrive at the same time; send it again');
     try {
-      const content = await readBody(body, { bytes: limits.attachmentBytes, arrivalMs });
-      if (content === 'too-large') return tooLarge;
-      if (content === 'cut') return invalid('body', 'did not arrive');
+      const content = await readUpload(body, limits.attachmentBytes);
+      if (isRefusal(content)) return content;
       const mediaType = imageTypeOf(content);
       if (!mediaType) return noImage;
       if (type !== '' && type !== mediaType)
@@ -148,7 +145,6 @@ export class Attachments {
 const notFoundText = (id: string): string => `attachment "${id}" not found`;
 
 const noImage = invalid('body', `must be one of ${imageTypes.join(', ')}; got another file`);
-const tooLarge = invalid('body', `must be at most ${limits.attachmentBytes} bytes`);
 
 const contentOf = ({
   id,

@@ -1,14 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { routes } from '@muster/sdk/contract';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { invalid, isRefusal } from '../../control/refusal.ts';
-import { readBody } from '../../lib/read-body.ts';
+import { readUpload } from '../../control/read-upload.ts';
+import { isRefusal } from '../../control/refusal.ts';
 import type { RouteContext } from '../context.ts';
 import { serve } from '../route.ts';
 import { bodyOf } from './long-replies.ts';
-
-/** How long an upload of a runner may take to arrive. */
-const arrivalMs = 60_000;
 
 /** How long a refused body may be to be read and dropped. */
 const mostDropped = 64 * 1024 * 1024;
@@ -38,13 +35,10 @@ export function uploadRoutes(context: RouteContext): void {
     for (const name of ['runnerSaveCheckpoint', 'runnerSaveAttachment'] as const) {
       const most = routes[name].bodyBytes;
       serve(uploads, name, async ({ control, caller, query, request, reply }) => {
-        const content = await readBody(bytesOf(request), { bytes: most, arrivalMs });
-        const saved =
-          content === 'cut'
-            ? invalid('body', 'did not arrive')
-            : content === 'too-large'
-              ? invalid('body', `must be at most ${most} bytes`)
-              : await control.operations[name](caller, { ...query, content } as never);
+        const content = await readUpload(bytesOf(request), most);
+        const saved = isRefusal(content)
+          ? content
+          : await control.operations[name](caller, { ...query, content } as never);
         if (isRefusal(saved)) readRest(request, reply);
         return saved;
       });
