@@ -37,6 +37,8 @@ export type { RunnerOptions };
 
 /** How often the folders of ended agents are removed. */
 const sweepMs = 60_000;
+/** While the disk is almost full: killing an agent then frees space soon, also if it has no run that ends. */
+const fullDiskSweepMs = 5000;
 const minSweepMs = 1000;
 /** How long a reply may take, in addition to the wait of a poll. */
 const replyTimeoutMs = 5000;
@@ -253,7 +255,10 @@ export class Runner {
       }).catch(() => {});
       for (const run of this.#unreported.values()) await this.#reportFailedRun(run);
       await pauseUnless(signal, minSweepMs);
-      await pauseUnless(AbortSignal.any([signal, this.#sweepSoon.signal]), sweepMs);
+      await pauseUnless(
+        AbortSignal.any([signal, this.#sweepSoon.signal]),
+        this.#disk.isBelow ? fullDiskSweepMs : sweepMs,
+      );
     }
   }
 
