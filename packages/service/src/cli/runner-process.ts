@@ -1,24 +1,20 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { type Log, openLog } from '../lib/log.ts';
+import type { Log } from '../lib/log.ts';
 import {
   endOf,
   errorOfFailure,
   restartDelayMs,
   runnerEnvironment,
   type StartFailure,
-  startFailure,
 } from '../lib/service-process.ts';
-import { abilitiesOf } from '../runner/harnesses.ts';
-import type { Runner, RunnerOptions } from '../runner/runner.ts';
-import { readConfig } from './config.ts';
-import { startConfiguredRunner } from './runner.ts';
+import type { RunnerOptions } from '../runner/runner.ts';
 
 /** Sent as a message: arguments and variables of a process can be read by others. */
-type RunnerConnection = Pick<RunnerOptions, 'url' | 'apiKey' | 'sandbox'>;
-type ToRunner =
+export type RunnerConnection = Pick<RunnerOptions, 'url' | 'apiKey' | 'sandbox'>;
+export type ToRunner =
   | { readonly type: 'serve'; readonly connection: RunnerConnection }
   | { readonly type: 'drain' };
-type FromRunner = { readonly type: 'serving' } | StartFailure;
+export type FromRunner = { readonly type: 'serving' } | StartFailure;
 
 /**
  * The runner of `muster serve`, in a separate process: what agents write is never read on a thread that serves requests,
@@ -94,36 +90,4 @@ function start(env: NodeJS.ProcessEnv): Started {
 
 function send({ child }: Started, message: ToRunner): void {
   if (child.connected) child.send(message, () => {});
-}
-
-/** The program of that process. */
-export function runRunnerProcess(env: NodeJS.ProcessEnv): void {
-  // A terminal sends them to the service too, which decides.
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
-  // Sandboxes end with this process. What agents left without one is killed at the next start.
-  process.once('disconnect', () => process.exit(1));
-  let starting: Promise<Runner> | undefined;
-  process.on('message', async (message: ToRunner) => {
-    if (message.type === 'serve') starting = startRunner(env, message.connection);
-    else {
-      await (await starting)?.drain();
-      process.exit(0);
-    }
-  });
-}
-
-async function startRunner(env: NodeJS.ProcessEnv, connection: RunnerConnection): Promise<Runner> {
-  try {
-    const { models, logLevel, runner: config } = readConfig(env);
-    if (!config) throw new Error('this service has no runner');
-    const log = openLog(logLevel, { process: 'runner' });
-    const options = { ...connection, environment: env, log };
-    const runner = await startConfiguredRunner(config, abilitiesOf(env, models, log), options);
-    process.send?.({ type: 'serving' } satisfies FromRunner);
-    return runner;
-  } catch (error) {
-    return new Promise(() => {
-      process.send?.(startFailure(error) satisfies FromRunner, () => process.exit(1));
-    });
-  }
 }

@@ -5,7 +5,6 @@ import { openTracer } from '../lib/traces/open-tracer.ts';
 import { version } from '../lib/version.ts';
 import { type Abilities, abilitiesOf } from '../runner/harnesses.ts';
 import { Runner, type RunnerOptions } from '../runner/runner.ts';
-import { chooseSandbox, type SandboxChoice } from '../runner/sandbox/probe.ts';
 import type { Flags } from './command.ts';
 import { logLevelIn, type RunnerConfig, readRunnerConfig } from './config.ts';
 import { checkLogin } from './connection.ts';
@@ -13,6 +12,7 @@ import { lockRunnerFolder, openDataFolder } from './data-folder.ts';
 import { usageError } from './errors.ts';
 import { durationMs } from './input.ts';
 import { type OutputFormat, startOutput } from './output.ts';
+import { chooseConfiguredSandbox } from './sandbox.ts';
 import { notifyReady, notifyStopping } from './service-manager.ts';
 import { ConfigError } from './variables.ts';
 
@@ -97,12 +97,6 @@ async function checkKey(url: string, apiKey: string): Promise<void> {
     if (error instanceof ConfigError) throw error;
   }
 }
-
-/** Called before anything is opened, so that a missing sandbox refuses the start without side effects. */
-export const chooseConfiguredSandbox = (config: RunnerConfig): Promise<SandboxChoice> =>
-  chooseSandbox(config.sandbox, config.sandboxReads).catch((error: Error) => {
-    throw new ConfigError(error.message);
-  });
 
 export async function startConfiguredRunner(
   config: RunnerConfig,

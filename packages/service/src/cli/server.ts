@@ -31,7 +31,7 @@ const addServe = (program: Command): Command =>
     )
     .action(async (_, command: Command) => {
       if (isRunnerProcess(process.env))
-        return (await import('./runner-process.ts')).runRunnerProcess(withSecretFiles(process.env));
+        return (await import('./own-runner.ts')).runOwnRunner(withSecretFiles(process.env));
       const { workers, output } = command.optsWithGlobals<Flags<'workers'> & { output?: OutputFormat }>();
       if (workers) (await import('./config.ts')).workersIn({ '--workers': workers }, '--workers');
       const env = { ...process.env, ...(workers && { MUSTER_WORKERS: workers }) };
@@ -63,7 +63,7 @@ function addOperator(program: Command): void {
     'create',
     'create an operator key and print it once',
     async (invocation: Invocation<Flags<'account'>>) =>
-      (await import('./serve.ts')).createOperator(invocation),
+      (await import('./operators.ts')).createOperator(invocation),
   ).option('--account <name>', 'account of the key', 'operator');
 }
 

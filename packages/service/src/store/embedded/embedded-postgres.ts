@@ -185,14 +185,15 @@ async function becomeReady(watched: Watched, dataFolder: string): Promise<void> 
   }
 }
 
+/** The database that initdb made gets our name: copying a template would take longer. */
 async function ensureDatabase(connection: EmbeddedPostgres['connection']): Promise<void> {
-  const client = new Client({ ...connection, database: 'postgres' });
+  const client = new Client({ ...connection, database: 'template1' });
   // If the server dies now, its exit is handled; an error event without a listener would end this process.
   client.on('error', () => {});
   try {
     await client.connect();
     const found = await client.query('SELECT FROM pg_database WHERE datname = $1', [database]);
-    if (found.rowCount === 0) await client.query(`CREATE DATABASE ${database}`);
+    if (found.rowCount === 0) await client.query(`ALTER DATABASE postgres RENAME TO ${database}`);
   } finally {
     await client.end();
   }
