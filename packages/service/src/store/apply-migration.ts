@@ -132,7 +132,9 @@ export class MigrationSession {
   }
 
   async #applyInTransaction(migration: Migration): Promise<Outcome> {
-    await this.#client.query('BEGIN');
+    await this.#client.query(
+      `BEGIN; SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = 0`,
+    );
     try {
       const outcome = await this.#applyLocked(migration);
       await this.#client.query(outcome === 'applied' ? 'COMMIT' : 'ROLLBACK');
@@ -145,12 +147,12 @@ export class MigrationSession {
 
   async #applyLocked(migration: Migration): Promise<Outcome> {
     const client = this.#client;
-    await client.query(`SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = 0`);
     if (!(await this.#tryLock('pg_try_advisory_xact_lock'))) return 'another node is migrating';
-    await client.query(
-      `CREATE TABLE IF NOT EXISTS migrations (number int PRIMARY KEY, name text NOT NULL,
-         applied_at timestamptz NOT NULL DEFAULT now(), compatible_since int NOT NULL)`,
-    );
+    if (migration.number === 1)
+      await client.query(
+        `CREATE TABLE IF NOT EXISTS migrations (number int PRIMARY KEY, name text NOT NULL,
+           applied_at timestamptz NOT NULL DEFAULT now(), compatible_since int NOT NULL)`,
+      );
     if (await this.#isApplied(migration)) return 'applied by another node';
     await client.query(migration.sql);
     await this.#record(migration);

@@ -27,11 +27,12 @@ export async function migrate(
   const applied: string[] = [];
   await withClient(connection, async (client) => {
     const session = new MigrationSession(client, connection, options);
-    // Read again after each one: another node may have applied it, or others that this build does not know.
-    for (;;) {
-      const [next] = await pendingIn(client, known);
-      if (!next || next.number > upTo) break;
-      if (await session.apply(next)) applied.push(next.name);
+    let pending = await pendingIn(client, known);
+    for (let next = pending[0]; next && next.number <= upTo; next = pending[0]) {
+      const isOurs = await session.apply(next);
+      if (isOurs) applied.push(next.name);
+      // Another node may have applied more, also migrations that this build does not know.
+      pending = isOurs ? pending.slice(1) : await pendingIn(client, known);
     }
     if (upTo > 0) await createPartitions(client);
   });
