@@ -6,6 +6,7 @@ import {
   type Provider,
   type Role,
   type Tenant,
+  tenantName,
 } from '@muster/sdk/contract';
 import { denied, type Refusal } from '../../domain/refusal.ts';
 import type { NamedAgent } from '../agents/identify.ts';
@@ -41,7 +42,10 @@ export function refuseAccess(caller: Principal, access: Access): Refusal | null 
 }
 
 export function refuseTenant(caller: Principal, tenant: Tenant): Refusal | null {
-  return caller.role === 'operator' || sameTenant(caller, tenant) ? null : denied('that is another tenant');
+  if (caller.role === 'operator' || sameTenant(caller, tenant)) return null;
+  return denied(
+    `a key of tenant ${tenantName(caller.tenant)} can't use ${tenantName(tenant)}; only an operator's can`,
+  );
 }
 
 export function refuseAgent(
