@@ -77,13 +77,13 @@ export class PlantedCopy {
 
   /** Builds only what the suites use: the dashboard takes most of the time. */
   async #build({ file }: PlantedBug, suites: readonly string[]): Promise<void> {
-    const commands = [[join(root, 'node_modules/.bin/tsc'), '-b']];
-    if (!suites.every(readsSources))
-      commands.push(
-        file.startsWith('packages/service/')
-          ? [process.execPath, 'scripts/bundle-service.mjs']
-          : ['npm', 'run', 'build', '--silent'],
-      );
+    if (suites.every(readsSources)) return;
+    const commands = [
+      [join(root, 'node_modules/.bin/tsc'), '-b'],
+      file.startsWith('packages/service/')
+        ? [process.execPath, 'scripts/bundle-service.mjs']
+        : ['npm', 'run', 'build', '--silent'],
+    ];
     for (const command of commands) {
       const { status, output } = await run(command, this.#folder);
       if (status !== 0) throw new Error(`it does not compile: ${output}`);
