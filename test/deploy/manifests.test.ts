@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -46,7 +46,9 @@ const rendered = (overlay: string): Manifest[] => {
 
 /** The compiler refuses an unknown field, a missing one and a wrong type of a literal, at every depth. */
 function problemsOf(manifests: readonly Manifest[]): string {
-  const folder = mkdtempSync(join(root, 'node_modules/.cache/manifests-'));
+  const cache = join(root, 'node_modules/.cache');
+  mkdirSync(cache, { recursive: true });
+  const folder = mkdtempSync(join(cache, 'manifests-'));
   try {
     const lines = manifests.map(({ apiVersion, kind }, at) => {
       const group = apiVersion === 'v1' ? 'core/v1' : apiVersion.replace('.k8s.io', '');
