@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import type { AgentEntry } from '@muster/sdk/contract';
+import { type AgentEntry, limits } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, agent, apiOf } from '../support/api.ts';
 import { runConcurrently, until } from '../support/async.ts';
@@ -161,4 +161,54 @@ describe('open waits and streams', () => {
       stream.close();
     },
   );
+});
+
+describe('large bodies', () => {
+  test('of an account are in memory only up to a limit; small ones and other accounts are served', async () => {
+    const { api: crowded } = await createKey(api, { role: 'member', account: 'crowded' });
+    const { api: other } = await createKey(api, { role: 'member', account: 'other' });
+    const { hostname, port } = new URL(server.url);
+    const head = [
+      'POST /v1/agent/spawn HTTP/1.1',
+      'Host: localhost',
+      `Authorization: Bearer ${crowded.key}`,
+      'Content-Type: application/json',
+      `Content-Length: ${limits.bodyBytes}`,
+      '',
+      '{',
+    ].join('\r\n');
+    const sockets: Socket[] = [];
+    const sendPart = () => {
+      const socket = connect(Number(port), hostname);
+      socket.on('error', () => {});
+      socket.write(head);
+      sockets.push(socket);
+    };
+    for (let bytes = 0; bytes < limits.openBodyBytesPerAccount; bytes += limits.bodyBytes) sendPart();
+    const spawn = (by: Api, bytes: number) =>
+      by.post('/v1/agent/spawn', {
+        agentId: { workspace: 'pending', agent: [uniqueName('large')] },
+        description: 'x'.repeat(bytes),
+      });
+    const large = 100_000;
+    const refused = await until(
+      'the limit reached',
+      () => {
+        // One of them may have been refused because of the request below.
+        sendPart();
+        return spawn(crowded, large);
+      },
+      ({ status }) => status !== 200,
+    );
+    expectError(refused, 'UNAVAILABLE');
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expectOk(await spawn(crowded, 10));
+    expectOk(await spawn(other, large));
+    for (const socket of sockets) socket.destroy();
+    await until(
+      'the account served again',
+      () => spawn(crowded, large),
+      ({ status }) => status === 200,
+    );
+  });
 });

@@ -5,6 +5,11 @@
 export const limits = {
   /** The body of a request, except an image, a part of a checkpoint and a sign-in (4 KiB) */
   bodyBytes: 1024 * 1024,
+  /**
+   * Bodies over 64 KiB of one account that a process receives or handles at the same time, by their declared length →
+   * UNAVAILABLE
+   */
+  openBodyBytesPerAccount: 128 * 1024 * 1024,
   /** Levels of nesting in the body of a request */
   bodyDepth: 100,
   /** Objects and lists in the body of a request */

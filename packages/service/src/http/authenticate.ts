@@ -33,6 +33,12 @@ export const authenticate =
     limitRate(context, caller);
   };
 
+/** After the caller is known, and before the body is read. */
+export const countBody =
+  ({ openBodies }: RouteContext) =>
+  async (request: FastifyRequest, reply: FastifyReply): Promise<void> =>
+    openBodies.open(request, reply);
+
 export function limitRate({ limiter }: RouteContext, { keyId }: Principal): void {
   const waitSeconds = limiter.take(keyId);
   if (waitSeconds <= 0) return;

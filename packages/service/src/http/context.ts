@@ -7,7 +7,7 @@ import type { Span, SpanContext, Tracer } from '../lib/traces/tracer.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { AcknowledgedBytes } from './acknowledged-bytes.ts';
 import type { ErrorContext } from './errors.ts';
-import type { OpenReplies, RateLimit } from './key-limits.ts';
+import type { OpenBodies, OpenReplies, RateLimit } from './key-limits.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -47,4 +47,5 @@ export interface RouteContext extends ServerOptions {
   readonly limiter: RateLimit;
   readonly acknowledgedBytes: AcknowledgedBytes;
   readonly openReplies: OpenReplies;
+  readonly openBodies: OpenBodies;
 }

@@ -1,4 +1,5 @@
 import { limits } from '@muster/sdk/contract';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../control/access/principal.ts';
 import type { Metrics } from '../lib/metrics.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
@@ -156,6 +157,41 @@ export class OpenReplies {
     for (const [keyId, replies, agents] of open)
       if (replies === 0) ofKeys.delete(keyId);
       else ofKeys.set(keyId, { replies, agents });
+  }
+}
+
+const largeBodyBytes = 64 * 1024;
+
+/** The large bodies of each account: a body is in memory from its first byte until its reply is sent. */
+export class OpenBodies {
+  readonly #byAccount = new Map<string, number>();
+
+  /** Counts the body of a request until its reply is sent or its connection is closed. */
+  open(request: FastifyRequest, { raw: response }: FastifyReply): void {
+    const { caller, headers, routeOptions } = request;
+    const most = routeOptions.bodyLimit ?? limits.bodyBytes;
+    const isChunked = headers['transfer-encoding'] !== undefined;
+    // What declares more is refused before it is read.
+    const bytes = isChunked ? most : Math.min(most, Number(headers['content-length'] ?? 0));
+    if (bytes <= largeBodyBytes) return;
+    const account = `${caller.tenant.id} ${caller.ownerProvider} ${caller.account}`;
+    const open = this.#byAccount.get(account) ?? 0;
+    if (open + bytes > limits.openBodyBytesPerAccount)
+      throw new HttpError(
+        'UNAVAILABLE',
+        `this account sends ${open} bytes in other requests; send it again`,
+        [],
+        {
+          connection: 'close',
+          'retry-after': '1',
+        },
+      );
+    this.#byAccount.set(account, open + bytes);
+    response.once('close', () => {
+      const left = (this.#byAccount.get(account) ?? 0) - bytes;
+      if (left > 0) this.#byAccount.set(account, left);
+      else this.#byAccount.delete(account);
+    });
   }
 }
 

@@ -16,7 +16,7 @@ import type { Control } from '../control/control.ts';
 import type { Refusal } from '../control/refusal.ts';
 import { traceparentOf } from '../lib/traces/tracer.ts';
 import { version } from '../lib/version.ts';
-import { authenticate } from './authenticate.ts';
+import { authenticate, countBody } from './authenticate.ts';
 import type { RouteContext } from './context.ts';
 import { throwRefusal, unlessRefused } from './errors.ts';
 import { checked } from './request-body.ts';
@@ -83,7 +83,9 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
     }),
     onRequest: [
       noStore,
-      needsKey ? authenticate(context, { takesCookies: route.access !== 'runner' }) : ownPageOnly(context),
+      ...(needsKey
+        ? [authenticate(context, { takesCookies: route.access !== 'runner' }), countBody(context)]
+        : [ownPageOnly(context)]),
     ],
     // A HEAD request would hold a stream open that nobody reads.
     exposeHeadRoute: !route.stream,

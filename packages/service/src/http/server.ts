@@ -11,7 +11,7 @@ import { authenticate } from './authenticate.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
 import { HttpError, httpErrorOf, invalidField, refuseUnreadable, sendError } from './errors.ts';
 import { watchEventLoop } from './event-loop.ts';
-import { OpenReplies, RateLimit } from './key-limits.ts';
+import { OpenBodies, OpenReplies, RateLimit } from './key-limits.ts';
 import { readJsonOnly } from './request-body.ts';
 import { hookRoutes } from './routes/hooks.ts';
 import { longReplyRoutes } from './routes/long-replies.ts';
@@ -41,6 +41,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     limiter: new RateLimit(options.rateLimit, workers),
     acknowledgedBytes: new AcknowledgedBytes(keepAliveMs / 20),
     openReplies: new OpenReplies(metrics, options.closing, workers),
+    openBodies: new OpenBodies(),
   };
   const authenticateCaller = authenticate(context, { takesCookies: true });
   app.addHook('onRequest', (request, _reply, done) => {

@@ -1,7 +1,7 @@
 import { openApiDocument } from '@muster/sdk/contract';
 import type { FastifyRequest } from 'fastify';
 import { version } from '../../lib/version.ts';
-import { authenticate, bearerOf } from '../authenticate.ts';
+import { authenticate, bearerOf, countBody } from '../authenticate.ts';
 import type { RouteContext } from '../context.ts';
 import { HttpError } from '../errors.ts';
 import { addressOf } from '../same-origin.ts';
@@ -47,7 +47,7 @@ export function systemRoutes(context: RouteContext): void {
    * key is checked. The server never sends first, so GET and DELETE have nothing to do. Loading the MCP library takes a
    * quarter of the time of a start, so it is loaded with the first request.
    */
-  const onRequest = authenticate(context, { takesCookies: false });
+  const onRequest = [authenticate(context, { takesCookies: false }), countBody(context)];
   app.post('/mcp', { onRequest }, async (request, reply) =>
     (await import('../mcp/server.ts')).answer(context, request, reply),
   );
