@@ -130,7 +130,7 @@ test('a node is not ready while its database is read-only', async () => {
   const name = new URL(database.url).pathname.slice(1);
   const readiness = () => attempt(node, { method: 'GET', path: '/readyz' });
   const elsewhere = new URL(database.url);
-  elsewhere.pathname = '/postgres';
+  elsewhere.pathname = '/muster';
   const setReadOnly = (value: string) =>
     execute(
       elsewhere.href,
