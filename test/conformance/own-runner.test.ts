@@ -67,13 +67,16 @@ test('what a run used before its runner was killed is counted once', async () =>
   const server = await start({ runner: true, env: lease });
   const api = apiOf(server);
   const data = server.env.MUSTER_DATA ?? '';
-  const description = '!run until [ -e go ]; do sleep 0.1; done\n!usage 100 20 10 0.5\n!sleep 600';
+  const description =
+    '!run touch waits; until [ -e go ]; do sleep 0.1; done\n!usage 100 20 10 0.5\n!sleep 600';
   expectOk(await api.post('/v1/agent/spawn', { agentId: agent('spends'), description }));
-  await untilStatus(api, ['spends'], 'a command', ({ run }) => run?.state === 'RUNNING');
+  await untilStatus(api, ['spends'], 'a run', ({ run }) => run?.state === 'RUNNING');
   const [agentKey = ''] = readdirSync(join(data, 'agents'));
+  const workspace = join(data, 'agents', agentKey, 'workspace');
+  await until('a command', async () => existsSync(join(workspace, 'waits')), Boolean);
   // The service takes no report of what the run uses from here on.
   server.process.kill('SIGSTOP');
-  writeFileSync(join(data, 'agents', agentKey, 'workspace', 'go'), '');
+  writeFileSync(join(workspace, 'go'), '');
   const note = join(data, 'usage', `${agentKey}-1.json`);
   await until(
     'what the run used in the note',
