@@ -229,7 +229,8 @@ describe('send and queue', () => {
     const hours = waiting.map(({ deliverAt }) => (Date.parse(deliverAt) - Date.now()) / 3_600_000);
     expect(waiting.map(({ followUpId }) => followUpId).sort()).toEqual(['at-nine', 'in-two']);
     expect(Math.min(...hours)).toBeGreaterThan(0);
-    expect(await ada.prints(['queue', 'list', name])).toMatch(/^ID +WHEN +AGE +MESSAGE\n/);
+    for (const list of ['list', 'ls'])
+      expect(await ada.prints(['queue', list, name])).toMatch(/^ID +WHEN +AGE +MESSAGE\n/);
     expect(await ada.prints(['queue', 'remove', name, 'in-two'])).toBe('removed in-two\n');
     expect(await ada.muster(['queue', 'remove', name, 'in-two'])).toMatchObject({ code: 3 });
     const worker = await busy();

@@ -54,7 +54,7 @@ export function addQueueCommands(program: Command): void {
     .option(...followOption);
 
   const queue = program.command('queue').description("list and remove an agent's undelivered messages");
-  addCommand(queue, 'list <agent>', 'list the messages', list, { isDefault: true });
+  addCommand(queue, 'list <agent>', 'list the messages', list, { isDefault: true }).alias('ls');
   addCommand(queue, 'show <agent> <id>', 'show a message, with its run and the answer', show);
   addCommand(queue, 'remove <agent> <id>', 'remove an undelivered message', remove);
   addCommand(queue, 'clear <agent>', 'discard all queued messages; scheduled messages stay', clear);

@@ -11,7 +11,7 @@ const changes = {
 
 export function addTaskCommands(program: Command): void {
   const tasks = program.command('tasks').description("list and change an agent's checklist");
-  addCommand(tasks, 'list <agent>', 'list the tasks', list, { isDefault: true });
+  addCommand(tasks, 'list <agent>', 'list the tasks', list, { isDefault: true }).alias('ls');
   addCommand(tasks, 'add <agent> <subject>', 'add a task', add).option('--description <text>');
   for (const [name, [status, description]] of Object.entries(changes))
     addCommand(
