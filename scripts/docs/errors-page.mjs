@@ -56,6 +56,55 @@ const meanings = {
   ],
 };
 
+/** The types of a precondition that refusals have. */
+const preconditions = {
+  ACCOUNT_SWITCH: 'the browser is signed in as another account',
+  AGENT_ENDED: 'the agent, or its parent, has ended',
+  AGENT_KILLED: 'the agent was killed, which is final',
+  AGENT_LIVE: 'the agent, or one below it, has not ended',
+  AGENT_REPLACED: 'another agent has the name now',
+  BUILTIN: 'the resource is built in',
+  CHECKPOINT_COMPLETE: 'the checkpoint is complete without this part',
+  CODE_HOST: 'the code host refused it',
+  DEFERRAL_UNSUPPORTED: 'the runner of the agent does not know scheduled messages',
+  FOLLOW_UP_DELIVERED: 'the message was delivered already',
+  GENERATION: 'the resource has another generation',
+  INTEGRATION: 'the integration cannot be used',
+  NOTHING_PUSHED: 'the agent has not pushed a branch',
+  NOT_BLOCKED: 'the agent is neither blocked, retrying nor rate limited',
+  NOT_IN_WORKSPACE: 'the repository is not one of the workspace',
+  NO_INTEGRATION: 'no integration covers the repository, or its change requests are off',
+  OWN_RUNNER: 'the runner is that of the service itself',
+  PARTS_MISSING: 'parts of the checkpoint are missing',
+  READ_ONLY: 'the resource is written by the service only',
+  TASK_BLOCKED: 'a task that blocks this one is not completed',
+  TASK_STATUS: 'the task may not change to this status',
+  TENANT_CLOSED: 'the tenant moves to another installation',
+};
+
+/** The reasons of an ErrorInfo. */
+const reasons = {
+  ACCOUNT_SWITCH: 'as above, with the `account` of the code',
+  AGENT_ENDED: 'a message to an agent that has ended, with its `phase`',
+  ATTACHMENTS_FULL: 'the images of the tenant, or of the account, have reached their quota',
+  BEFORE_FIRST_ENTRY: 'entries were deleted, with `firstSequence`',
+  CATALOG_FULL: 'the documents of the kind have reached their limit',
+  CHECKPOINTS_FULL: 'the checkpoints have reached their quota',
+  CHECKPOINT_REPLACED: 'a newer checkpoint has replaced this one',
+  NOT_A_SHARE_LINK: 'the key is not the secret of a share link',
+  RUN_FENCED: 'the runner no longer has the run',
+  RUN_NOT_ENDED: 'a late report of a run that has not ended',
+  STALE_POLL: 'a newer poll of the runner has arrived',
+  STORAGE_FULL: 'the storage has reached its quota',
+};
+
+const namesOf = (names) =>
+  [
+    '| name | meaning |',
+    '|---|---|',
+    ...Object.entries(names).map(([name, text]) => `| \`${name}\` | ${text} |`),
+  ].join('\n');
+
 export const errorsPage = `# Errors
 
 ${note('packages/sdk/src/contract/errors.ts')}
@@ -83,10 +132,14 @@ ${rowsOf(
 | \`google.rpc.PreconditionFailure\` | FAILED_PRECONDITION | \`violations[]\` of \`type\`, \`subject\` and \`description\` |
 | \`google.rpc.ErrorInfo\` | where the code alone is not enough | \`reason\`, \`domain\` (always \`muster\`), \`metadata\` |
 
-Types of a precondition: \`AGENT_ENDED\`, \`BUILTIN\`, \`CHECKPOINT_COMPLETE\`, \`DEFERRAL_UNSUPPORTED\`, \`GENERATION\`,
-\`PARTS_MISSING\`, \`READ_ONLY\`, \`TASK_BLOCKED\`, \`TASK_STATUS\`. Reasons: \`RUN_FENCED\`, \`STALE_POLL\`, \`NOT_CLAIMABLE\`,
-\`CHECKPOINT_REPLACED\`, \`CHECKPOINTS_FULL\`, \`ATTACHMENTS_FULL\`, \`STORAGE_FULL\`, \`CATALOG_FULL\`, \`BEFORE_FIRST_ENTRY\` (with \`firstSequence\`).
+\`type\` of a precondition:
 
-Messages are for people and may change; match \`code\`, \`@type\`, \`type\` and \`reason\`. A 5xx message has an incident number
-instead of the cause: the log line with that number has the cause.
+${namesOf(preconditions)}
+
+\`reason\`:
+
+${namesOf(reasons)}
+
+Messages are for people and may change; match \`code\`, \`@type\`, \`type\` and \`reason\`. The message of an
+error of the service or of its database (500, 503) has an incident number: the log line with that number has the cause.
 `;

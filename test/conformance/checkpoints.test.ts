@@ -3,6 +3,7 @@ import { type Claim, limits, routes } from '@muster/sdk/contract';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { createKey } from '../support/catalog.ts';
+import { execute } from '../support/database.ts';
 import { expectError, expectOk, expectRunFenced } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { sendRaw } from '../support/raw-requests.ts';
@@ -203,7 +204,7 @@ describe('only the runner that holds the live run', () => {
     expect(await t.send('agent/checkpoint', 'a')).toMatchObject({ body: { checkpointId: id } });
   });
 
-  test('saves what a killed run left, once its process is gone, until the agent has another run', async () => {
+  test('saves what a killed run left, once its process is gone, until the agent has another run or five minutes are over', async () => {
     const { t, run } = await live();
     const first = await t.runner.saveCheckpoint(run, Buffer.from('first'));
     await t.stop('a', 1, 'KILL');
@@ -225,6 +226,11 @@ describe('only the runner that holds the live run', () => {
     await t.kill('a');
     const last = await t.runner.saveCheckpoint(next, whole, true);
     expect(await t.send('agent/checkpoint', 'a')).toMatchObject({ body: { checkpointId: last, runId: '2' } });
+    await execute(
+      server.databaseUrl,
+      `UPDATE runs SET ended_at = ended_at - interval '5 minutes' WHERE agent = '${next.agentKey}'`,
+    );
+    await expectAllFenced(t.runner, next, last);
   });
 
   test('a run that was lost does not, whatever it had started', async () => {

@@ -19,6 +19,7 @@ import type {
 } from '../../packages/service/src/harness/harness.ts';
 import { ValueMask } from '../../packages/service/src/lib/value-mask.ts';
 import type { ProviderStub } from '../provider/stub.ts';
+import type { MarkedProcesses } from './processes.ts';
 
 /** The part of a listener for what a test does not look at. */
 export const ignored = {
@@ -99,6 +100,24 @@ export async function interruptSilentTurn({ session }: OpenedSession, stub: Prov
   await vi.waitUntil(() => stub.requestsOf(marker).length === 2, { timeout: 20_000 });
   session.interrupt();
   return turn;
+}
+
+/** The result of a turn that is interrupted while the harness and its command do not react. Both are ended soon. */
+export async function interruptFrozenTurn(
+  { session }: OpenedSession,
+  stub: ProviderStub,
+  processes: MarkedProcesses,
+) {
+  const turn = session.deliver(message(stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }])));
+  const runs = () => processes.commands().some((command) => command.includes('tail -f'));
+  await vi.waitUntil(runs, { timeout: 20_000 });
+  processes.freeze();
+  const sinceMs = performance.now();
+  session.interrupt();
+  const result = await turn;
+  await vi.waitUntil(() => processes.alive().length === 0, { timeout: 20_000 });
+  expect(performance.now() - sinceMs).toBeLessThan(10_000);
+  return result;
 }
 
 export const ofType = (items: readonly ReportItem[], type: string): ReportItem[] =>

@@ -35,12 +35,17 @@ export class MarkedProcesses implements Processes {
     return this.alive().map((pid) => processText(pid, 'cmdline').replaceAll('\0', ' '));
   }
 
-  /** Kills the processes with this mark that are alive, and returns how many there were. */
-  #killAlive(mark: string): number {
+  /** From now on the processes that are alive do not react. */
+  freeze(): void {
+    this.#signal('SIGSTOP', this.#mark);
+  }
+
+  /** Sends a signal to the processes with this mark that are alive, and returns how many there were. */
+  #signal(signal: NodeJS.Signals, mark: string): number {
     const pids = this.alive(mark);
     for (const pid of pids) {
       try {
-        process.kill(pid, 'SIGKILL');
+        process.kill(pid, signal);
       } catch (error) {
         // It has ended meanwhile.
         if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
@@ -63,7 +68,7 @@ export class MarkedProcesses implements Processes {
       gatewayReady: Promise.resolve(),
       end: () => child.kill('SIGTERM'),
       kill: async () => {
-        await vi.waitUntil(() => this.#killAlive(own) === 0, { timeout: 20_000 });
+        await vi.waitUntil(() => this.#signal('SIGKILL', own) === 0, { timeout: 20_000 });
         await exited;
       },
     };

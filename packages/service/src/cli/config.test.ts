@@ -24,6 +24,7 @@ test.each([
   ['MUSTER_DEFAULT_MODEL', 'llama'],
   ['MUSTER_BOOTSTRAP_ORG', 'a/b'],
   ['MUSTER_REHEARSAL_MS', 'soon'],
+  ['MUSTER_SANDBOX_READ', '/srv:tools'],
   ['ANTHROPIC_BASE_URL', 'localhost'],
 ])('%s="%s" is refused with a one-line error that names the variable and the value', (name, value) => {
   const read = () => readConfig({ [name]: value });

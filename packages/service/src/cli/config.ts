@@ -104,7 +104,7 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string) {
     dataFolder,
     sandbox: sandboxModeIn(env),
     /** Folders beyond the system's own that every sandbox may read. */
-    sandboxReads: (env.MUSTER_SANDBOX_READ ?? '').split(':').filter((path) => path.startsWith('/')),
+    sandboxReads: sandboxReadsIn(env),
     prices: pricesIn(env.MUSTER_PRICES),
     stallMs: numberIn(env, 'MUSTER_STALL_SECONDS', 300, 1, 3_600) * 1_000,
     limitWaitMs: numberIn(env, 'MUSTER_LIMIT_WAIT_SECONDS', 60, 0, 60) * 1_000,
@@ -178,6 +178,13 @@ export const diskReserveIn = (env: NodeJS.ProcessEnv): number | null =>
 /** Required by default where real models run, because what they do is not trusted. The rehearsal agent is harmless. */
 export const sandboxModeIn = (env: NodeJS.ProcessEnv): SandboxMode =>
   choiceIn(env, 'MUSTER_SANDBOX', sandboxModes, hasAccount(env) ? 'required' : 'auto');
+
+function sandboxReadsIn({ MUSTER_SANDBOX_READ: text = '' }: NodeJS.ProcessEnv): string[] {
+  const paths = text.split(':').filter(Boolean);
+  if (!paths.every((path) => path.startsWith('/')))
+    throw unusable('MUSTER_SANDBOX_READ', 'absolute paths, joined by ":"', text);
+  return paths;
+}
 
 export const logLevelIn = (env: NodeJS.ProcessEnv): string =>
   choiceIn(env, 'MUSTER_LOG', logLevels, process.stderr.isTTY ? 'warn' : 'info');

@@ -9,6 +9,7 @@ import { type ProviderStub, startProviderStub } from '../../../../../test/provid
 import {
   deliverTo,
   expectLiveOutput,
+  interruptFrozenTurn,
   interruptSilentTurn,
   message,
   ofType,
@@ -171,6 +172,10 @@ claude('Claude Code', () => {
     session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
     expect(ofType(items, 'MESSAGE')).toEqual([]);
+  });
+
+  it('is ended with its command if it does not react to an interrupt', async () => {
+    expect(await interruptFrozenTurn(await open(), stub, processes)).toMatchObject({ type: 'interrupted' });
   });
 
   it.each([

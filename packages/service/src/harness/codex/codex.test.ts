@@ -11,6 +11,7 @@ import { filesLike } from '../../../../../test/support/files.ts';
 import {
   deliverTo,
   expectLiveOutput,
+  interruptFrozenTurn,
   interruptSilentTurn,
   message,
   ofType,
@@ -239,11 +240,13 @@ codex('Codex', () => {
     },
   );
 
-  it('is interrupted before the turn has started', async () => {
+  it('is interrupted before the turn has started, and ended with its command if it does not react', async () => {
     const { session } = await open();
     const turn = session.deliver(message(stub.script([{ stall: true }])));
     session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
+    await session.close();
+    expect(await interruptFrozenTurn(await open(), stub, processes)).toMatchObject({ type: 'interrupted' });
   });
 
   it("returns structured output that the provider enforces, ignores the repository's settings if told to, and leaves no process when killed", async () => {

@@ -48,7 +48,7 @@ const newUser = 0x10000000;
 const namespaces = { mount: 0x20000, cgroup: 0x02000000, uts: 0x04000000, ipc: 0x08000000, user: newUser };
 
 const byArgument: Case[] = [
-  ...Object.entries({ ...namespaces, pid: 0x20000000, net: 0x40000000 }).map(
+  ...Object.entries({ ...namespaces, pid: 0x20000000, net: 0x40000000, time: 0x80 }).map(
     ([name, flag]): Case => ({
       name: `unshare of a ${name} namespace`,
       numbers: unshare,

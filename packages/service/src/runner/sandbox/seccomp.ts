@@ -81,6 +81,8 @@ const newestCall = 469;
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET: any of them makes a namespace. */
 const namespaceFlags = 0x7e020000;
+/** CLONE_NEWTIME: only for `unshare`, because the same bits of `clone` are the signal at the end of the process. */
+const timeNamespaceFlag = 0x80;
 /**
  * The protocols of each socket family; null for all. Refused are other families, such as VSOCK, ALG and PACKET, and other
  * protocols: with EPROTONOSUPPORT, as a kernel without them does, because programs then have another way.
@@ -142,7 +144,7 @@ export function seccompFilter(name: string): Buffer {
     load(offsets.argument(argument)),
     ...rules,
   ];
-  const namespaces = [...endIf(ifAnySet, namespaceFlags, denied), end(allow)];
+  const without = (flags: number) => [...endIf(ifAnySet, flags, denied), end(allow)];
   const sockets = [
     ...[...allowedProtocols].flatMap(([family, protocols]) => {
       if (!protocols) return endIf(ifEqual, family, allow);
@@ -169,8 +171,8 @@ export function seccompFilter(name: string): Buffer {
     ...endIf(ifGreater, newestCall, missing),
     ...numbersOf(missingCalls).flatMap((number) => endIf(ifEqual, number, missing)),
     ...numbersOf(deniedCalls).flatMap((number) => endIf(ifEqual, number, denied)),
-    ...byArgument(call('clone'), 0, namespaces),
-    ...byArgument(call('unshare'), 0, namespaces),
+    ...byArgument(call('clone'), 0, without(namespaceFlags)),
+    ...byArgument(call('unshare'), 0, without(namespaceFlags | timeNamespaceFlag)),
     ...byArgument(call('socket'), 0, sockets),
     ...byArgument(call('socketpair'), 0, sockets),
     ...byArgument(call('ioctl'), 1, terminal),
