@@ -259,7 +259,7 @@ describeInBrowser("the panels of an agent's page", () => {
     await changes.getByText(/Unpushed: 2 commits, 1 changed file · partly saved \d+[smh] ago/).waitFor();
     await page.getByRole('button', { name: 'Kill agent' }).click();
     await dialog.getByText('unpushed: 2 commits, 1 file (not all saved)').waitFor();
-    await dialog.getByText('Of unpushed work only a last checkpoint is kept, for 30 days.').waitFor();
+    await dialog.getByText('Unpushed work is kept only in a last checkpoint, for 30 days.').waitFor();
     await dialog.getByRole('button', { name: 'Cancel' }).click();
   });
 

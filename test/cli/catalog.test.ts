@@ -222,6 +222,13 @@ describe('get and delete', () => {
       code: 3,
       err: expect.stringMatching(/kind "zoo" not found; the kinds are workspace, persona,/),
     });
+    for (const [kind, command] of [
+      ['change-request', 'cr open <agent>'],
+      ['profile', 'apply -f'],
+    ] as const)
+      expect((await ada.muster(['get', kind])).err).toMatch(
+        new RegExp(`^no resources of kind ${kind}; \\w+ one with muster ${command}\n$`),
+      );
   });
 
   test('deletes after --yes only', async () => {

@@ -1,5 +1,6 @@
 import type { AgentStatus } from '@muster/sdk/contract';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../support/async.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { TestUser, userOfSharedServer } from './cli.ts';
 
@@ -60,6 +61,24 @@ describe('commands on several agents', () => {
     expect(paths).toEqual(names);
   });
 
+  test('wait --all that times out prints all agents in one array, names those it still waits for and exits with 124', async () => {
+    for (const name of ['prompt', 'late', 'later']) await t.spawn(name);
+    await t.turn('prompt');
+    const args = ['wait', '--all', 'prompt', 'late', 'later', '--timeout', '1s'];
+    const [data, text] = [await ada.muster([...args, '-o', 'json']), await ada.muster(args)];
+    expect([data.code, text.code]).toEqual([124, 124]);
+    expect(JSON.parse(data.out)).toMatchObject([
+      { phase: 'PHASE_WAITING_FOR_INPUT', timedOut: false },
+      { agentId: { agent: ['late'] }, timedOut: true },
+      { agentId: { agent: ['later'] }, timedOut: true },
+    ]);
+    const message = 'timed out after 1s; still waiting for late, later';
+    expect(JSON.parse(data.err)).toEqual({ error: { message, exitCode: 124 } });
+    expect(text.out).toMatch(/^prompt idle.*\n$/);
+    expect(text.err).toBe(`muster: ${message}\n`);
+    await ada.prints(['kill', 'prompt', 'late', 'later', '-y']);
+  });
+
   test('stop and retry take those that have a turn, or are blocked; wait takes a label', async () => {
     await t.spawn('quick', label('green'));
     await t.start('quick');
@@ -90,6 +109,33 @@ describe('commands on several agents', () => {
     expect(out).not.toContain('leaf');
     expect(out).not.toContain('of-bob');
     bob.remove();
+    for (const [name, team] of [
+      ['top', 'deep'],
+      ['top/middle', 'other'],
+      ['top/middle/leaf', 'deep'],
+    ] as const)
+      await t.spawn(name, label(team));
+    expect(await ada.prints(['kill', '--label', 'team=deep', '--yes'])).toBe('ended top\n');
+  });
+
+  test('kill says that an agent has ended where only those below it are live, and what is lost once for all', async () => {
+    for (const name of ['ended', 'other']) {
+      await t.spawn(name);
+      for (const child of ['one', 'two']) await t.spawn(`${name}/${child}`);
+    }
+    await t.end(await t.start('ended'), 'FAILED', { error: { code: 'AGENT_FAILED', message: 'no' } });
+    for (const child of ['one', 'two']) {
+      await t.start(`other/${child}`);
+      await t.queue(`other/${child}`, 'more');
+    }
+    const { err } = await ada.muster(['kill', 'ended', 'other/two', 'other']);
+    expect(err).toMatch(
+      /^ended \(failed.*\) has already ended\. This ends 2 agents below it:\n {2}ended\/one /,
+    );
+    expect(err).toMatch(/^This ends other \(.*\) and 2 agents below it:$/m);
+    for (const once of [/other\/two/g, /in a last checkpoint/g]) expect(err.match(once)).toHaveLength(1);
+    expect(err).toContain('\n2 undelivered messages will be cleared.\n');
+    await ada.prints(['kill', 'ended', 'other', '-y']);
   });
 });
 
@@ -123,6 +169,26 @@ describe('logs', () => {
       ['--since', 'whenever'],
     ])
       expect(await ada.muster(['logs', 'logged', ...bad])).toMatchObject({ code: 2, out: '' });
+
+    const streams = async () => {
+      const metrics = await (await fetch(`${ada.server.url}/metrics`)).text();
+      return Number(/^muster_long_replies_open\{kind="stream"\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
+    };
+    const before = await streams();
+    const following = ada.start(['logs', 'logged', '--since', '2100-01-01', '--follow']);
+    let shown = '';
+    following.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      shown += text;
+    });
+    await until('the open stream', streams, (open) => open > before);
+    await t.report(second, { items: [{ type: 'MESSAGE', text: 'news', data: {} }] });
+    await until(
+      'the news',
+      async () => shown,
+      (text) => text.includes('news'),
+    );
+    following.kill();
+    expect(shown).not.toMatch(/first request|needle/);
   });
 });
 

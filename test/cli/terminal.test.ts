@@ -179,7 +179,9 @@ describe.skipIf(!hasTerminal)('in a terminal of 80 columns', () => {
         await terminal.type(answer);
         const { text, code } = await terminal.end();
         expect(code).toBe(1);
-        expect(text).toMatch(/^This ends parent-agent \(.*\) and\n {2}parent-agent\/child \(.*\)\n/);
+        expect(text).toMatch(
+          /^This ends parent-agent \(.*\) and 1 agent below it:\n {2}parent-agent\/child \(.*\)\n/,
+        );
         expect(text).toMatch(/muster: parent-agent was not killed$/);
       }
       await terminal.start('muster kill parent-agent');

@@ -138,7 +138,10 @@ describe('wait', () => {
     await ada.agents.queue(name, { description: '!sleep 600', followUpId: 'long' });
     expect(await ada.muster(['wait', name, '--run', '2'])).toMatchObject({ code: 0 });
     const { code, err } = await ada.muster(['wait', name, '--message', 'long', '--timeout', '1s']);
-    expect({ code, err }).toEqual({ code: 124, err: 'muster: timed out after 1s; still waiting\n' });
+    expect({ code, err }).toEqual({
+      code: 124,
+      err: `muster: timed out after 1s; still waiting for ${name}\n`,
+    });
     expect(await ada.muster(['wait', name, '--message', 'never'])).toMatchObject({ code: 3 });
     const parent = await spawned('!spawn child !say Hello from below.');
     for (const more of [[], ['--all']])
@@ -146,6 +149,13 @@ describe('wait', () => {
         code: 0,
         out: expect.stringContaining('Hello from below.'),
       });
+    await ada.agents.spawn(`${parent}/broken`, { description: '!fail Sorry.' });
+    const all = await ada.muster(['wait', '--below', parent, '--all', '-o', 'json']);
+    expect(all.code).toBe(10);
+    expect(JSON.parse(all.out)).toMatchObject([
+      { response: 'Hello from below.' },
+      { phase: 'PHASE_FAILED', timedOut: false },
+    ]);
   });
 
   test.each([
@@ -153,6 +163,7 @@ describe('wait', () => {
     [['a', '--below', 'b']],
     [['a', 'b', '--run', '1']],
     [['a', '--run', '1', '--message', 'm']],
+    [['a', '--timeout', '30d']],
   ])('refuses %j', async (args) => {
     expect(await ada.muster(['wait', ...args])).toMatchObject({ code: 2 });
   });
@@ -267,10 +278,12 @@ describe('stop and kill', () => {
     await ada.agents.wait(`${name}/docs`);
     const { code, err } = await ada.muster(['kill', name]);
     expect(code).toBe(2);
-    expect(err).toMatch(new RegExp(`^This ends ${name} \\(.*\\) and\\n {2}${name}/tests \\(.*\\)\\n`));
+    expect(err).toMatch(
+      new RegExp(`^This ends ${name} \\(.*\\) and 1 agent below it:\\n {2}${name}/tests \\(.*\\)\\n`),
+    );
     // Nothing of their first minute was saved.
     expect(err).toContain('A turn in progress may have changed more than its last checkpoint shows.\n');
-    expect(err).toContain('only a last checkpoint is kept (muster work)');
+    expect(err).toContain('download it with muster work.\n');
     expect(err).not.toContain('docs');
     expect(err).toContain('use --yes');
     const done = await ada.muster(['kill', name, '-y']);

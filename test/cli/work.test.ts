@@ -193,10 +193,11 @@ describe('status', () => {
     const child = await t.start('doomed/child');
     await t.report(claim, { unpushed: { commits: 2, files: 8, isSaved: false } });
     await t.report(child, { unpushed: { commits: 1, files: 0, isSaved: true } });
+    await t.queue('doomed/child', 'too late');
     const asked = await ada.muster(['kill', nameOf('doomed')]);
     expect(asked.code).toBe(2);
     expect(asked.err).toMatch(
-      /^This ends doomed \(.*; unpushed: 2 commits, 8 changed files, not saved\) and\n {2}doomed\/child \(.*; unpushed: 1 commit, saved \d+[smh] ago\)\nA turn in progress may have changed more .*\nOf unpushed work only a last checkpoint is kept/,
+      /^This ends doomed \(.*; unpushed: 2 commits, 8 changed files, not saved\) and 1 agent below it:\n {2}doomed\/child \(.*; unpushed: 1 commit, saved \d+[smh] ago\)\nA turn in progress may have changed more .*\nUnpushed work is kept only in a last checkpoint, for 30 days: .*\n1 undelivered message will be cleared\.\n/,
     );
     const killed = await ada.muster(['kill', nameOf('doomed'), '--yes']);
     expect(killed).toMatchObject({ code: 0, out: `ended ${nameOf('doomed')}\n` });

@@ -15,7 +15,7 @@ import {
   textFileOption,
   yesOption,
 } from './input.ts';
-import { killedAgents, killedNotes, killLines } from './killed-agents.ts';
+import { type Kill, killedNotes, killLines, killOf } from './killed-agents.ts';
 import { confirmWorkspace } from './known-workspace.ts';
 import { newestSequence } from './logs.ts';
 import { addPsCommand, keyOf } from './ps.ts';
@@ -176,33 +176,34 @@ async function retry(
 async function kill(invocation: Invocation<SelectFlags>, names: string[]): Promise<void> {
   const { flags, client, output, signal } = invocation;
   const agents = await selectAgents(invocation, names);
-  const endedBy = async ({ ref }: SelectedAgent) => {
-    const status = await client().status(ref, { signal });
-    return { status, killed: await killedAgents(client(), status, signal) };
-  };
-  // A kill of the agent above ends it too.
-  const doomed = agents.filter(({ entry }) => {
-    const parent = entry && keyOf(entry, -1);
-    return parent === undefined || !agents.some((other) => other.entry && keyOf(other.entry) === parent);
-  });
+  const readKill = async ({ ref }: SelectedAgent) =>
+    killOf(client(), await client().status(ref, { signal }), signal);
+  // A kill of an agent above it ends it too.
+  const selected = new Set(agents.flatMap(({ entry }) => (entry ? [keyOf(entry)] : [])));
+  const doomed = agents.filter(
+    ({ entry }) => !entry?.agentId.agent.some((_, at) => at > 0 && selected.has(keyOf(entry, at))),
+  );
+  const kills: Kill[] = [];
   for (const agent of flags.yes ? [] : doomed) {
-    const { status, killed } = await endedBy(agent);
+    const kill = await readKill(agent);
+    const { status, killed } = kill;
     if (killed.length === 0)
       throw new CommandError(
         `${pathOf(status.agentId)} has already ended (${statusText(status)})`,
         exitCodes.conflict,
       );
-    for (const line of killLines(status, killed)) output.note(line);
+    kills.push(kill);
   }
-  if (!flags.yes && doomed.length > 0 && !(await isConfirmed(signal)))
+  for (const line of killLines(kills)) output.note(line);
+  if (kills.length > 0 && !(await isConfirmed(signal)))
     throw new CommandError(
       `${doomed.map(({ name }) => name).join(', ')} ${doomed.length === 1 ? 'was' : 'were'} not killed`,
     );
-  const notes: string[] = [];
+  const notes = new Set<string>();
   const killOne = async (agent: SelectedAgent) => {
-    const { killed } = await endedBy(agent);
+    const kill = await readKill(agent);
     const reply = await client().kill(agent.ref, { signal });
-    notes.push(...killedNotes(killed));
+    for (const note of killedNotes(kill)) notes.add(note);
     return reply;
   };
   await actOnEach(invocation, doomed, killOne, ({ name }) => output.line(`ended ${name}`));

@@ -119,12 +119,14 @@ async function get({ client, output, signal }: Invocation, kindName: string, nam
   }
   const entries = [];
   for await (const entry of client().catalog.listAll(kind, { signal })) entries.push(entry);
-  await output.table(
-    entries,
-    columnsOf(kind),
-    `no resources of kind ${kind}; create one with muster apply -f`,
-  );
+  await output.table(entries, columnsOf(kind), `no resources of kind ${kind}${hintFor(kind)}`);
 }
+
+const hintFor = (kind: string): string => {
+  if (kind === 'change-request') return '; open one with muster cr open <agent>';
+  if (kind === 'token') return '; create one with muster token create <name>';
+  return kind === 'secret' ? '; set one with muster secret set <name>' : '; create one with muster apply -f';
+};
 
 /** Never loses what was typed: when it can't be written, the file stays and the error names it. */
 async function edit(

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { connect } from 'node:tls';
 import { MusterClient, MusterError } from '@muster/sdk';
-import { type Backend, backendFacts, backends, type Service, tenantName } from '@muster/sdk/contract';
+import { type Backend, backendFacts, backends, clock, type Service, tenantName } from '@muster/sdk/contract';
 import { messageOf } from '../lib/errors.ts';
 import { openLog } from '../lib/log.ts';
 import { readModels } from '../lib/models.ts';
@@ -96,8 +96,9 @@ async function certificateFindings({ connection }: Invocation): Promise<Finding[
   if (!end) return [];
   const days = Math.floor((end.getTime() - Date.now()) / 86_400_000);
   const renew = `renew the certificate of ${url.host}`;
-  if (days < 0) return [finding('certificate', 'broken', `ended ${end.toISOString()}`, renew)];
-  const found = `ends ${end.toISOString()}, in ${days} ${days === 1 ? 'day' : 'days'}`;
+  const at = clock(end.toISOString());
+  if (days < 0) return [finding('certificate', 'broken', `ended ${at}`, renew)];
+  const found = `ends ${at}, in ${days} ${days === 1 ? 'day' : 'days'}`;
   const isNear = days < certificateDays;
   return [finding('certificate', isNear ? 'missing' : 'ok', found, isNear ? renew : '')];
 }

@@ -162,8 +162,9 @@ async function config({ flags, env, output }: Invocation): Promise<void> {
     /^(service|runner)$/.test(section) && names[name] !== undefined ? `  (${names[name]})` : '';
   output.answer({ ...sections, variables }, () => {
     for (const [section, values] of Object.entries(sections)) {
-      output.line(output.paint('bold', section));
-      for (const [name, value] of Object.entries(values ?? {}))
+      const lines = Object.entries(values ?? { runner: 'off' });
+      if (lines.length > 0) output.line(output.paint('bold', section));
+      for (const [name, value] of lines)
         output.line(
           `  ${name.padEnd(15)} ${typeof value === 'object' ? JSON.stringify(value) : String(value)}${variableOf(section, name)}`,
         );

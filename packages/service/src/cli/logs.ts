@@ -52,6 +52,7 @@ async function logs(
   } else {
     const after = isWhole ? '0' : await startOf(client(), agent, { since, run }, signal);
     const last: TimelineEntry[] = [];
+    shown = after;
     for await (const entry of client().timelineAll(agent, { after, signal })) {
       shown = entry.sequence;
       if (run !== undefined && entry.type === 'RUN_STARTED' && Number(entry.runId) > run) break;

@@ -2,8 +2,10 @@ import { setMaxListeners } from 'node:events';
 import type { AgentRef, MusterClient, WaitInput } from '@muster/sdk';
 import { compareInt64 } from '@muster/sdk';
 import {
+  type AgentId,
   type AgentStatus,
   firstLine,
+  needsAttention,
   noRunnerText,
   pathOf,
   reasonRow,
@@ -51,7 +53,10 @@ export function addWaitCommand(program: Command): void {
     .option('--below <agent>', 'wait for the agents below this one instead')
     .option('--message <id>', 'wait until this message is answered')
     .option('--run <number>', 'wait until this turn has ended')
-    .option('--timeout <duration>', 'stop waiting after this long, such as 10m');
+    .option(
+      '--timeout <duration>',
+      'stop waiting after this long, such as 10m; with --all and -o json, the agents that are left have timedOut',
+    );
 }
 
 async function wait(invocation: Invocation<WaitFlags>, names: string[]): Promise<void> {
@@ -63,28 +68,39 @@ async function wait(invocation: Invocation<WaitFlags>, names: string[]): Promise
     : names.map((name) => ({ ref: name, name }));
   if (isFound && selected.length === 0) return output.answer([], () => output.note(noneFits));
   const agents = selected.map(({ ref }) => ref);
-  const limit = flags.timeout === undefined ? undefined : AbortSignal.timeout(durationMs(flags.timeout));
+  const whom =
+    flags.below === undefined
+      ? selected.map(({ name }) => name).join(', ')
+      : `the agents below ${flags.below}`;
+  const limit = flags.timeout === undefined ? undefined : AbortSignal.timeout(timeoutMs(flags.timeout));
   const signal = AbortSignal.any([invocation.signal, ...(limit ? [limit] : [])]);
   // Each wait listens; Node warns of more than ten listeners.
   setMaxListeners(0, signal);
   try {
     // A wait is retried without end. This call fails when the service was unreachable from the start.
     await client().whoami({ signal });
-    const isEach = flags.all && flags.below === undefined;
-    const waiting = isEach
-      ? waitForEach(client(), agents, output, signal)
+    const waiting = flags.all
+      ? waitForEach(invocation, selected, signal)
       : waitForFirst(client(), agents, flags, output, signal).then((status) => showResult(status, output));
-    const whom =
-      flags.below === undefined
-        ? selected.map(({ name }) => name).join(', ')
-        : `the agents below ${flags.below}`;
     await output.progress.during(`waiting for ${whom}`, waiting);
   } catch (error) {
-    if (limit?.aborted && !invocation.signal.aborted)
-      throw new CommandError(`timed out after ${flags.timeout}; still waiting`, exitCodes.timedOut);
+    if (limit?.aborted && !invocation.signal.aborted && !(error instanceof CommandError))
+      throw timedOut(flags, whom);
     throw error;
   }
 }
+
+/** Timers of Node end immediately when they are set for longer. */
+const maxTimerMs = 2 ** 31 - 1;
+
+function timeoutMs(text: string): number {
+  const ms = durationMs(text);
+  if (ms > maxTimerMs) throw usageError(`--timeout: expected at most 24d; got "${text}"`);
+  return ms;
+}
+
+const timedOut = ({ timeout }: WaitFlags, whom: string): CommandError =>
+  new CommandError(`timed out after ${timeout}; still waiting for ${whom}`, exitCodes.timedOut);
 
 function checkCombination(agents: readonly string[], { all, below, label, message, run }: WaitFlags): void {
   const isOfOne = message !== undefined || run !== undefined;
@@ -104,12 +120,12 @@ function checkCombination(agents: readonly string[], { all, below, label, messag
 function waitForFirst(
   client: MusterClient,
   agents: readonly AgentRef[],
-  { all, below, message: followUpId, run: runId }: WaitFlags,
+  { below, message: followUpId, run: runId }: WaitFlags,
   output: Output,
   signal: AbortSignal,
 ): Promise<AgentStatus> {
   const [only] = agents;
-  if (below !== undefined) return client.waitMany({ below }, { all, signal });
+  if (below !== undefined) return client.waitMany({ below }, { signal });
   return agents.length === 1 && only !== undefined
     ? waitNoting(client, only, { followUpId, runId, signal }, output)
     : client.waitMany(agents, { signal });
@@ -117,22 +133,64 @@ function waitForFirst(
 
 /**
  * Prints each agent's status as its wait ends; as data all of them at the end, in one list in the order given. The exit
- * code is the first in that order that is not 0.
+ * code is the first in that order that is not 0. When the signal ends the wait, the list has the other agents with
+ * `timedOut`.
  */
 async function waitForEach(
-  client: MusterClient,
-  agents: readonly AgentRef[],
-  output: Output,
+  invocation: Invocation<WaitFlags>,
+  agents: readonly SelectedAgent[],
   signal: AbortSignal,
 ): Promise<void> {
-  const waits = agents.map(async (agent) => {
-    const status = await client.wait(agent, { signal });
-    if (output.format === 'table') output.line(statusLine(status, output));
+  const { flags, client, output } = invocation;
+  const show = (status: AgentStatus): AgentStatus => {
+    if (output.format === 'table' && !status.timedOut) output.line(statusLine(status, output));
     return status;
+  };
+  const statuses =
+    flags.below === undefined
+      ? await Promise.all(
+          agents.map(async ({ ref }) => {
+            const waited = await untilAborted(client().wait(ref, { signal }), signal);
+            return show(waited ?? (await statusNow(invocation, ref)));
+          }),
+        )
+      : (await waitBelow(invocation, flags.below, signal)).map(show);
+  output.answer(statuses, () => {
+    if (statuses.length === 0) output.note(noneFits);
   });
-  const statuses = await Promise.all(waits);
-  output.answer(statuses, () => {});
+  const others = statuses.flatMap(({ agentId, timedOut }, at) =>
+    timedOut ? [agents[at]?.name ?? pathOf(agentId)] : [],
+  );
+  if (others.length > 0) throw timedOut(flags, others.join(', '));
   process.exitCode = statuses.map(exitCodeOfAgent).find((code) => code !== exitCodes.ok) ?? exitCodes.ok;
+}
+
+/** The agents below this one, oldest first. */
+async function waitBelow(
+  invocation: Invocation<WaitFlags>,
+  below: string,
+  until: AbortSignal,
+): Promise<AgentStatus[]> {
+  const { signal } = invocation;
+  const client = invocation.client();
+  await untilAborted(client.waitMany({ below }, { all: true, signal: until }), until);
+  const { agentId: parent } = await client.status(below, { signal });
+  const agents: AgentId[] = [];
+  const filter = { parent, account: '*', allDepths: true, includeTerminal: true };
+  for await (const { agentId } of client.listAll(filter, { signal })) agents.push(agentId);
+  return Promise.all(agents.reverse().map((agentId) => statusNow(invocation, agentId)));
+}
+
+const untilAborted = <T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    if (signal.aborted) return undefined;
+    throw error;
+  });
+
+/** The status of an agent whose wait has ended. */
+async function statusNow({ client, signal }: Invocation, agent: AgentRef): Promise<AgentStatus> {
+  const status = await client().status(agent, { signal });
+  return { ...status, timedOut: !needsAttention(status.phase) };
 }
 
 /**

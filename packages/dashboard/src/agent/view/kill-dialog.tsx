@@ -80,7 +80,7 @@ function KillDialog({ status, onClose }: { readonly status: AgentStatus; readonl
         {killed.some(isRunning) &&
           ' A turn in progress may have changed more than its last checkpoint shows.'}
         {killed.some((agent) => isRunning(agent) || unpushedNote(agent.unpushed) !== '') &&
-          ' Of unpushed work only a last checkpoint is kept, for 30 days.'}
+          ' Unpushed work is kept only in a last checkpoint, for 30 days.'}
       </p>
       <Problem error={below.error ?? kill.error} />
       {below.data && <KilledAgentList killed={killed} />}

@@ -114,6 +114,8 @@ describe.skipIf(!isAvailable)('the control group of a run', () => {
     expect(readFileSync(join(groupHolding('pids.max'), 'pids.max'), 'utf8').trim()).toBe('40');
     const quota = ['cpu.max', 'cpu.cfs_quota_us'].find((file) => groupHolding(file)) ?? '';
     expect(readFileSync(join(groupHolding(quota), quota), 'utf8')).toMatch(/^150000\b/);
+    const weight = quota === 'cpu.max' ? 'cpu.weight' : 'cpu.shares';
+    expect(readFileSync(join(groupHolding(quota), weight), 'utf8')).toMatch(/^(33|341)\n$/);
     expect(entries(groupFor({ memoryMb: 0 }, 'test/3'))).toEqual([]);
   });
 
@@ -185,7 +187,7 @@ class FakeKernel implements GroupFiles {
       .trim()
       .split(' ');
     const files: Record<string, string[]> = {
-      cpu: ['cpu.max'],
+      cpu: ['cpu.max', 'cpu.weight'],
       memory: ['memory.max', 'memory.swap.max', 'memory.events'],
       pids: ['pids.max', 'pids.events'],
     };
@@ -215,6 +217,7 @@ describe('control groups of version 2', () => {
     `${group}/memory.max = 67108864`,
     `${group}/memory.swap.max = 0`,
     `${group}/pids.max = 40`,
+    `${group}/cpu.weight = 33`,
   ];
 
   it('are made below the group of the runner, which moves itself and its children to a sibling group', async () => {
@@ -235,7 +238,7 @@ describe('control groups of version 2', () => {
       '/cgroup.subtree_control = +memory',
       ...inGroup.slice(1, 3),
       '/cgroup.subtree_control = +pids',
-      inGroup[3],
+      ...inGroup.slice(3),
     ]);
     expect(command.filter((word) => word.endsWith('cgroup.procs'))).toEqual([
       `/sys/fs/cgroup/system.slice/muster.service${group}/cgroup.procs`,
@@ -276,7 +279,10 @@ describe('control groups of version 2', () => {
     expect(warnings).toEqual([
       'memoryMb: The limit memoryMb: 64 is not enforced on this runner: this system has no memory control group for the runner',
     ]);
-    expect(kernel.writes.filter((write) => write.startsWith(group))).toEqual([inGroup[0], inGroup[3]]);
+    expect(kernel.writes.filter((write) => write.startsWith(group))).toEqual([
+      inGroup[0],
+      ...inGroup.slice(3),
+    ]);
   });
 });
 

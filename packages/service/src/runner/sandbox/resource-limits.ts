@@ -85,6 +85,14 @@ const prefix = 'muster-';
 const runnerGroup = 'muster-runner';
 /** An empty group may be busy for a moment. */
 const removeMs = 2000;
+/**
+ * Of a group in which processor time is shared between groups: there the lower priority of a process counts only among the
+ * processes of its run. Versions 2 and 1; others have 100 and 1024.
+ */
+const weights: readonly Setting[] = [
+  ['cpu.weight', '33'],
+  ['cpu.shares', '341'],
+];
 
 export function groupFor(
   limits: GroupLimits,
@@ -109,6 +117,8 @@ export function groupFor(
         );
       }
     }
+    for (const folder of new Set(folders.values()))
+      for (const [file, value] of weights) attempt(() => files.write(join(folder, file), value));
   };
   return {
     wrap: (argv) => {
