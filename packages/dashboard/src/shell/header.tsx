@@ -1,3 +1,4 @@
+import type { Caller } from '@muster/sdk';
 import { providerName } from '@muster/sdk/contract';
 import { useCallback, useId, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
@@ -102,48 +103,62 @@ function AccountMenu() {
         <span className="account-name">{caller.account}</span>
       </Button>
       {isOpen && (
-        <div className="account-panel stack" id={panelId}>
-          <dl>
-            <dt>Account</dt>
-            <dd>
-              {caller.account} <small>{providerName(caller.ownerProvider)}</small>
-            </dd>
-            <dt>Tenant</dt>
-            <dd>{caller.tenant.org}</dd>
-            <dt>Role</dt>
-            <dd>{caller.role}</dd>
-            <dt>Key</dt>
-            <dd>
-              <code>{caller.keyId}</code>
-            </dd>
-            {caller.expiresAt && (
-              <>
-                <dt>Expires</dt>
-                <dd>
-                  <Moment at={caller.expiresAt} />
-                </dd>
-              </>
-            )}
-          </dl>
-          <ThemeChoice />
-          <Problem error={error} />
-          <div className="account-actions">
-            <Button
-              onClick={() => {
-                setOpen(false);
-                setShowsSessions(true);
-              }}
-            >
-              Sessions
-            </Button>
-            <Button onClick={() => void signOut().catch(setError)}>Sign out</Button>
-          </div>
-        </div>
+        <AccountPanel
+          id={panelId}
+          caller={caller}
+          error={error}
+          onSessions={() => {
+            setOpen(false);
+            setShowsSessions(true);
+          }}
+          onSignOut={() => void signOut().catch(setError)}
+        />
       )}
       {showsSessions && <SessionsDialog onClose={() => setShowsSessions(false)} />}
     </div>
   );
 }
+
+interface AccountPanelProps {
+  readonly id: string;
+  readonly caller: Caller;
+  readonly error: unknown;
+  readonly onSessions: () => void;
+  readonly onSignOut: () => void;
+}
+
+const AccountPanel = ({ id, caller, error, onSessions, onSignOut }: AccountPanelProps) => (
+  <div className="account-panel stack" id={id}>
+    <dl>
+      <dt>Account</dt>
+      <dd>
+        {caller.account} <small>{providerName(caller.ownerProvider)}</small>
+      </dd>
+      <dt>Tenant</dt>
+      <dd>{caller.tenant.org}</dd>
+      <dt>Role</dt>
+      <dd>{caller.role}</dd>
+      <dt>Key</dt>
+      <dd>
+        <code>{caller.keyId}</code>
+      </dd>
+      {caller.expiresAt && (
+        <>
+          <dt>Expires</dt>
+          <dd>
+            <Moment at={caller.expiresAt} />
+          </dd>
+        </>
+      )}
+    </dl>
+    <ThemeChoice />
+    <Problem error={error} />
+    <div className="account-actions">
+      <Button onClick={onSessions}>Sessions</Button>
+      <Button onClick={onSignOut}>Sign out</Button>
+    </div>
+  </div>
+);
 
 /** Shown while the service is unavailable and the page shows old data. The streams reconnect without a reload. */
 export function ConnectionBanner() {

@@ -20,18 +20,16 @@ import { DraftImages, ImageButton } from './composer-images.tsx';
 import { ComposerOptions } from './composer-options.tsx';
 import { useCommand } from './use-agent.ts';
 
-export function Composer({
-  status,
-  textRef,
-}: {
+interface ComposerProps {
   readonly status: AgentStatus;
   readonly textRef: RefObject<HTMLTextAreaElement | null>;
-}) {
+}
+
+export function Composer({ status, textRef }: ComposerProps) {
   const message = useMessage(status);
-  const { draft, update, problems } = message;
+  const { draft, update, addImages, imageProblem, problems } = message;
   const [isOpen, setOpen] = useState(false);
-  const [imageProblem, setImageProblem] = useState('');
-  const ids = { text: useId(), note: useId(), options: useId() };
+  const ids = { note: useId(), options: useId() };
   const submit = (event: FormEvent | KeyboardEvent) => {
     event.preventDefault();
     message.send(
@@ -41,16 +39,6 @@ export function Composer({
       },
       (error) => setOpen(messageProblems(error).isInOptions || isOpen),
     );
-  };
-  const addImages = (files: readonly File[]) => {
-    const { images, problem } = addedImages(draft, files);
-    const added = images.map((file) => ({ name: file.name, file, url: URL.createObjectURL(file) }));
-    if (added.length > 0) update({ images: [...draft.images, ...added] });
-    setImageProblem(problem);
-  };
-  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event);
-    if (event.key === 'Escape') event.currentTarget.blur();
   };
   const isAnswer = status.phaseReason === 'QUESTION';
   return (
@@ -65,26 +53,7 @@ export function Composer({
           addImages([...event.dataTransfer.files]);
         }}
       >
-        <label className="visually-hidden" htmlFor={ids.text}>
-          {isAnswer ? 'Your answer' : 'Message to the agent'}
-        </label>
-        <textarea
-          id={ids.text}
-          ref={textRef}
-          rows={2}
-          value={draft.text}
-          onChange={(event) => update({ text: event.target.value })}
-          onKeyDown={onKeyDown}
-          onPaste={(event) => {
-            const files = [...event.clipboardData.files];
-            if (files.length === 0) return;
-            event.preventDefault();
-            addImages(files);
-          }}
-          aria-describedby={ids.note}
-          aria-invalid={problems.fields.has('description')}
-          placeholder={isAnswer ? 'Answer the question …' : `Message ${status.agentId.agent.at(-1)} …`}
-        />
+        <MessageText {...{ status, textRef, message }} noteId={ids.note} onSend={submit} />
         <DraftImages images={draft.images} onChange={(images) => update({ images })} />
         {imageProblem !== '' && (
           <p className="field-error" role="status">
@@ -98,16 +67,7 @@ export function Composer({
         )}
         <ComposerBar {...{ status, message, isOpen }} noteId={ids.note}>
           <ImageButton onAdd={addImages} />
-          {isRunning(status) && maySteer(draft) && (
-            <select
-              aria-label="Delivery"
-              value={draft.isAfterTurn ? 'after' : 'steer'}
-              onChange={(event) => update({ isAfterTurn: event.target.value === 'after' })}
-            >
-              <option value="steer">Add to this turn</option>
-              <option value="after">After this turn</option>
-            </select>
-          )}
+          {isRunning(status) && maySteer(draft) && <DeliveryChoice {...{ draft, update }} />}
           <Button
             look="quiet"
             aria-expanded={isOpen}
@@ -122,6 +82,8 @@ export function Composer({
   );
 }
 
+type Message = ReturnType<typeof useMessage>;
+
 /** The draft survives a visit to another page, and is sent once. */
 function useMessage(status: AgentStatus) {
   const { agentId } = status;
@@ -129,6 +91,7 @@ function useMessage(status: AgentStatus) {
   const [draft, setDraft] = useState(() => messageDrafts.get(key));
   /** Confirms the last message until the user edits the next one. */
   const [confirmation, setConfirmation] = useState('');
+  const [imageProblem, setImageProblem] = useState('');
   const queue = useCommand(agentId, async (client, sent: Draft) => {
     const attachmentIds: string[] = [];
     for (const { file } of sent.images)
@@ -137,17 +100,25 @@ function useMessage(status: AgentStatus) {
     // Not in a callback of the component, which may be unmounted before the reply.
     messageDrafts.accepted(key, sent);
   });
+  const update = (changed: Partial<Draft>) => {
+    const next = { ...draft, ...changed };
+    messageDrafts.set(key, next);
+    setDraft(next);
+    setConfirmation('');
+  };
   return {
     draft,
     confirmation,
+    imageProblem,
     isSendable: isSendable(draft),
     isSending: queue.isPending,
     problems: messageProblems(queue.error),
-    update: (changed: Partial<Draft>) => {
-      const next = { ...draft, ...changed };
-      messageDrafts.set(key, next);
-      setDraft(next);
-      setConfirmation('');
+    update,
+    addImages: (files: readonly File[]) => {
+      const { images, problem } = addedImages(draft, files);
+      const added = images.map((file) => ({ name: file.name, file, url: URL.createObjectURL(file) }));
+      if (added.length > 0) update({ images: [...draft.images, ...added] });
+      setImageProblem(problem);
     },
     send: (onSent: () => void, onError: (error: unknown) => void) => {
       if (!isSendable(draft) || queue.isPending) return;
@@ -161,6 +132,55 @@ function useMessage(status: AgentStatus) {
   };
 }
 
+interface MessageTextProps extends ComposerProps {
+  readonly message: Message;
+  readonly noteId: string;
+  readonly onSend: (event: KeyboardEvent) => void;
+}
+
+function MessageText({ status, textRef, message, noteId, onSend }: MessageTextProps) {
+  const id = useId();
+  const isAnswer = status.phaseReason === 'QUESTION';
+  return (
+    <>
+      <label className="visually-hidden" htmlFor={id}>
+        {isAnswer ? 'Your answer' : 'Message to the agent'}
+      </label>
+      <textarea
+        id={id}
+        ref={textRef}
+        rows={2}
+        value={message.draft.text}
+        onChange={(event) => message.update({ text: event.target.value })}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) onSend(event);
+          if (event.key === 'Escape') event.currentTarget.blur();
+        }}
+        onPaste={(event) => {
+          const files = [...event.clipboardData.files];
+          if (files.length === 0) return;
+          event.preventDefault();
+          message.addImages(files);
+        }}
+        aria-describedby={noteId}
+        aria-invalid={message.problems.fields.has('description')}
+        placeholder={isAnswer ? 'Answer the question …' : `Message ${status.agentId.agent.at(-1)} …`}
+      />
+    </>
+  );
+}
+
+const DeliveryChoice = ({ draft, update }: Pick<Message, 'draft' | 'update'>) => (
+  <select
+    aria-label="Delivery"
+    value={draft.isAfterTurn ? 'after' : 'steer'}
+    onChange={(event) => update({ isAfterTurn: event.target.value === 'after' })}
+  >
+    <option value="steer">Add to this turn</option>
+    <option value="after">After this turn</option>
+  </select>
+);
+
 const sendKey = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
 
 function ComposerBar({
@@ -171,7 +191,7 @@ function ComposerBar({
   children,
 }: {
   readonly status: AgentStatus;
-  readonly message: ReturnType<typeof useMessage>;
+  readonly message: Message;
   readonly isOpen: boolean;
   readonly noteId: string;
   readonly children: ReactNode;

@@ -5,13 +5,13 @@ import { useMemo, useState } from 'react';
 import { Link, useParams } from 'wouter';
 import { resourcesQuery } from '../../live/resources.ts';
 import { Button } from '../../parts/button.tsx';
-import { OneTimeSecret } from '../../parts/dialog.tsx';
 import { Empty, useTitle } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { useClient, useSignedIn } from '../../session/session.ts';
 import { matches, writeRefusal } from '../model/resource.ts';
 import { NewResourceDialog } from './new-resource-dialog.tsx';
 import type { CreatedSecret, Document } from './queries.ts';
+import { ResourceSecret } from './resource-dialogs.tsx';
 import { CatalogSearch, ResourceList, useSearched } from './resource-list.tsx';
 import { ResourcePage } from './resource-page.tsx';
 import '../catalog.css';
@@ -208,7 +208,7 @@ function KindPage({ kind }: { readonly kind: Kind }) {
   const [isCreating, setCreating] = useState(false);
   const [created, setCreated] = useState<CreatedSecret | null>(null);
   const refusal = writeRefusal(caller, kind);
-  const { one, secret } = kindTable[kind];
+  const { one } = kindTable[kind];
   const shown = data?.filter((entry) => searched === '' || matches(entry, searched));
   return (
     <>
@@ -235,14 +235,7 @@ function KindPage({ kind }: { readonly kind: Kind }) {
           }}
         />
       )}
-      {created && (
-        <OneTimeSecret
-          title={`${secret?.label} of ${created.name}`}
-          label={secret?.label ?? ''}
-          secret={created.secret}
-          onClose={() => setCreated(null)}
-        />
-      )}
+      {created && <ResourceSecret {...created} onClose={() => setCreated(null)} />}
     </>
   );
 }

@@ -6,7 +6,7 @@ import { DialogActions } from '../../parts/dialog.tsx';
 import { DiffLines } from '../../parts/diff-lines.tsx';
 import { plural } from '../../parts/model/text.ts';
 import { Age } from '../../parts/times.tsx';
-import { readText } from '../model/document-text.ts';
+import { type LineProblem, readText } from '../model/document-text.ts';
 import { diffText, type MergeChoice, type MergePart, mergedText, mergeTexts } from '../model/text-merge.ts';
 import { type Base, baseOf, type Conflict, type useDraft } from './use-edit.ts';
 
@@ -86,7 +86,8 @@ const DeleteConflict = ({ draft, conflict, isSaving, onClose, discard, save }: C
 function MergeView({ kind, name, draft, conflict, isSaving, latest, ...act }: ConflictViewProps) {
   const titleId = useId();
   const { base, text: mine } = draft;
-  const parts = useMemo(() => mergeTexts(base.text, mine, latest.text), [base.text, mine, latest.text]);
+  const { text: theirs, generation } = latest;
+  const parts = useMemo(() => mergeTexts(base.text, mine, theirs), [base.text, mine, theirs]);
   const [choices, setChoices] = useState<ReadonlyMap<number, MergeChoice>>(new Map());
   const merged = mergedText(parts, choices);
   const problems = merged === null ? [] : readText(kind, name, merged).problems;
@@ -101,12 +102,10 @@ function MergeView({ kind, name, draft, conflict, isSaving, latest, ...act }: Co
       </header>
       <div className="merge-sides">
         <section>
-          <h3>Their changes (generation {latest.generation})</h3>
-          <Changes before={base.text} after={latest.text} />
+          <Changes title={`Their changes (generation ${generation})`} before={base.text} after={theirs} />
         </section>
         <section>
-          <h3>Your changes</h3>
-          <Changes before={base.text} after={mine} />
+          <Changes title="Your changes" before={base.text} after={mine} />
         </section>
       </div>
       {conflicts.length > 0 && <h3>{plural(conflicts.length, 'conflict')}</h3>}
@@ -119,21 +118,8 @@ function MergeView({ kind, name, draft, conflict, isSaving, latest, ...act }: Co
           onChoose={(choice) => setChoices(new Map(choices).set(at, choice))}
         />
       ))}
-      {merged !== null && (
-        <>
-          <h3>Result</h3>
-          <Changes before={latest.text} after={merged} />
-        </>
-      )}
-      {problems.length > 0 && (
-        <ul className="document-problems" aria-label="Errors">
-          {problems.map(({ line, message }) => (
-            <li key={`${line} ${message}`}>
-              Line {line}: {message} Fix it in the editor.
-            </li>
-          ))}
-        </ul>
-      )}
+      {merged !== null && <Changes title="Result" before={theirs} after={merged} />}
+      {problems.length > 0 && <MergeProblems problems={problems} />}
       <DialogActions>
         <Button look="quiet" onClick={act.onClose}>
           Back to editor
@@ -170,10 +156,31 @@ const Saves = ({ saves }: { readonly saves: Conflict['saves'] }) => (
   </ul>
 );
 
-function Changes({ before, after }: { readonly before: string; readonly after: string }) {
-  const diff = diffText(before, after);
-  return diff === '' ? <p className="secondary">No change.</p> : <DiffLines diff={diff} />;
+interface ChangesProps {
+  readonly title: string;
+  readonly before: string;
+  readonly after: string;
 }
+
+function Changes({ title, before, after }: ChangesProps) {
+  const diff = diffText(before, after);
+  return (
+    <>
+      <h3>{title}</h3>
+      {diff === '' ? <p className="secondary">No change.</p> : <DiffLines diff={diff} />}
+    </>
+  );
+}
+
+const MergeProblems = ({ problems }: { readonly problems: readonly LineProblem[] }) => (
+  <ul className="document-problems" aria-label="Errors">
+    {problems.map(({ line, message }) => (
+      <li key={`${line} ${message}`}>
+        Line {line}: {message} Fix it in the editor.
+      </li>
+    ))}
+  </ul>
+);
 
 type ConflictPart = Extract<MergePart, { isConflict: true }>;
 

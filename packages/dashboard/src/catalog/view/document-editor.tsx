@@ -7,16 +7,7 @@ import { completionAt, insertField } from '../model/editor.ts';
 import { TextEditor, type TextEditorHandle } from './text-editor.tsx';
 import '../editor.css';
 
-/** The text of a document with its errors, beside the known fields of its kind. */
-export function DocumentEditor({
-  kind,
-  name,
-  text,
-  onChange,
-  serviceProblems,
-  serviceWarnings,
-  isReadOnly,
-}: {
+interface DocumentEditorProps {
   readonly kind: Kind;
   readonly name: string;
   readonly text: string;
@@ -25,20 +16,14 @@ export function DocumentEditor({
   readonly serviceProblems: readonly LineProblem[];
   readonly serviceWarnings: readonly LineProblem[];
   readonly isReadOnly: boolean;
-}) {
+}
+
+/** The text of a document with its errors, beside the known fields of its kind. */
+export function DocumentEditor(props: DocumentEditorProps) {
+  const { kind, name, text, onChange, isReadOnly } = props;
   const editor = useRef<TextEditorHandle>(null);
   const helpId = useId();
-  // A long text is parsed at low priority, so that typing stays fast.
-  const deferred = useDeferredValue(text);
-  const read = useMemo(() => readText(kind, name, deferred), [kind, name, deferred]);
-  const problems = useMemo(
-    () => withoutDuplicates([...read.problems, ...serviceProblems]),
-    [read, serviceProblems],
-  );
-  const warnings = useMemo(
-    () => withoutDuplicates([...read.warnings, ...serviceWarnings]),
-    [read, serviceWarnings],
-  );
+  const { deferred, read, problems, warnings } = useCheckedText(props);
   const hasProse = proseOf(kind) !== undefined;
   const proseFrom = hasProse ? proseLine(deferred) : Number.POSITIVE_INFINITY;
 
@@ -73,6 +58,22 @@ export function DocumentEditor({
       <FieldHints kind={kind} text={deferred} fields={read.fields} onPick={isReadOnly ? undefined : pick} />
     </div>
   );
+}
+
+/** The text as it is parsed, with the errors and warnings of the page and of the service. */
+function useCheckedText({ kind, name, text, serviceProblems, serviceWarnings }: DocumentEditorProps) {
+  // A long text is parsed at low priority, so that typing stays fast.
+  const deferred = useDeferredValue(text);
+  const read = useMemo(() => readText(kind, name, deferred), [kind, name, deferred]);
+  const problems = useMemo(
+    () => withoutDuplicates([...read.problems, ...serviceProblems]),
+    [read, serviceProblems],
+  );
+  const warnings = useMemo(
+    () => withoutDuplicates([...read.warnings, ...serviceWarnings]),
+    [read, serviceWarnings],
+  );
+  return { deferred, read, problems, warnings };
 }
 
 function Problems({

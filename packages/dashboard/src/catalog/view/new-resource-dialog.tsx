@@ -35,41 +35,18 @@ interface NewResourceDialogProps {
 }
 
 /** The form of the kind, or for kinds without one only the name, and then the editor. */
-export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResourceDialogProps) {
-  const { client, caller } = useSignedIn();
-  const queries = useQueryClient();
+export function NewResourceDialog(props: NewResourceDialogProps) {
+  const { kind, names, onClose } = props;
   const [, navigate] = useLocation();
-  const fleet = useContext(FleetContext);
-  const [name, setName] = useState('');
-  const [filled, setFilled] = useState(() => emptyResource(kind, caller));
-  const [reason, setReason] = useState('');
-  const agents = useMemo(() => {
-    const ids = Array.from(fleet?.view().agents.values() ?? [], ({ agentId }) => agentId);
-    return new Map(ids.slice(0, maxSuggestions).map((id) => [agentText(id), id]));
-  }, [fleet]);
-  const { one, form, secret: ofKind } = kindTable[kind];
-  const isSealed = ofKind?.isSealed ?? false;
+  const resource = useNewResource(props);
+  const { name, error, isPending } = resource;
+  const { one, form } = kindTable[kind];
   const hasForm = form !== undefined;
-  const document = () => documentOf(kind, filled, caller, agents);
-
-  const { mutate, reset, error, isPending } = useMutation({
-    mutationFn: async () => {
-      const settings = { ifGenerationMatch: '0', justification: reason };
-      const { secret } = takeSecret(
-        kind,
-        (await client.catalog.write(kind, name, document(), settings)).document,
-      );
-      await invalidateResource(queries, kind, name);
-      if (isSealed) return navigate(`/catalog/${kind}/${encodeURIComponent(name)}`);
-      // The secret must not get into the cache of queries and mutations.
-      onCreated({ kind, name, secret: secret ?? '' });
-    },
-  });
   const openEditor = (text?: string) =>
     navigate(`/catalog/${kind}/${encodeURIComponent(name)}`, { state: text === undefined ? null : { text } });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (hasForm) mutate();
+    if (hasForm) resource.create();
     else openEditor();
   };
 
@@ -91,38 +68,14 @@ export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResour
           error={nameProblem}
           value={name}
           onChange={(text) => {
-            setName(text.trim());
-            reset();
+            resource.setName(text.trim());
+            resource.reset();
           }}
           isCode
           required
           autoFocus
         />
-        {hasForm && (
-          <>
-            {shownFields(kind, filled).map(({ field }) => (
-              <NewField
-                key={field}
-                kind={kind}
-                field={field}
-                agents={agents}
-                filled={filled}
-                onChange={setFilled}
-                error={error}
-              />
-            ))}
-            <ReasonField value={reason} onChange={setReason} error={error} />
-            {!isSealed && (
-              <details>
-                <summary>As YAML</summary>
-                <pre>{textOf(kind, name || '…', document())}</pre>
-                <Button disabled={!isNamed} onClick={() => openEditor(textOf(kind, name, document()))}>
-                  Continue in editor
-                </Button>
-              </details>
-            )}
-          </>
-        )}
+        {hasForm && <FormFields {...{ kind, resource, isNamed }} onEdit={openEditor} />}
         <DialogActions>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" look="primary" disabled={!isNamed || isPending}>
@@ -131,6 +84,67 @@ export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResour
         </DialogActions>
       </form>
     </Dialog>
+  );
+}
+
+const isSealed = (kind: Kind): boolean => kindTable[kind].secret?.isSealed ?? false;
+
+/** What is filled in, and its creation. */
+function useNewResource({ kind, onCreated }: NewResourceDialogProps) {
+  const { client, caller } = useSignedIn();
+  const queries = useQueryClient();
+  const [, navigate] = useLocation();
+  const fleet = useContext(FleetContext);
+  const [name, setName] = useState('');
+  const [filled, setFilled] = useState(() => emptyResource(kind, caller));
+  const [reason, setReason] = useState('');
+  const agents = useMemo(() => {
+    const ids = Array.from(fleet?.view().agents.values() ?? [], ({ agentId }) => agentId);
+    return new Map(ids.slice(0, maxSuggestions).map((id) => [agentText(id), id]));
+  }, [fleet]);
+  const document = () => documentOf(kind, filled, caller, agents);
+  const { mutate, reset, error, isPending } = useMutation({
+    mutationFn: async () => {
+      const settings = { ifGenerationMatch: '0', justification: reason };
+      const { secret } = takeSecret(
+        kind,
+        (await client.catalog.write(kind, name, document(), settings)).document,
+      );
+      await invalidateResource(queries, kind, name);
+      if (isSealed(kind)) return navigate(`/catalog/${kind}/${encodeURIComponent(name)}`);
+      // The secret must not get into the cache of queries and mutations.
+      onCreated({ kind, name, secret: secret ?? '' });
+    },
+  });
+  const draft = { name, setName, filled, setFilled, reason, setReason };
+  return { ...draft, agents, document, create: mutate, reset, error, isPending };
+}
+
+interface FormFieldsProps {
+  readonly kind: Kind;
+  readonly resource: ReturnType<typeof useNewResource>;
+  readonly isNamed: boolean;
+  readonly onEdit: (text: string) => void;
+}
+
+function FormFields({ kind, resource, isNamed, onEdit }: FormFieldsProps) {
+  const { name, filled, setFilled, reason, setReason, agents, document, error } = resource;
+  return (
+    <>
+      {shownFields(kind, filled).map(({ field }) => (
+        <NewField key={field} {...{ kind, field, agents, filled, error }} onChange={setFilled} />
+      ))}
+      <ReasonField value={reason} onChange={setReason} error={error} />
+      {!isSealed(kind) && (
+        <details>
+          <summary>As YAML</summary>
+          <pre>{textOf(kind, name || '…', document())}</pre>
+          <Button disabled={!isNamed} onClick={() => onEdit(textOf(kind, name, document()))}>
+            Continue in editor
+          </Button>
+        </details>
+      )}
+    </>
   );
 }
 

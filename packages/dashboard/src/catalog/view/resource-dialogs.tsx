@@ -3,28 +3,17 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { Button } from '../../parts/button.tsx';
-import { Dialog, DialogActions } from '../../parts/dialog.tsx';
+import { Dialog, DialogActions, OneTimeSecret } from '../../parts/dialog.tsx';
 import { TextField } from '../../parts/field.tsx';
 import { fieldProblem, Problem } from '../../parts/problem.tsx';
 import { useClient, useSignedIn } from '../../session/session.ts';
 import { deletingOf, isGenerationConflict, needsReason } from '../model/resource.ts';
-import { invalidateResource, takeSecret } from './queries.ts';
+import { type CreatedSecret, invalidateResource, takeSecret } from './queries.ts';
 
 /** The open dialog of a resource's page. */
 export type ResourceDialog = 'rotate' | 'value' | 'delete' | 'discard' | { readonly restore: string } | null;
 
-/** Confirmations before a resource is deleted or text is lost. */
-export function ResourceDialogs({
-  kind,
-  name,
-  generation,
-  dialog,
-  onClose,
-  onSecret,
-  onDeleted,
-  onDiscard,
-  onRestore,
-}: {
+interface ResourceDialogsProps {
   readonly kind: Kind;
   readonly name: string;
   /** A later generation is neither deleted nor changed. */
@@ -35,14 +24,11 @@ export function ResourceDialogs({
   readonly onDeleted: () => void;
   readonly onDiscard: () => void;
   readonly onRestore: (text: string) => void;
-}) {
-  const client = useClient();
-  const queries = useQueryClient();
-  const { secret } = kindTable[kind];
-  const deleting = deletingOf(kind);
-  const secretLabel = secret?.label.toLowerCase() ?? '';
-  const effect = secret?.replacing ?? '';
-  const reload = () => invalidateResource(queries, kind, name);
+}
+
+/** Confirmations before a resource is deleted or text is lost. */
+export function ResourceDialogs(props: ResourceDialogsProps) {
+  const { dialog, onClose, onDiscard, onRestore } = props;
   const closeAnd = (act: () => void) => () => {
     onClose();
     act();
@@ -51,58 +37,10 @@ export function ResourceDialogs({
     case null:
       return null;
     case 'rotate':
-      return (
-        <ChangeDialog
-          title={`New ${secretLabel} for ${name}?`}
-          effect={effect}
-          action={`Create new ${secretLabel}`}
-          onClose={onClose}
-          onError={reload}
-          change={async (justification) => {
-            const settings = { updateMask: 'rotate', ifGenerationMatch: generation, justification };
-            const { document } = await client.catalog.write(kind, name, { rotate: true }, settings);
-            const taken = takeSecret(kind, document);
-            await reload();
-            // The secret must not get into the cache of queries and mutations.
-            closeAnd(() => onSecret(taken.secret ?? ''))();
-          }}
-        />
-      );
     case 'value':
-      return (
-        <ChangeDialog
-          title={`New ${secretLabel} for ${name}?`}
-          effect={effect}
-          action={`Save ${secretLabel}`}
-          hasValue
-          onClose={onClose}
-          onError={reload}
-          change={async (justification, value) => {
-            const field = sealedFieldOf(kind) ?? '';
-            const settings = { updateMask: field, ifGenerationMatch: generation, justification };
-            await client.catalog.write(kind, name, { [field]: value }, settings);
-            await reload();
-            onClose();
-          }}
-        />
-      );
+      return <SecretDialog {...props} />;
     case 'delete':
-      return (
-        <ChangeDialog
-          title={`${deleting.verb} ${name}?`}
-          effect={deleting.effect}
-          action={deleting.verb}
-          onClose={onClose}
-          onError={reload}
-          change={async (justification) => {
-            await client.catalog.delete(kind, name, { ifGenerationMatch: generation, justification });
-            // Before the list is shown: it must not contain the resource any more.
-            await queries.invalidateQueries({ queryKey: ['resources', kind] });
-            onDeleted();
-            await reload();
-          }}
-        />
-      );
+      return <DeleteDialog {...props} />;
     case 'discard':
       return (
         <ConfirmDialog
@@ -128,6 +66,66 @@ export function ResourceDialogs({
         </ConfirmDialog>
       );
   }
+}
+
+/** Replaces the secret: by one that the service creates, or by the value that is entered. */
+function SecretDialog({ kind, name, generation, dialog, onClose, onSecret }: ResourceDialogsProps) {
+  const client = useClient();
+  const queries = useQueryClient();
+  const reload = () => invalidateResource(queries, kind, name);
+  const { secret } = kindTable[kind];
+  const label = secret?.label.toLowerCase() ?? '';
+  const isRotated = dialog === 'rotate';
+  const rotate = async (justification: string) => {
+    const settings = { updateMask: 'rotate', ifGenerationMatch: generation, justification };
+    const { document } = await client.catalog.write(kind, name, { rotate: true }, settings);
+    const taken = takeSecret(kind, document);
+    await reload();
+    onClose();
+    // The secret must not get into the cache of queries and mutations.
+    onSecret(taken.secret ?? '');
+  };
+  const saveValue = async (justification: string, value: string) => {
+    const field = sealedFieldOf(kind) ?? '';
+    const settings = { updateMask: field, ifGenerationMatch: generation, justification };
+    await client.catalog.write(kind, name, { [field]: value }, settings);
+    await reload();
+    onClose();
+  };
+  return (
+    <ChangeDialog
+      title={`New ${label} for ${name}?`}
+      effect={secret?.replacing ?? ''}
+      action={isRotated ? `Create new ${label}` : `Save ${label}`}
+      hasValue={!isRotated}
+      change={isRotated ? rotate : saveValue}
+      onClose={onClose}
+      onError={reload}
+    />
+  );
+}
+
+function DeleteDialog({ kind, name, generation, onClose, onDeleted }: ResourceDialogsProps) {
+  const client = useClient();
+  const queries = useQueryClient();
+  const reload = () => invalidateResource(queries, kind, name);
+  const { verb, effect } = deletingOf(kind);
+  return (
+    <ChangeDialog
+      title={`${verb} ${name}?`}
+      effect={effect}
+      action={verb}
+      onClose={onClose}
+      onError={reload}
+      change={async (justification) => {
+        await client.catalog.delete(kind, name, { ifGenerationMatch: generation, justification });
+        // Before the list is shown: it must not contain the resource any more.
+        await queries.invalidateQueries({ queryKey: ['resources', kind] });
+        onDeleted();
+        await reload();
+      }}
+    />
+  );
 }
 
 interface ChangeDialogProps {
@@ -208,6 +206,13 @@ const ConfirmDialog = ({ title, children, yes, no, onYes, onNo }: ConfirmDialogP
     </DialogActions>
   </Dialog>
 );
+
+type ResourceSecretProps = CreatedSecret & { readonly onClose: () => void };
+
+export function ResourceSecret({ kind, name, secret, onClose }: ResourceSecretProps) {
+  const label = kindTable[kind].secret?.label ?? '';
+  return <OneTimeSecret title={`${label} of ${name}`} {...{ label, secret, onClose }} />;
+}
 
 /**
  * Asks before the user leaves unsaved changes by a link, a key or the browser's buttons. When the whole page is closed,

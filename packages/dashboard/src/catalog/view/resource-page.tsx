@@ -3,9 +3,7 @@ import { type AgentId, agentPage, type Kind, kindTable } from '@muster/sdk/contr
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
-import { useHistoryState } from 'wouter/use-browser-location';
 import { Button, ViewSwitch } from '../../parts/button.tsx';
-import { OneTimeSecret } from '../../parts/dialog.tsx';
 import { Empty } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
@@ -16,9 +14,15 @@ import { DocumentEditor } from './document-editor.tsx';
 import { HistoryView } from './history-view.tsx';
 import { IntegrationView } from './integration-view.tsx';
 import { type Document, resourceQuery, type StoredResource } from './queries.ts';
-import { ReasonField, type ResourceDialog, ResourceDialogs, useLeaveGuard } from './resource-dialogs.tsx';
+import {
+  ReasonField,
+  type ResourceDialog,
+  ResourceDialogs,
+  ResourceSecret,
+  useLeaveGuard,
+} from './resource-dialogs.tsx';
 import { ExpiryMark } from './resource-list.tsx';
-import { baseOf, useDraft, useSave } from './use-edit.ts';
+import { useEdit } from './use-edit.ts';
 
 const views = [
   ['document', 'Document'],
@@ -58,56 +62,37 @@ export function ResourcePage({ kind, name }: Named) {
         </p>
       </Empty>
     );
-  return <Resource kind={kind} name={name} stored={data} refusal={refusal} />;
+  return <Resource {...{ kind, name, refusal }} stored={data} />;
 }
 
-function Resource({
-  kind,
-  name,
-  stored,
-  refusal,
-}: Named & { readonly stored: StoredResource | null; readonly refusal: string | null }) {
+interface ResourceProps extends Named {
+  readonly stored: StoredResource | null;
+  /** Why the caller may not change it; null if it may. */
+  readonly refusal: string | null;
+}
+
+function Resource({ kind, name, stored, refusal }: ResourceProps) {
   const [, navigate] = useLocation();
   const [parameters, setParameters] = useSearchParams();
   const webhookUrl = webhookOf(kind, stored, refusal);
   const shownViews = views.filter(([view]) => view !== 'connection' || webhookUrl !== undefined);
   const view = shownViews.find(([name]) => name === parameters.get('view'))?.[0] ?? 'document';
-  const historyState = useHistoryState<{ readonly text?: string } | null>();
-  const draft = useDraft(kind, name, stored, stored === null ? historyState?.text : undefined);
-  const [reason, setReason] = useState('');
-  const [message, setMessage] = useState('');
   const [dialog, setDialog] = useState<ResourceDialog>(null);
   const [secret, setSecret] = useState<string | null>(null);
-  const saving = useSave(kind, name, {
-    onSaved: (now) => {
-      draft.rebase(baseOf(kind, name, now));
-      setReason('');
-      setMessage(`Saved as generation ${now.generation}.`);
-    },
-    onSecret: setSecret,
-  });
-  const secretLabel = kindTable[kind].secret?.label ?? '';
-  const { leaveDialog, release } = useLeaveGuard(draft.isDirty);
-  const save = (text = draft.text, generation = draft.base.generation) => {
-    setMessage('');
-    saving.save({ text, generation, reason });
-  };
+  const edit = useEdit(kind, name, stored, setSecret);
+  const { leaveDialog, release } = useLeaveGuard(edit.draft.isDirty);
+  const generation = stored?.generation ?? '0';
   const restore = (text: string) => {
-    draft.setText(text);
-    setMessage('The old version is in the editor. Save it to restore it.');
+    edit.restore(text);
     setParameters({});
   };
   const leave = () => {
     release();
     navigate(`/catalog/${kind}`);
   };
-  const discard = () => {
-    saving.dismiss();
-    draft.rebase(draft.base);
-  };
   return (
     <>
-      <ResourceHead kind={kind} name={name} stored={stored} refusal={refusal} onOpen={setDialog} />
+      <ResourceHead {...{ kind, name, stored, refusal }} onOpen={setDialog} />
       <ViewSwitch
         views={shownViews}
         view={view}
@@ -118,29 +103,57 @@ function Resource({
       )}
       {view === 'history' && (
         <HistoryView
-          kind={kind}
-          name={name}
-          generation={stored?.generation ?? '0'}
+          {...{ kind, name, generation }}
           onRestore={
             refusal === null
-              ? (text) => (draft.isDirty ? setDialog({ restore: text }) : restore(text))
+              ? (text) => (edit.draft.isDirty ? setDialog({ restore: text }) : restore(text))
               : undefined
           }
         />
       )}
-      {view === 'document' && saving.conflict && (
+      <DocumentView
+        {...{ kind, name, stored, refusal, edit }}
+        isShown={view === 'document'}
+        onDiscard={() => setDialog('discard')}
+        onDeleted={leave}
+      />
+      <ResourceDialogs
+        {...{ kind, name, generation, dialog }}
+        onClose={() => setDialog(null)}
+        onSecret={setSecret}
+        onDeleted={leave}
+        onDiscard={edit.discard}
+        onRestore={restore}
+      />
+      {secret !== null && <ResourceSecret {...{ kind, name, secret }} onClose={() => setSecret(null)} />}
+      {leaveDialog}
+    </>
+  );
+}
+
+interface DocumentViewProps extends ResourceProps {
+  readonly edit: ReturnType<typeof useEdit>;
+  readonly isShown: boolean;
+  readonly onDiscard: () => void;
+  /** The resource stays deleted. */
+  readonly onDeleted: () => void;
+}
+
+/** The editor, or the conflict of the last save. The hidden editor keeps its state. */
+function DocumentView(props: DocumentViewProps) {
+  const { kind, name, refusal, edit, isShown, onDeleted } = props;
+  const { draft, saving } = edit;
+  const { conflict, isSaving, error } = saving;
+  return (
+    <>
+      {isShown && conflict && (
         <ConflictView
-          kind={kind}
-          name={name}
-          draft={draft}
-          conflict={saving.conflict}
-          isSaving={saving.isSaving}
-          onSave={save}
+          {...{ kind, name, draft, conflict, isSaving, onDeleted }}
+          onSave={edit.save}
           onClose={saving.dismiss}
-          onDeleted={leave}
         />
       )}
-      <div className="resource-text stack" hidden={view !== 'document' || saving.conflict !== null}>
+      <div className="resource-text stack" hidden={!isShown || conflict !== null}>
         {draft.isStale && (
           <p className="secondary" role="status">
             Another person saved this while you were editing. When you save, you can merge both versions.
@@ -155,42 +168,9 @@ function Resource({
           serviceWarnings={saving.serviceWarnings(draft.text)}
           isReadOnly={refusal !== null}
         />
-        {!isShownInFields(saving.error) && <Problem error={saving.error} />}
-        {refusal === null && (
-          <SaveBar
-            label={stored === null ? `Create ${kindTable[kind].one}` : 'Save'}
-            reason={reason}
-            onReason={setReason}
-            error={saving.error}
-            message={message}
-            isDirty={draft.isDirty}
-            isSavable={draft.isDirty || stored === null}
-            isSaving={saving.isSaving}
-            onSave={() => save()}
-            onDiscard={() => setDialog('discard')}
-          />
-        )}
+        {!isShownInFields(error) && <Problem error={error} />}
+        {refusal === null && <SaveBar {...props} />}
       </div>
-      <ResourceDialogs
-        kind={kind}
-        name={name}
-        generation={stored?.generation ?? '0'}
-        dialog={dialog}
-        onClose={() => setDialog(null)}
-        onSecret={setSecret}
-        onDeleted={leave}
-        onDiscard={discard}
-        onRestore={restore}
-      />
-      {secret !== null && (
-        <OneTimeSecret
-          title={`${secretLabel} of ${name}`}
-          label={secretLabel}
-          secret={secret}
-          onClose={() => setSecret(null)}
-        />
-      )}
-      {leaveDialog}
     </>
   );
 }
@@ -201,12 +181,7 @@ const isShownInFields = (error: unknown): boolean =>
   error.fieldViolations.length > 0 &&
   error.fieldViolations.every(({ field }) => /^(payload\b|justification$)/.test(field));
 
-interface ResourceHeadProps {
-  readonly kind: Kind;
-  readonly name: string;
-  readonly stored: StoredResource | null;
-  /** Why the caller may not change it; null if it may. */
-  readonly refusal: string | null;
+interface ResourceHeadProps extends ResourceProps {
   readonly onOpen: (dialog: 'rotate' | 'value' | 'delete') => void;
 }
 
@@ -318,32 +293,13 @@ function pageOf(agentId: unknown): string | undefined {
 }
 
 /** Sticky bar with the reason and the buttons. */
-function SaveBar({
-  label,
-  reason,
-  onReason,
-  error,
-  message,
-  isDirty,
-  isSavable,
-  isSaving,
-  onSave,
-  onDiscard,
-}: {
-  readonly label: string;
-  readonly reason: string;
-  readonly onReason: (reason: string) => void;
-  readonly error: unknown;
-  /** The result of the last action. */
-  readonly message: string;
-  readonly isDirty: boolean;
-  readonly isSavable: boolean;
-  readonly isSaving: boolean;
-  readonly onSave: () => void;
-  readonly onDiscard: () => void;
-}) {
+function SaveBar({ kind, stored, edit, onDiscard }: DocumentViewProps) {
+  const { draft, saving, reason, setReason, message } = edit;
+  const label = stored === null ? `Create ${kindTable[kind].one}` : 'Save';
+  const isSavable = (draft.isDirty || stored === null) && !saving.isSaving;
+  const onSave = () => edit.save();
   const save = useRef(onSave);
-  save.current = isSavable && !isSaving ? onSave : () => {};
+  save.current = isSavable ? onSave : () => {};
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       if (event.key !== 's' || !(event.ctrlKey || event.metaKey) || event.altKey) return;
@@ -358,15 +314,15 @@ function SaveBar({
       <p className="save-bar-message" role="status">
         {message}
       </p>
-      <ReasonField value={reason} onChange={onReason} error={error} />
+      <ReasonField value={reason} onChange={setReason} error={saving.error} />
       <div className="save-bar-buttons wrap">
-        {isDirty && (
+        {draft.isDirty && (
           <Button look="quiet" onClick={onDiscard}>
             Discard changes
           </Button>
         )}
-        <Button look="primary" disabled={!isSavable || isSaving} title="Ctrl + S" onClick={onSave}>
-          {isSaving ? 'Saving …' : label}
+        <Button look="primary" disabled={!isSavable} title="Ctrl + S" onClick={onSave}>
+          {saving.isSaving ? 'Saving …' : label}
         </Button>
       </div>
     </div>

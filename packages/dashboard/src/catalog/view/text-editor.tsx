@@ -1,4 +1,13 @@
-import { type KeyboardEvent, memo, type Ref, useImperativeHandle, useMemo, useRef, useState } from 'react';
+import {
+  type KeyboardEvent,
+  memo,
+  type Ref,
+  type RefObject,
+  useImperativeHandle,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
 import type { LineProblem } from '../model/document-text.ts';
 import {
   breakLine,
@@ -17,21 +26,7 @@ export interface TextEditorHandle {
   readonly goTo: (line: number) => void;
 }
 
-/**
- * A code editor on a real `<textarea>`, which phones and screen readers support. Behind it is a copy of the text, line by
- * line, with line numbers, colours and errors. The copy also sets the height.
- */
-export function TextEditor({
-  label,
-  text,
-  onChange,
-  problems,
-  proseFrom,
-  completionAt,
-  describedBy,
-  isReadOnly = false,
-  ref,
-}: {
+interface TextEditorProps {
   readonly label: string;
   readonly text: string;
   readonly onChange: (text: string) => void;
@@ -42,13 +37,18 @@ export function TextEditor({
   readonly describedBy: string;
   readonly isReadOnly?: boolean;
   readonly ref?: Ref<TextEditorHandle>;
-}) {
+}
+
+/**
+ * A code editor on a real `<textarea>`, which phones and screen readers support. Behind it is a copy of the text, line by
+ * line, with line numbers, colours and errors. The copy also sets the height.
+ */
+export function TextEditor({ ref, ...props }: TextEditorProps) {
+  const { text, problems, proseFrom } = props;
   const area = useRef<HTMLTextAreaElement>(null);
   const mirror = useRef<HTMLDivElement>(null);
-  const [completion, setCompletion] = useState<Completion | null>(null);
-  const [chosen, setChosen] = useState(0);
-  /** After Escape the next Tab leaves the editor instead of indenting. */
-  const isLeaving = useRef(false);
+  const suggestions = useSuggestions(area);
+  const { completion, chosen, accept } = suggestions;
   const lines = useMemo(() => text.split('\n'), [text]);
   const errors = useMemo(() => messagesByLine(problems), [problems]);
   /** No error on the line of an open completion. */
@@ -59,33 +59,6 @@ export function TextEditor({
       apply(area.current, { from: at, to: at, insert, selectFrom, selectTo }),
     goTo: (line) => goTo(area.current, mirror.current, line),
   }));
-
-  const accept = (choice = completion?.choices[chosen]) => {
-    if (!completion || !choice || !area.current) return;
-    const end = completion.from + choice.insert.length;
-    const to = area.current.selectionEnd;
-    setCompletion(null);
-    apply(area.current, { from: completion.from, to, insert: choice.insert, selectFrom: end, selectTo: end });
-  };
-
-  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.nativeEvent.isComposing) return;
-    const act = completion ? completionKey(event.key, completion.choices.length) : undefined;
-    if (act) {
-      event.preventDefault();
-      if (act === 'accept') accept();
-      else if (act === 'close') setCompletion(null);
-      else setChosen((chosen + act + completion!.choices.length) % completion!.choices.length);
-      return;
-    }
-    const mayLeave = isLeaving.current;
-    if (event.key !== 'Shift') isLeaving.current = event.key === 'Escape';
-    if (isReadOnly || (event.key === 'Tab' && mayLeave)) return;
-    const edit = editOf(event, lines, proseFrom);
-    if (!edit) return;
-    event.preventDefault();
-    apply(area.current, edit);
-  };
 
   return (
     <div className="text-editor" data-digits={String(lines.length).length}>
@@ -100,44 +73,102 @@ export function TextEditor({
           />
         ))}
       </div>
-      <textarea
-        ref={area}
-        aria-label={label}
-        aria-describedby={describedBy}
-        aria-invalid={problems.length > 0}
-        aria-autocomplete="list"
-        {...(completion && {
-          'aria-controls': 'text-editor-choices',
-          'aria-activedescendant': `text-editor-choice-${chosen}`,
-        })}
-        value={text}
-        readOnly={isReadOnly}
-        rows={1}
-        spellCheck={false}
-        autoComplete="off"
-        autoCapitalize="none"
-        autoCorrect="off"
-        onChange={(event) => {
-          onChange(event.target.value);
-          setChosen(0);
-          setCompletion(completionAt(event.target.value, event.target.selectionEnd));
-        }}
-        onKeyDown={onKeyDown}
-        onPointerDown={() => setCompletion(null)}
-        onBlur={() => {
-          setCompletion(null);
-          isLeaving.current = false;
-        }}
-      />
+      <TextArea {...props} {...{ area, lines, suggestions }} />
       {completion && (
         <CompletionList
-          completion={completion}
-          chosen={chosen}
+          {...{ completion, chosen }}
           position={positionOf(area.current, mirror.current, completion.from)}
           onAccept={accept}
         />
       )}
     </div>
+  );
+}
+
+/** The completions at the caret, and the keys that choose one. */
+function useSuggestions(area: RefObject<HTMLTextAreaElement | null>) {
+  const [completion, setCompletion] = useState<Completion | null>(null);
+  const [chosen, setChosen] = useState(0);
+  const close = () => setCompletion(null);
+  const accept = (choice = completion?.choices[chosen]) => {
+    if (!completion || !choice || !area.current) return;
+    const end = completion.from + choice.insert.length;
+    const to = area.current.selectionEnd;
+    close();
+    apply(area.current, { from: completion.from, to, insert: choice.insert, selectFrom: end, selectTo: end });
+  };
+  const show = (next: Completion | null) => {
+    setChosen(0);
+    setCompletion(next);
+  };
+  /** Whether the key is for the open list. */
+  const onKey = (event: KeyboardEvent): boolean => {
+    const count = completion?.choices.length ?? 0;
+    const act = completion ? completionKey(event.key, count) : undefined;
+    if (!act) return false;
+    event.preventDefault();
+    if (act === 'accept') accept();
+    else if (act === 'close') close();
+    else setChosen((chosen + act + count) % count);
+    return true;
+  };
+  return { completion, chosen, accept, close, show, onKey };
+}
+
+interface TextAreaProps extends Omit<TextEditorProps, 'ref'> {
+  readonly area: RefObject<HTMLTextAreaElement | null>;
+  readonly lines: readonly string[];
+  readonly suggestions: ReturnType<typeof useSuggestions>;
+}
+
+/** The textarea, with the keys of an editor. */
+function TextArea(props: TextAreaProps) {
+  const { area, text, lines, proseFrom, suggestions, isReadOnly = false } = props;
+  const { completion, chosen } = suggestions;
+  /** After Escape the next Tab leaves the editor instead of indenting. */
+  const isLeaving = useRef(false);
+
+  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.nativeEvent.isComposing) return;
+    if (suggestions.onKey(event)) return;
+    const mayLeave = isLeaving.current;
+    if (event.key !== 'Shift') isLeaving.current = event.key === 'Escape';
+    if (isReadOnly || (event.key === 'Tab' && mayLeave)) return;
+    const edit = editOf(event, lines, proseFrom);
+    if (!edit) return;
+    event.preventDefault();
+    apply(area.current, edit);
+  };
+
+  return (
+    <textarea
+      ref={area}
+      aria-label={props.label}
+      aria-describedby={props.describedBy}
+      aria-invalid={props.problems.length > 0}
+      aria-autocomplete="list"
+      {...(completion && {
+        'aria-controls': 'text-editor-choices',
+        'aria-activedescendant': `text-editor-choice-${chosen}`,
+      })}
+      value={text}
+      readOnly={isReadOnly}
+      rows={1}
+      spellCheck={false}
+      autoComplete="off"
+      autoCapitalize="none"
+      autoCorrect="off"
+      onChange={({ target }) => {
+        props.onChange(target.value);
+        suggestions.show(props.completionAt(target.value, target.selectionEnd));
+      }}
+      onKeyDown={onKeyDown}
+      onPointerDown={suggestions.close}
+      onBlur={() => {
+        suggestions.close();
+        isLeaving.current = false;
+      }}
+    />
   );
 }
 

@@ -2,6 +2,7 @@ import { type HistoryEntry, InvalidArgumentError, type MusterClient } from '@mus
 import { type DocumentWarning, inputFormatOf, type Kind, sealedFieldOf } from '@muster/sdk/contract';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
+import { useHistoryState } from 'wouter/use-browser-location';
 import { currentSession, useClient, usePerson } from '../../session/session.ts';
 import { templateOf } from '../model/document-schema.ts';
 import { type LineProblem, linesOf, readText, textOf } from '../model/document-text.ts';
@@ -30,6 +31,46 @@ export const baseOf = (kind: Kind, name: string, stored: StoredResource): Base =
   text: textOf(kind, name, stored.document),
   generation: stored.generation,
 });
+
+/** The edit of a resource: its draft, the reason for the change, its save, and the result of the last action. */
+export function useEdit(
+  kind: Kind,
+  name: string,
+  stored: StoredResource | null,
+  onSecret: (secret: string) => void,
+) {
+  const historyState = useHistoryState<{ readonly text?: string } | null>();
+  const draft = useDraft(kind, name, stored, stored === null ? historyState?.text : undefined);
+  const [reason, setReason] = useState('');
+  const [message, setMessage] = useState('');
+  const saving = useSave(kind, name, {
+    onSaved: (now) => {
+      draft.rebase(baseOf(kind, name, now));
+      setReason('');
+      setMessage(`Saved as generation ${now.generation}.`);
+    },
+    onSecret,
+  });
+  return {
+    draft,
+    reason,
+    setReason,
+    message,
+    saving,
+    save: (text = draft.text, generation = draft.base.generation) => {
+      setMessage('');
+      saving.save({ text, generation, reason });
+    },
+    restore: (text: string) => {
+      draft.setText(text);
+      setMessage('The old version is in the editor. Save it to restore it.');
+    },
+    discard: () => {
+      saving.dismiss();
+      draft.rebase(draft.base);
+    },
+  };
+}
 
 /** Unsaved drafts of a session that ended. The same person continues them after the next sign-in. */
 const interruptedDrafts = new Map<string, Draft>();
@@ -95,7 +136,7 @@ async function conflictWith(
 }
 
 /** Saves a text only over the generation that it is based on. */
-export function useSave(
+function useSave(
   kind: Kind,
   name: string,
   {

@@ -15,16 +15,7 @@ import {
   useVirtualRows,
 } from './list-navigation.ts';
 
-/** All sections. Only the visible rows are rendered; each section has the height of all of its rows. */
-export const AgentList = memo(function AgentList({
-  sections,
-  isLoaded,
-  showsOwner,
-  showsWorkspace,
-  onBusy,
-  onToggleSeen,
-  onMarkAllSeen,
-}: {
+interface AgentListProps {
   readonly sections: readonly Section[];
   readonly isLoaded: boolean;
   readonly showsOwner: boolean;
@@ -33,7 +24,11 @@ export const AgentList = memo(function AgentList({
   readonly onBusy: () => void;
   readonly onToggleSeen: (page: string) => void;
   readonly onMarkAllSeen: (pages: readonly string[]) => void;
-}) {
+}
+
+/** All sections. Only the visible rows are rendered; each section has the height of all of its rows. */
+export const AgentList = memo(function AgentList(props: AgentListProps) {
+  const { sections, isLoaded, showsOwner, showsWorkspace, onBusy, onToggleSeen, onMarkAllSeen } = props;
   const sizes = useSizes();
   const layout = useMemo(() => new Layout(sections, sizes), [sections, sizes]);
   const list = useRef<HTMLDivElement>(null);
@@ -48,17 +43,7 @@ export const AgentList = memo(function AgentList({
       if (page !== null) onToggleSeen(page);
     },
   });
-  const [, navigate] = useLocation();
-  // One listener for all links makes each row cheaper to render.
-  const onClick = (event: MouseEvent) => {
-    const href = (event.target as Element).closest('a')?.getAttribute('href');
-    const isPlain =
-      event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
-    if (!href || !isPlain) return;
-    event.preventDefault();
-    savePosition();
-    navigate(href);
-  };
+  const onClick = useOpenLink(savePosition);
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the rows have the focus; the list handles their keys.
     <div
@@ -97,6 +82,20 @@ export const AgentList = memo(function AgentList({
     </div>
   );
 });
+
+/** One listener for the links of all rows, which makes each row cheaper to render. */
+function useOpenLink(onLeave: () => void) {
+  const [, navigate] = useLocation();
+  return (event: MouseEvent) => {
+    const href = (event.target as Element).closest('a')?.getAttribute('href');
+    const isPlain =
+      event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+    if (!href || !isPlain) return;
+    event.preventDefault();
+    onLeave();
+    navigate(href);
+  };
+}
 
 interface ListSectionProps {
   readonly section: PositionedSection;

@@ -38,27 +38,13 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
   const isEmpty = summary.total === 0;
   return (
     <div className="home-page">
-      <div className="home-top">
-        <h1>Agents</h1>
-        <StatusFilter
-          chosen={filter.phases}
-          counts={summary.counts}
-          onChange={(phases) => control.change({ phases })}
-        />
-        <RehearsalNote summary={summary} />
-        <SandboxNote summary={summary} />
-      </div>
+      <HomeTop {...{ control, summary }} />
       <p className="visually-hidden" role="status">
         {isLoaded && attentionText(summary.needingAttention)}
       </p>
       {!isEmpty && (
         <FilterBar
-          control={control}
-          summary={summary}
-          isLoaded={isLoaded}
-          isBehind={isBehind}
-          field={field}
-          onUpdateOrder={onUpdateOrder}
+          {...{ control, summary, isLoaded, isBehind, field, onUpdateOrder }}
           onLeave={() => body.current?.querySelector<HTMLElement>('li a[tabindex="0"]')?.focus()}
         />
       )}
@@ -117,6 +103,17 @@ function useListActions(fleet: Fleet, order: ListOrder) {
   );
   return { onBusy, onUpdateOrder, onToggleSeen, onMarkAllSeen };
 }
+
+type HomeTopProps = Pick<Parameters<typeof FilterBar>[0], 'control' | 'summary'>;
+
+const HomeTop = ({ control: { filter, change }, summary }: HomeTopProps) => (
+  <div className="home-top">
+    <h1>Agents</h1>
+    <StatusFilter chosen={filter.phases} counts={summary.counts} onChange={(phases) => change({ phases })} />
+    <RehearsalNote summary={summary} />
+    <SandboxNote summary={summary} />
+  </div>
+);
 
 const attentionText = (count: number): string =>
   count === 0

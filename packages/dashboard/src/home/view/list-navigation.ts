@@ -255,21 +255,7 @@ export function useRowFocus(
     isFocusDue.current = false;
   });
 
-  useShortcuts({ j: () => step(1), k: () => step(-1) });
-
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
-    const act = {
-      ArrowDown: () => step(1),
-      ArrowUp: () => step(-1),
-      Home: () => goTo(0),
-      End: () => goTo(layout.rows.length - 1),
-    }[event.key];
-    if (!act) return;
-    event.preventDefault();
-    act();
-  };
-
+  const onKeyDown = useMoveKeys(step, goTo, layout.rows.length - 1);
   const currentSelected = useRef(selected);
   currentSelected.current = selected;
   return {
@@ -286,6 +272,23 @@ export function useRowFocus(
       hasFocus.current = false;
     }, []),
     onKeyDown,
+  };
+}
+
+/** j and k everywhere; arrows, Home and End where the returned listener is. */
+function useMoveKeys(step: (by: number) => void, goTo: (index: number) => void, last: number) {
+  useShortcuts({ j: () => step(1), k: () => step(-1) });
+  return (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+    const act = {
+      ArrowDown: () => step(1),
+      ArrowUp: () => step(-1),
+      Home: () => goTo(0),
+      End: () => goTo(last),
+    }[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
   };
 }
 

@@ -48,30 +48,16 @@ const checkedWhileTyping = ['name', 'outputSchema', 'owner'];
 const storageKey = ({ provider, org }: Tenant): string => `muster.spawn.${provider}/${org}`;
 
 export function useSpawnForm(preset: SpawnPreset, onClose: () => void): SpawnFormState {
-  const { client, caller } = useSignedIn();
-  const [, navigate] = useLocation();
+  const { caller } = useSignedIn();
   const isPlain = Object.keys(preset).length === 0;
   const choicesKey = storageKey(caller.tenant);
   const [last, setLast] = useState(() => parseChoices(localStorage.getItem(choicesKey)));
   const [draft, setDraft] = useState(
     () => (isPlain ? unsentDraft(caller.keyId) : null) ?? draftFrom(preset, last),
   );
-  // One key per open dialog: sending the form again starts no second agent.
-  const [idempotencyKey] = useState(mintId);
   const [attempts, setAttempts] = useState(0);
   const form = useRef<HTMLFormElement>(null);
-
-  const spawn = useMutation({
-    mutationFn: () => client.spawn(spawnInputOf(draft, preset.parent), { idempotencyKey }),
-    onSuccess: ({ agentId }) => {
-      localStorage.setItem(choicesKey, JSON.stringify(draft, choiceNames));
-      saveUnsentDraft(caller.keyId, null);
-      onClose();
-      navigate(agentPage(agentId));
-      // After the dialog has restored the focus: the new page gets it.
-      setTimeout(() => document.getElementById('main')?.focus());
-    },
-  });
+  const spawn = useSpawn(draft, preset, onClose);
   const local = useMemo(() => draftProblems(draft, preset.parent), [draft, preset.parent]);
   const remote = useMemo(() => spawnProblems(spawn.error), [spawn.error]);
   const problems =
@@ -115,6 +101,25 @@ export function useSpawnForm(preset: SpawnPreset, onClose: () => void): SpawnFor
       set(noChoices);
     },
   };
+}
+
+/** Starts the agent, remembers its choices and opens its page. */
+function useSpawn(draft: SpawnDraft, { parent }: SpawnPreset, onClose: () => void) {
+  const { client, caller } = useSignedIn();
+  const [, navigate] = useLocation();
+  // One key per open dialog: sending the form again starts no second agent.
+  const [idempotencyKey] = useState(mintId);
+  return useMutation({
+    mutationFn: () => client.spawn(spawnInputOf(draft, parent), { idempotencyKey }),
+    onSuccess: ({ agentId }) => {
+      localStorage.setItem(storageKey(caller.tenant), JSON.stringify(draft, choiceNames));
+      saveUnsentDraft(caller.keyId, null);
+      onClose();
+      navigate(agentPage(agentId));
+      // After the dialog has restored the focus: the new page gets it.
+      setTimeout(() => document.getElementById('main')?.focus());
+    },
+  });
 }
 
 /** The draft of a dialog that was closed, maybe by mistake. It is kept per key, until the page is closed. */

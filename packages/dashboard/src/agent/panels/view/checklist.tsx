@@ -2,7 +2,7 @@ import type { AgentId, AgentStatus, Task, TaskInput } from '@muster/sdk';
 import { isTerminal } from '@muster/sdk/contract';
 import { type FormEvent, useMemo, useRef, useState } from 'react';
 import { Button } from '../../../parts/button.tsx';
-import { Field, TextField } from '../../../parts/field.tsx';
+import { SelectField, TextField } from '../../../parts/field.tsx';
 import { plural } from '../../../parts/model/text.ts';
 import { fieldProblem, Problem } from '../../../parts/problem.tsx';
 import { useSignedIn } from '../../../session/session.ts';
@@ -74,8 +74,9 @@ function Tasks({ status }: { readonly status: AgentStatus }) {
 }
 
 const blank = { subject: '', description: '', blockedBy: '', pattern: '' };
+type TaskDraft = typeof blank;
 
-const taskFrom = ({ subject, description, blockedBy, pattern }: typeof blank): TaskInput => ({
+const taskFrom = ({ subject, description, blockedBy, pattern }: TaskDraft): TaskInput => ({
   subject: subject.trim(),
   description,
   ...(blockedBy !== '' && { blockedBy: [blockedBy] }),
@@ -85,7 +86,7 @@ const taskFrom = ({ subject, description, blockedBy, pattern }: typeof blank): T
 function AddTask({ agentId, tasks }: { readonly agentId: AgentId; readonly tasks: readonly Task[] }) {
   const subjectField = useRef<HTMLInputElement>(null);
   const [draft, setDraft] = useState(blank);
-  const update = (changed: Partial<typeof blank>) => setDraft({ ...draft, ...changed });
+  const update = (changed: Partial<TaskDraft>) => setDraft({ ...draft, ...changed });
   const { mutate, error, isPending, reset } = useCommand(agentId, (client, task: TaskInput) =>
     client.createTasks(agentId, [task]),
   );
@@ -115,42 +116,43 @@ function AddTask({ agentId, tasks }: { readonly agentId: AgentId; readonly tasks
           Add
         </Button>
       </div>
-      <details>
-        <summary>More options</summary>
-        <TextField
-          label="Description"
-          rows={3}
-          value={draft.description}
-          onChange={(description) => update({ description })}
-        />
-        {tasks.length > 0 && (
-          <Field label="Blocked by">
-            {(attributes) => (
-              <select
-                {...attributes}
-                value={draft.blockedBy}
-                onChange={(event) => update({ blockedBy: event.target.value })}
-              >
-                <option value="">no task</option>
-                {tasks.map(({ id, subject }) => (
-                  <option key={id} value={id}>
-                    {subject}
-                  </option>
-                ))}
-              </select>
-            )}
-          </Field>
-        )}
-        <TextField
-          label="Active when pushed"
-          hint="A pattern such as src/**. The task is inactive until a push changes a matching file."
-          error={fieldProblem(error, 'tasks[0].activation.filesModified.pattern')}
-          spellCheck={false}
-          value={draft.pattern}
-          onChange={(pattern) => update({ pattern })}
-        />
-      </details>
+      <TaskOptions {...{ draft, update, tasks, error }} />
       <Problem error={error} />
     </form>
   );
 }
+
+interface TaskOptionsProps {
+  readonly draft: TaskDraft;
+  readonly update: (changed: Partial<TaskDraft>) => void;
+  readonly tasks: readonly Task[];
+  readonly error: unknown;
+}
+
+const TaskOptions = ({ draft, update, tasks, error }: TaskOptionsProps) => (
+  <details>
+    <summary>More options</summary>
+    <TextField
+      label="Description"
+      rows={3}
+      value={draft.description}
+      onChange={(description) => update({ description })}
+    />
+    {tasks.length > 0 && (
+      <SelectField
+        label="Blocked by"
+        value={draft.blockedBy}
+        options={[['', 'no task'], ...tasks.map(({ id, subject }) => [id, subject] as const)]}
+        onChange={(blockedBy) => update({ blockedBy })}
+      />
+    )}
+    <TextField
+      label="Active when pushed"
+      hint="A pattern such as src/**. The task is inactive until a push changes a matching file."
+      error={fieldProblem(error, 'tasks[0].activation.filesModified.pattern')}
+      spellCheck={false}
+      value={draft.pattern}
+      onChange={(pattern) => update({ pattern })}
+    />
+  </details>
+);

@@ -162,10 +162,22 @@ const Row = memo(function Row({ line, index, isMarked, isTabStop, mayComment, no
   );
 });
 
+const isNumber = (target: EventTarget): boolean => (target as Element).closest('.line-number') !== null;
+
+/** The index of the line around an element. */
 const indexIn = (target: EventTarget): number | undefined => {
   const found = (target as Element).closest<HTMLElement>('.review-line')?.querySelector('[data-index]');
   return found ? Number(found.getAttribute('data-index')) : undefined;
 };
+
+/** The index of the line whose number this is. */
+const indexOfNumber = (target: EventTarget): number | undefined =>
+  isNumber(target) ? indexIn(target) : undefined;
+
+interface ChosenLines {
+  readonly from: number;
+  readonly to: number;
+}
 
 /**
  * Chooses lines. With the pointer: a click for one line, Shift and a click or a drag over the numbers for several. With the
@@ -173,8 +185,7 @@ const indexIn = (target: EventTarget): number | undefined => {
  */
 function useLineSelection(file: DiffFile, lines: readonly DiffLine[]) {
   const { change, opened } = useReviewContext();
-  const [chosen, setChosen] = useState<{ readonly from: number; readonly to: number } | null>(null);
-  const [isDragging, setDragging] = useState(false);
+  const [chosen, setChosen] = useState<ChosenLines | null>(null);
   const [focused, setFocused] = useState<number | null>(null);
   /** Where a range starts that Shift and a click end. */
   const anchor = useRef<number | null>(null);
@@ -193,9 +204,8 @@ function useLineSelection(file: DiffFile, lines: readonly DiffLine[]) {
   };
 
   const onClick = (event: { readonly target: EventTarget; readonly shiftKey: boolean }) => {
-    const button = (event.target as Element).closest('.line-number');
-    const index = indexIn(event.target);
-    if (!button || index === undefined) return;
+    const index = indexOfNumber(event.target);
+    if (index === undefined) return;
     if (event.shiftKey && anchor.current !== null) return comment(anchor.current, index, true);
     if (chosen && chosen.from !== chosen.to && chosen.to === index) return comment(chosen.from, index, false);
     anchor.current = index;
@@ -203,7 +213,7 @@ function useLineSelection(file: DiffFile, lines: readonly DiffLine[]) {
   };
 
   const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
-    const at = (event.target as Element).closest('.line-number') ? indexIn(event.target) : undefined;
+    const at = indexOfNumber(event.target);
     if (at === undefined) return;
     const next = neighbour(lines, at, event.key);
     if (next === undefined) return;
@@ -212,11 +222,40 @@ function useLineSelection(file: DiffFile, lines: readonly DiffLine[]) {
     event.currentTarget.querySelector<HTMLElement>(`[data-index="${next}"]`)?.focus();
   };
 
+  const drag = useDrag(chosen, setChosen, ({ from, to }) => {
+    anchor.current = from;
+    comment(from, to, false);
+  });
+
+  const onMouseDown = (event: MouseEvent<HTMLElement>) => {
+    // It would select the text up to the number.
+    if (event.shiftKey && isNumber(event.target)) event.preventDefault();
+  };
+  const onFocus = (event: { readonly target: EventTarget }) => {
+    const index = indexOfNumber(event.target);
+    if (index !== undefined) setFocused(index);
+  };
+
+  return {
+    tabStop,
+    isDragging: drag.isDragging,
+    range: chosen && rangeOf(lines, chosen.from, chosen.to),
+    handlers: { onClick, onKeyDown, onMouseDown, onFocus, ...drag.handlers },
+  };
+}
+
+/** A drag of the mouse over the numbers. */
+function useDrag(
+  chosen: ChosenLines | null,
+  setChosen: (chosen: ChosenLines | null) => void,
+  onDragged: (chosen: ChosenLines) => void,
+) {
+  const [isDragging, setDragging] = useState(false);
   const onPointerDown = (event: PointerEvent<HTMLElement>) => {
     // A finger scrolls; Shift extends the range with the click.
     const isMouse = event.pointerType === 'mouse' && event.button === 0 && !event.shiftKey;
-    const index = indexIn(event.target);
-    if (!isMouse || index === undefined || !(event.target as Element).closest('.line-number')) return;
+    const index = indexOfNumber(event.target);
+    if (!isMouse || index === undefined) return;
     setChosen({ from: index, to: index });
     setDragging(true);
     const end = () => {
@@ -236,23 +275,9 @@ function useLineSelection(file: DiffFile, lines: readonly DiffLine[]) {
     if (!isDragging || !chosen) return;
     // A press and release on the same number is a click.
     if (chosen.from === chosen.to) return setChosen(null);
-    anchor.current = chosen.from;
-    comment(chosen.from, chosen.to, false);
+    onDragged(chosen);
   };
-  const onMouseDown = (event: MouseEvent<HTMLElement>) => {
-    // It would select the text up to the number.
-    if (event.shiftKey && (event.target as Element).closest('.line-number')) event.preventDefault();
-  };
-  const onFocus = (event: { readonly target: EventTarget }) => {
-    if ((event.target as Element).closest('.line-number')) setFocused(indexIn(event.target) ?? null);
-  };
-
-  return {
-    tabStop,
-    isDragging,
-    range: chosen && rangeOf(lines, chosen.from, chosen.to),
-    handlers: { onClick, onKeyDown, onMouseDown, onPointerDown, onPointerOver, onPointerUp, onFocus },
-  };
+  return { isDragging, handlers: { onPointerDown, onPointerOver, onPointerUp } };
 }
 
 /** The line that a key moves the focus to. */

@@ -1,9 +1,9 @@
-import { defaultRangeExtractor, type Range, useVirtualizer } from '@tanstack/react-virtual';
+import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from '@tanstack/react-virtual';
 import { type RefObject, useCallback, useEffect, useLayoutEffect } from 'react';
 import type { Row } from '../model/rows.ts';
-import type { Position } from '../model/timeline-window.ts';
 import type { AutoScroll } from './auto-scroll.ts';
 import { RowView } from './row-view.tsx';
+import type { useTimeline } from './use-timeline.ts';
 
 /** The next page is loaded when the view is this many rows from its edge. */
 const loadAheadRows = 30;
@@ -11,22 +11,17 @@ const loadAheadRows = 30;
 const farPx = 1e8;
 
 interface RowListProps {
-  readonly rows: readonly Row[];
+  readonly timeline: ReturnType<typeof useTimeline>;
   readonly scroller: RefObject<HTMLElement | null>;
   readonly autoScroll: AutoScroll;
-  /** Where the list starts; it is mounted again for another position. */
-  readonly position: Position;
-  readonly indexOf: (sequence: number) => number | undefined;
   /** The entry in the address, highlighted and scrolled into view when it changes. */
   readonly target: { readonly sequence: number } | null;
-  readonly isComplete: boolean;
-  readonly onNearStart: () => void;
-  readonly onNearEnd: () => void;
 }
 
-/** A virtual list: only the rows on the screen are mounted. */
+/** A virtual list: only the rows on the screen are mounted. It is mounted again for another start position. */
 export function RowList(props: RowListProps) {
-  const { rows, scroller, autoScroll, position, indexOf, target, isComplete, onNearStart, onNearEnd } = props;
+  const { timeline, scroller, target } = props;
+  const { window, view, rows, indexOf } = timeline;
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -37,11 +32,57 @@ export function RowList(props: RowListProps) {
     paddingStart: 32,
     paddingEnd: 24,
     initialRect: { width: 800, height: scroller.current?.clientHeight ?? 800 },
-    initialOffset: position === 'end' ? farPx : 0,
+    initialOffset: view.position === 'end' ? farPx : 0,
     // An older page does not move the rows on the screen. AutoScroll keeps the view at the end.
     anchorTo: 'end',
     scrollEndThreshold: -1,
   });
+  const targetIndex = target === null ? undefined : indexOf(target.sequence);
+  useScrollPosition(props, virtualizer, targetIndex);
+
+  const { startIndex = 0, endIndex = 0 } = virtualizer.range ?? {};
+  const isNearStart = startIndex < loadAheadRows;
+  const isNearEnd = endIndex > rows.length - 1 - loadAheadRows;
+  useEffect(() => {
+    if (isNearStart && view.pageError === null) void window.loadOlder();
+    if (isNearEnd && view.pageError === null) void window.loadNewer();
+  });
+
+  return (
+    // biome-ignore lint/a11y/noRedundantRoles: without bullets, some browsers do not treat it as a list.
+    <ol className="transcript-rows" role="list" style={{ height: virtualizer.getTotalSize() }}>
+      {virtualizer.getVirtualItems().map(({ index, key, start }) => {
+        const row = rows[index];
+        return (
+          row && (
+            <li
+              key={key}
+              ref={virtualizer.measureElement}
+              className="row"
+              data-index={index}
+              data-kind={row.kind}
+              data-list={listEdges(rows, index)}
+              data-target={index === targetIndex}
+              aria-posinset={index + 1}
+              aria-setsize={view.isAtStart && view.isAtEnd ? rows.length : -1}
+              style={{ transform: `translateY(${start}px)` }}
+            >
+              <RowView row={row} isTimeShown={isNewMinute(rows[index - 1], row)} />
+            </li>
+          )
+        );
+      })}
+    </ol>
+  );
+}
+
+/** Starts at the position of the view, follows the end, and shows each new target. */
+function useScrollPosition(
+  { timeline: { view, indexOf }, scroller, autoScroll, target }: RowListProps,
+  virtualizer: Virtualizer<HTMLElement, Element>,
+  targetIndex: number | undefined,
+): void {
+  const { position } = view;
   const height = virtualizer.getTotalSize();
   const items = virtualizer.getVirtualItems();
 
@@ -55,7 +96,6 @@ export function RowList(props: RowListProps) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs after each change of the height.
   useLayoutEffect(() => autoScroll.onResize(), [autoScroll, height]);
 
-  const targetIndex = target === null ? undefined : indexOf(target.sequence);
   // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls once per target, not when its row moves.
   useLayoutEffect(() => {
     if (targetIndex === undefined) return;
@@ -67,41 +107,6 @@ export function RowList(props: RowListProps) {
     );
     if (!isVisible) virtualizer.scrollToIndex(targetIndex, { align: 'center' });
   }, [target]);
-
-  const { startIndex = 0, endIndex = 0 } = virtualizer.range ?? {};
-  const isNearStart = startIndex < loadAheadRows;
-  const isNearEnd = endIndex > rows.length - 1 - loadAheadRows;
-  useEffect(() => {
-    if (isNearStart) onNearStart();
-    if (isNearEnd) onNearEnd();
-  });
-
-  return (
-    // biome-ignore lint/a11y/noRedundantRoles: without bullets, some browsers do not treat it as a list.
-    <ol className="transcript-rows" role="list" style={{ height }}>
-      {items.map(({ index, key, start }) => {
-        const row = rows[index];
-        return (
-          row && (
-            <li
-              key={key}
-              ref={virtualizer.measureElement}
-              className="row"
-              data-index={index}
-              data-kind={row.kind}
-              data-list={listEdges(rows, index)}
-              data-target={index === targetIndex}
-              aria-posinset={index + 1}
-              aria-setsize={isComplete ? rows.length : -1}
-              style={{ transform: `translateY(${start}px)` }}
-            >
-              <RowView row={row} isTimeShown={isNewMinute(rows[index - 1], row)} />
-            </li>
-          )
-        );
-      })}
-    </ol>
-  );
 }
 
 const isToolRow = (row: Row | undefined): boolean => row?.kind === 'tool' || row?.kind === 'setup';

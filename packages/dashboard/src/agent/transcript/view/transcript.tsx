@@ -26,19 +26,10 @@ export const Transcript = memo((props: TranscriptProps) => (
 ));
 
 function OneTranscript({ agentId, client, onEntries, isLinked = true }: TranscriptProps) {
-  const [announcement, setAnnouncement] = useState('');
+  const { announcement, announce } = useAnnouncement(onEntries);
   const [target, clearTarget] = useEntryTarget(isLinked);
-  const { window, view, rows, indexOf, findMessageText } = useTimeline(
-    client,
-    agentId,
-    target?.sequence,
-    // A transition, so that the new rows are drawn first.
-    (entries) =>
-      startTransition(() => {
-        setAnnouncement((before) => announcementOf(entries) ?? before);
-        onEntries?.(entries);
-      }),
-  );
+  const timeline = useTimeline(client, agentId, target?.sequence, announce);
+  const { window, view, rows, indexOf, findMessageText } = timeline;
   const scroller = useRef<HTMLElement>(null);
   const { autoScroll, stoppedAt } = useAutoScroll(scroller, window);
 
@@ -82,18 +73,7 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
         >
           {top !== '' && <p className="transcript-top secondary">{top}</p>}
           {view.isOpen && autoScroll && (
-            <RowList
-              key={view.epoch}
-              rows={rows}
-              scroller={scroller}
-              autoScroll={autoScroll}
-              position={view.position}
-              indexOf={indexOf}
-              target={target}
-              isComplete={view.isAtStart && view.isAtEnd}
-              onNearStart={() => view.pageError ?? void window.loadOlder()}
-              onNearEnd={() => view.pageError ?? void window.loadNewer()}
-            />
+            <RowList key={view.epoch} {...{ timeline, scroller, autoScroll, target }} />
           )}
           {hasLeftEnd && <JumpButtons newCount={newCount} onStart={toStart} onEnd={toEnd} />}
         </section>
@@ -103,6 +83,18 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
       </div>
     </TranscriptContext>
   );
+}
+
+/** What a screen reader says about new entries. */
+function useAnnouncement(onEntries: TranscriptProps['onEntries']) {
+  const [announcement, setAnnouncement] = useState('');
+  // A transition, so that the new rows are drawn first.
+  const announce = (entries: readonly TimelineEntry[]) =>
+    startTransition(() => {
+      setAnnouncement((before) => announcementOf(entries) ?? before);
+      onEntries?.(entries);
+    });
+  return { announcement, announce };
 }
 
 /** Expands the entry in the address once; then the reader may collapse it. */
