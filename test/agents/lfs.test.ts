@@ -99,6 +99,19 @@ describe.skipIf(!hasLfs)('files in LFS', () => {
     );
   });
 
+  it('are pointers if the answer of their server is too large, too deep or has too many values', async () => {
+    const { remote, agents } = await place();
+    remote.commit('main', { ...attributes, 'a.bin': lfs.add('hostile\n') });
+    lfs.answers.push('['.repeat(1_000_000), `[${'0,'.repeat(1_500_000)}0]`, ' '.repeat(5_000_000), '[]');
+    const again = 'git lfs pull 2>&1; '.repeat(3);
+    const printed = await printedBy(agents, 'a', `${again} git lfs pull && cat a.bin`);
+    expect((await agents.warnings('a')).join()).toContain('JSON with more depth than 16');
+    const reasons = ['JSON with more values than 50000', 'has more than 4194304 bytes', 'not a JSON object'];
+    for (const reason of reasons) expect(printed).toContain(reason);
+    expect(printed).toMatch(/^hostile$/m);
+    expect(lfs.answers).toEqual([]);
+  });
+
   it('are not fetched from an internal address that their server names, for any tenant', async () => {
     let requests = 0;
     const inner = createServer((_, response) => {

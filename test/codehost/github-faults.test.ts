@@ -114,6 +114,16 @@ describe('GitHub', () => {
     await expect(github.connect().threads(github.repo, number)).rejects.toMatchObject({ kind: 'unknown' });
   });
 
+  it('that has no end of pages without threads in GraphQL is asked once', async () => {
+    const pageInfo = { hasNextPage: true, endCursor: 'x' };
+    const repository = { pullRequest: { reviewThreads: { pageInfo, nodes: [] } } };
+    const body = JSON.stringify({ data: { repository } });
+    github.faults.add({ path: /graphql/, times: 10_000, reply: { status: 200, body } });
+    const before = github.faults.happened;
+    expect(await github.connect().threads(github.repo, number)).toEqual(expect.any(Array));
+    expect(github.faults.happened - before).toBe(1);
+  });
+
   it('that refuses is not asked again', async () => {
     const host = github.connect({ as: 'token' });
     for (const status of [401, 403, 404, 422]) {

@@ -360,4 +360,13 @@ describe('all calls of one piece of work', () => {
       message: expect.stringContaining('more than 500000 values in all'),
     });
   });
+
+  it('end when the host has sent too many pages', async () => {
+    api.answer = reply(200, '[{}]', { link: `<${api.url}/api/thing?page=2>; rel="next"` });
+    const endless = withinBudget(() => client().list(get, () => 1, 5_000));
+    expect(await failure(endless)).toMatchObject({
+      kind: 'refused',
+      message: expect.stringContaining('more than 2000 replies in all'),
+    });
+  });
 });

@@ -70,6 +70,11 @@ describe('a reply of a host', () => {
     await expect(parse(value)).rejects.toThrow(new RegExp(`more ${bound} than`));
   });
 
+  it('that has more than is kept of one is refused before it is parsed', async () => {
+    const noJson = Buffer.from(`[${'{},'.repeat(150_000)}`);
+    await expect(thread.parseReply(noJson)).rejects.toThrow('more values than');
+  });
+
   it('that is refused does not keep the next one from being read', async () => {
     await expect(thread.parseReply(Buffer.from('{'.repeat(100_000)))).rejects.toThrow(TypeError);
     expect((await parse([long])).values).toBe(2);

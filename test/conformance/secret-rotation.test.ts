@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { type Claim, type Service, tenantName } from '@muster/sdk/contract';
+import { type Claim, limits, type Service, tenantName } from '@muster/sdk/contract';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { readDocument, writeResource } from '../support/catalog.ts';
-import { freshDatabase } from '../support/database.ts';
+import { execute, freshDatabase } from '../support/database.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { bootstrapKey, program, type Server } from '../support/server.ts';
@@ -212,15 +212,27 @@ describe('the service secret', () => {
       const startWith = await nodesOn(database.url);
       const first = await startWith(older);
       await prepare(first.api);
+      // More than are listed.
+      await execute(
+        database.url,
+        `INSERT INTO resources (tenant, kind, name, generation, document, sealed, secret_id)
+         SELECT tenant, kind, name || n, generation, document, sealed, secret_id
+         FROM resources, generate_series(1, ${limits.pageSize}) AS n WHERE kind = 'secret'`,
+      );
       await first.end();
       const { lost } = await refusal(database.url, { MUSTER_SECRET: newer });
       const env = { MUSTER_BOOTSTRAP_KEY: first.key, MUSTER_SECRET: newer, MUSTER_SECRET_LOST: lost };
       const second = await start({ databaseUrl: database.url, env });
       expect(second.output.join('')).toContain('service secret replaced');
-      expect(await outdated(apiOf(second))).toEqual([
-        'integration/hooks does not work',
-        'secret/kept does not work',
-      ]);
+      const { outdatedSecretCount } = expectOk(await apiOf(second).get<Service>('/v1/service'));
+      expect(outdatedSecretCount).toBe(limits.pageSize + 2);
+      const listed = await outdated(apiOf(second));
+      expect(listed).toHaveLength(limits.pageSize);
+      expect(listed.slice(0, 2)).toEqual(['integration/hooks does not work', 'secret/kept does not work']);
+      const connection = { MUSTER_URL: second.url, MUSTER_API_KEY: second.key };
+      const { stdout } = await runProgram(['doctor'], { ...second.env, ...connection });
+      expect(stdout).toContain('secret/kept of ');
+      expect(stdout).toContain('2 more depend on another service secret');
       await second.close();
       await first.close();
       await database.drop();

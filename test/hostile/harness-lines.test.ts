@@ -100,6 +100,8 @@ test.each([claudeCode, codex])(
     const [begin, end] = results[name as keyof typeof results];
     const result = (content: string) => line(begin, content, end);
     const lines = [
+      result(`${repeated('[],', megabyte)} . qq{[]}`),
+      result(`${repeated('0,', megabyte)} . qq{0}`),
       result(`${repeated('[],', 10 * megabyte)} . qq{[]}`),
       result(`${repeated('[', 31 * megabyte)}`),
       result(`qq<{"type":"text","text":> . ${text('x', 31 * megabyte)} . qq<}>`),

@@ -1,11 +1,12 @@
 import type { AgentStatus } from '@muster/sdk/contract';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { type Answer, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { uniqueName } from '../support/catalog.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { startHostileHost } from './host-replies.ts';
 import {
   globs,
   graphs,
@@ -22,7 +23,9 @@ import {
 import { useMeasuredServer } from './measured-server.ts';
 
 /** No input blocks the service: measured-server.ts says what is measured and how much is allowed. */
-const { server, expectCheap, block } = await useMeasuredServer();
+const codeHost = await startHostileHost();
+afterAll(() => codeHost.close());
+const { server, expectCheap, block } = await useMeasuredServer({ MUSTER_ALLOW_INNER_HOSTS: codeHost.host });
 const api = apiOf(server);
 const tenant = await newTestTenant(api);
 const otherTenant = await newTestTenant((await newTenant(await operatorOf(server))).admin);
@@ -41,10 +44,22 @@ describe.each([
   ['long lines', longLines],
   ['reports', reports],
   ['large contents', large],
+  ['replies of a code host', codeHost.inputs],
 ])('%s', (_, inputs) => {
   test.each(inputs)('$name', async ({ run }) => {
     expect(refused(await expectCheap(() => run(tenant)), 500)).toEqual([]);
   });
+});
+
+test('waits for a thousand agents each, and for one that is named a thousand times', async () => {
+  const name = uniqueName('waited');
+  await tenant.spawn(name);
+  const { agentId } = await tenant.status(name);
+  const others = Array.from({ length: 1000 }, (_, i) => ({ agent: [`${name}-${i}`] }));
+  const wait = (agentIds: readonly unknown[]) => api.post('/v1/agents/wait', { agentIds, timeoutSeconds: 0 });
+  const both = Array.from({ length: 20 }, () => [others, others.map(() => agentId)]).flat();
+  const answers = await expectCheap(() => Promise.all(both.map(wait)));
+  expect(answers.map(({ status }) => status)).toEqual(both.map((ids) => (ids === others ? 404 : 200)));
 });
 
 /** How many inputs of each kind that was expensive before are generated. */
@@ -163,6 +178,10 @@ test('a tenant gets its replies before a slow output of another tenant is checke
     return seen;
   });
   expect(order).toEqual(['work beside it', 'output INVALID_STRUCTURED_OUTPUT']);
+});
+
+test.each(['service', 'runner'] as const)('a blocked event loop of the %s is noticed', async (name) => {
+  await expect(expectCheap(() => block(300, name))).rejects.toThrow('longest turn of the event loop');
 });
 
 interface Stall {

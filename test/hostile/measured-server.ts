@@ -16,6 +16,8 @@ interface Measured {
   readonly grownBytes: number;
 }
 
+type MeasuredProcess = 'service' | 'runner';
+
 const mostTurnMs = 250;
 /** On a busy machine the same work takes up to ten times its usual processor time: the least of these counts. */
 const measurements = 3;
@@ -27,6 +29,7 @@ const isApart = process.env.MUSTER_TEST_RUNNER === 'apart';
 /** A service that measures itself and its runner, which is another process (see probe.mjs). Call it at the top of the file. */
 export async function useMeasuredServer(env: Readonly<Record<string, string>> = {}) {
   const socketPath = join(tmpdir(), `probe-${randomUUID().slice(0, 8)}.sock`);
+  const socketPaths = { service: socketPath, runner: `${socketPath}.runner` };
   const measuredEnv = {
     ...env,
     NODE_OPTIONS: `--import ${new URL('./probe.mjs', import.meta.url).href}`,
@@ -35,9 +38,9 @@ export async function useMeasuredServer(env: Readonly<Record<string, string>> = 
   const server = await startServer({ nodeFlags: [], runner: !isApart, env: measuredEnv });
   afterAll(() => server.close());
   if (isApart) await startRunner(server, measuredEnv);
-  const ask = (path: string, process: '' | '.runner' = ''): Promise<Measured> =>
+  const ask = (path: string, process: MeasuredProcess = 'service'): Promise<Measured> =>
     new Promise((resolve, reject) => {
-      const sent = request({ socketPath: `${socketPath}${process}`, path }, (response) => {
+      const sent = request({ socketPath: socketPaths[process], path }, (response) => {
         let text = '';
         response.on('data', (chunk) => {
           text += chunk;
@@ -48,9 +51,9 @@ export async function useMeasuredServer(env: Readonly<Record<string, string>> = 
       sent.end();
     });
   const measure = async <T>(work: () => Promise<T>) => {
-    await Promise.all([ask('/reset'), ask('/reset', '.runner')]);
+    await Promise.all([ask('/reset'), ask('/reset', 'runner')]);
     const result = await work();
-    const [service, runner] = await Promise.all([ask('/'), ask('/', '.runner')]);
+    const [service, runner] = await Promise.all([ask('/'), ask('/', 'runner')]);
     for (const { grownBytes } of [service, runner])
       expect(grownBytes, 'growth of memory, in bytes').toBeLessThan(mostGrownBytes);
     return { result, turnMs: Math.max(service.turnMs, runner.turnMs) };
@@ -64,8 +67,9 @@ export async function useMeasuredServer(env: Readonly<Record<string, string>> = 
     );
     return measured.result;
   };
-  /** Blocks the event loop of the service for that long. */
-  const block = async (ms: number): Promise<void> => void (await ask(`/block?ms=${ms}`));
+  /** Blocks the event loop of the service, or of its runner, for that much processor time. */
+  const block = async (ms: number, process?: MeasuredProcess): Promise<void> =>
+    void (await ask(`/block?ms=${ms}`, process));
   return { server, expectCheap, block };
 }
 

@@ -49,7 +49,7 @@ if (isMainThread && ['serve', 'runner'].includes(process.argv[2])) {
     lastMs = usedMs();
   };
   const block = (ms) => {
-    for (const endMs = performance.now() + ms; performance.now() < endMs; );
+    for (const endMs = usedMs() + ms; usedMs() < endMs; );
   };
 
   setInterval(tick, tickMs).unref();

@@ -17,6 +17,8 @@ export interface LfsServer {
   readonly storeHost: string;
   /** What it names as the place of every object instead. */
   named: { readonly href: string; readonly header: Readonly<Record<string, string>> } | undefined;
+  /** What it answers to the next batch requests instead. */
+  readonly answers: string[];
   /** The headers of requests for `/object` of the first server. */
   readonly seen: IncomingHttpHeaders[];
   /** The contents by their digest. */
@@ -64,6 +66,8 @@ export async function startLfsServer(options: LfsServerOptions): Promise<LfsServ
       });
     if (request.headers.authorization !== basic)
       return void response.writeHead(401, { 'www-authenticate': 'Basic' }).end();
+    const instead = lfs.answers.shift();
+    if (instead !== undefined) return void response.end(instead);
     const asked = JSON.parse((await bodyOf(request)).toString()) as Batch;
     const action = (oid: string) =>
       lfs.named ?? { href: `${store.url}/${oid}`, header: { authorization: objectToken } };
@@ -83,6 +87,7 @@ export async function startLfsServer(options: LfsServerOptions): Promise<LfsServ
     url: server.url,
     storeHost: new URL(store.url).host,
     named: undefined,
+    answers: [],
     seen,
     objects,
     add: (content) => {

@@ -1,5 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { nodeFinding } from './machine-findings.ts';
+import { nodeFinding, userLimitFindings } from './machine-findings.ts';
 
 const at = (time: string): number => Date.parse(time);
 
@@ -27,4 +30,23 @@ test('a version past its end of life works, and the finding says since when', ()
 
 test('a version that is too old is broken', () => {
   expect(nodeFinding('20.18.3')).toMatchObject({ verdict: 'broken', next: 'install Node 20.19 or newer' });
+});
+
+test('few inotify instances are missing, because one agent can take those of all', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'muster-limits-'));
+  const limit = join(folder, 'max_user_instances');
+  const findingsAt = (instances: number) => {
+    writeFileSync(limit, `${instances}\n`);
+    return userLimitFindings(limit);
+  };
+  expect(findingsAt(128)).toMatchObject([
+    {
+      verdict: 'missing',
+      found: '128 inotify instances for all agents of this user',
+      next: expect.stringContaining('sysctl fs.inotify.max_user_instances='),
+    },
+  ]);
+  expect(findingsAt(8192)).toMatchObject([{ verdict: 'ok', next: '' }]);
+  rmSync(folder, { recursive: true });
+  expect(userLimitFindings(limit)).toEqual([]);
 });

@@ -12,6 +12,7 @@ import { readProblems } from '../store/statements/change-requests.ts';
 import { type DeliveryRow, listDeliveries, repeatDelivery } from '../store/statements/deliveries.ts';
 import { readUnposted, releaseItems } from '../store/statements/outbox.ts';
 import { HostError } from '../work/host-error.ts';
+import { withinBudget } from '../work/reply-budget.ts';
 import type { RepoPath } from './host.ts';
 import { covers, type Integration, IntegrationError, type Integrations } from './integrations.ts';
 import { workspaceOf } from './workspace-of.ts';
@@ -67,7 +68,11 @@ export class Administration {
   }
 
   /** Checks the credential, its permissions and the webhook, and says what is missing. */
-  async test(
+  test(caller: Principal, body: BodyOf<'testIntegration'>): Promise<ReplyOf<'testIntegration'> | Refusal> {
+    return withinBudget(() => this.#test(caller, body));
+  }
+
+  async #test(
     caller: Principal,
     { tenant: input, name = '' }: BodyOf<'testIntegration'>,
   ): Promise<ReplyOf<'testIntegration'> | Refusal> {

@@ -4,13 +4,14 @@ import type { HostJson } from './host-json.ts';
 
 /**
  * How much one piece of work may read of a host in all of its calls together. A single list has a limit of entries, but a
- * host decides how many lists there are and how large an entry is.
+ * host decides how many lists there are, how many pages a list has and how large an entry is.
  */
-const most = { values: 500_000, characters: 16 * 1024 * 1024 };
+const most = { values: 500_000, characters: 16 * 1024 * 1024, replies: 2_000 };
 
 interface Spent {
   values: number;
   characters: number;
+  replies: number;
   /** Replies that count for the limits of the host: not those that say that nothing changed. */
   calls: number;
   /** Permissions without which a part was not read. */
@@ -21,7 +22,7 @@ const budgets = new AsyncLocalStorage<Spent>();
 
 /** All calls to hosts in this work share one budget. */
 export const withinBudget = <T>(work: () => Promise<T>): Promise<T> =>
-  budgets.run({ values: 0, characters: 0, calls: 0, missing: new Set() }, work);
+  budgets.run({ values: 0, characters: 0, replies: 0, calls: 0, missing: new Set() }, work);
 
 /** What the current work has asked of hosts until now. */
 export const spentInWork = (): { readonly calls: number; readonly missing: readonly string[] } => {
@@ -43,7 +44,8 @@ export function spend({ values, characters }: HostJson, request: string): void {
   if (!spent) return;
   spent.values += values;
   spent.characters += characters;
-  for (const bound of ['values', 'characters'] as const)
+  spent.replies += 1;
+  for (const bound of ['values', 'characters', 'replies'] as const)
     if (spent[bound] > most[bound])
       throw new HostError('refused', 0, `${request}: the host sent more than ${most[bound]} ${bound} in all`);
 }

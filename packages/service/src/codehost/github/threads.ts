@@ -130,26 +130,27 @@ const isText = ({ path }: HostThread): boolean => path === '';
 
 async function reviewThreads(api: GithubApi, repo: RepoPath, number: number): Promise<ReviewThread[]> {
   const [owner, name] = repo.split('/');
-  const found: ReviewThread[] = [];
+  const found: ReviewThread[][] = [];
   let after: string | null = null;
   do {
     const operation = { query: threadsQuery, variables: { owner, name, number, after } };
-    const page: { threads: ReviewThread[]; next: string | null } = await api.graphql(
+    const page: { threads: ReviewThread[][]; next: string | null } = await api.graphql(
       repo,
       operation,
       (data) => {
         const threads = data.object('repository').object('pullRequest').object('reviewThreads');
         const info = threads.object('pageInfo');
         return {
-          threads: threads.list('nodes').flatMap(reviewThread),
+          threads: threads.list('nodes').map(reviewThread),
           next: info.flag('hasNextPage') ? info.text('endCursor') : null,
         };
       },
     );
     found.push(...page.threads);
-    after = page.next;
+    // A page without threads is the last one, whatever the host says.
+    after = page.threads.length > 0 ? page.next : null;
   } while (after !== null && found.length < limits.threads);
-  return found.slice(0, limits.threads);
+  return found.slice(0, limits.threads).flat();
 }
 
 function reviewThread(thread: JsonReader): ReviewThread[] {

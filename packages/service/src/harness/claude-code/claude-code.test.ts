@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
+import { recordFileAccesses } from '../../../../../test/support/file-accesses.ts';
 import {
   deliverTo,
   expectLiveOutput,
@@ -75,7 +76,12 @@ claude('Claude Code', () => {
   beforeEach(makeFolders);
   afterEach(removeFolders);
 
-  it('stores a session in the files that it names, is interrupted, and resumes with new settings', async () => {
+  it('stores a session in the files that it names, is interrupted, and resumes with new settings; this process opens none of them', async ({
+    onTestFinished,
+  }) => {
+    // A library of this process must not open them either: the agent may replace each by a link.
+    const { calls, stop } = recordFileAccesses(folder);
+    onTestFinished(stop);
     const first = await open({ fastMode: true });
     const fast = stub.script([{ say: 'I keep it.' }]);
     await first.session.deliver(message(`My word is HERON. ${fast}`));
@@ -117,6 +123,8 @@ claude('Claude Code', () => {
     expect(request?.body.speed).toBeUndefined();
 
     expect(await interruptSilentTurn(second, stub)).toEqual({ type: 'interrupted', response: '' });
+    // Those of this test.
+    expect(calls.map((call) => call.split(' ')[0])).toEqual(['readdirSync', 'existsSync']);
   });
 
   it('resolves opus, sonnet and haiku to the models that the gateway allows', async () => {

@@ -13,7 +13,7 @@ import { pipeline } from 'node:stream/promises';
 import { limits } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
 import { canonicalHost, isPrivateAddress } from '../../lib/host-rules.ts';
-import { exceededBound, isObject } from '../../lib/json.ts';
+import { exceededBound, isObject, type JsonBounds } from '../../lib/json.ts';
 import { refuseSmallParts } from '../../lib/small-parts.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
@@ -38,9 +38,10 @@ export class LfsEndpoint {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const body = await readJson(request, limits.lfsBatchBytes);
-    const operation = isObject(body) ? body.operation : undefined;
-    if (!isObject(body) || (operation !== 'download' && operation !== 'upload'))
+    const body = parse(await readBytes(request, limits.lfsBatchBytes, 'the request'));
+    if (typeof body === 'string') throw new LfsError(422, `the request is ${body}`);
+    const { operation } = body;
+    if (operation !== 'download' && operation !== 'upload')
       throw new LfsError(422, 'operation must be "download" or "upload"');
     if (operation === 'upload' && repository.readOnly) throw new LfsError(403, repository.readOnly);
     const access = await repository.mirror.httpAccess(repository.askCredential);
@@ -145,7 +146,7 @@ const mostHeaders = 50;
 const mostHeadersLength = 16 * 1024;
 const mostAnswerBytes = 4 * 1024 * 1024;
 /** Of a request and of an answer: the objects of a batch have some thirty values each. */
-const jsonBounds = { depth: 16, values: 50_000 };
+const jsonBounds: JsonBounds = { depth: 16, values: 50_000 };
 const idleMs = 5 * 60_000;
 const batchType = 'application/vnd.git-lfs+json';
 
@@ -183,9 +184,9 @@ async function sendBatch(
   // A server could send back what it received.
   const mask = new ValueMask(used ? [used.password, basicOf(used)] : []);
   const answer = parse(bytes);
-  if (status === 200 && isObject(answer)) return { answer, mask, isPublic };
-  const said =
-    isObject(answer) && typeof answer.message === 'string' ? `: ${answer.message.slice(0, 300)}` : '';
+  if (status === 200 && typeof answer !== 'string') return { answer, mask, isPublic };
+  const text = typeof answer === 'string' ? answer : answer.message;
+  const said = typeof text === 'string' ? `: ${text.slice(0, 300)}` : '';
   const message = mask.text(`the LFS server of ${access.url} answered ${status}${said}`);
   throw new LfsError(status === 404 || status === 422 ? status : 403, message);
 }
@@ -206,7 +207,7 @@ async function post(place: Place, body: string, credential: HttpAccess['credenti
     outgoing.once('response', (answer) => {
       const { remoteAddress } = answer.socket;
       const isPublic = remoteAddress === undefined || !isPrivateAddress(remoteAddress);
-      readBytes(answer, mostAnswerBytes).then(
+      readBytes(answer, mostAnswerBytes, `the answer of ${url.host}`).then(
         (bytes) => resolve({ status: answer.statusCode ?? 0, bytes, isPublic }),
         reject,
       );
@@ -246,24 +247,24 @@ async function connect(
   return outgoing;
 }
 
-async function readBytes(stream: AsyncIterable<Buffer>, mostBytes: number): Promise<Buffer> {
+async function readBytes(stream: AsyncIterable<Buffer>, mostBytes: number, what: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of stream) {
     bytes += chunk.length;
-    if (bytes > mostBytes) throw new LfsError(413, `more than ${mostBytes} bytes`);
+    if (bytes > mostBytes) throw new LfsError(413, `${what} has more than ${mostBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
 }
 
-const readJson = async (request: IncomingMessage, mostBytes: number): Promise<unknown> =>
-  parse(await readBytes(request, mostBytes));
-
-function parse(bytes: Buffer): unknown {
+/** The object, or what the text is instead. */
+function parse(bytes: Buffer): Record<string, unknown> | string {
+  const exceeded = exceededBound(bytes, jsonBounds);
+  if (exceeded) return `JSON with more ${exceeded} than ${jsonBounds[exceeded]}`;
   try {
-    return exceededBound(bytes, jsonBounds) ? undefined : JSON.parse(bytes.toString());
-  } catch {
-    return undefined;
-  }
+    const value: unknown = JSON.parse(bytes.toString());
+    if (isObject(value)) return value;
+  } catch {}
+  return 'not a JSON object';
 }
