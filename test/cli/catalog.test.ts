@@ -77,7 +77,7 @@ describe('apply', () => {
     ]);
     expect(mixed.code).toBe(2);
     expect(mixed.err).toMatch(
-      /pool\/a2: .*maxRuns.*\nmuster: 1 of 3 documents are rejected; nothing was written\n$/,
+      /pool\/a2: .*maxRuns.*\nmuster: 1 of 3 documents is rejected; nothing was written\n$/,
     );
     expect(await ada.muster(['get', 'pool', 'a1'])).toMatchObject({ code: 3 });
     const file = ada.file('set.yaml', set('3').replace('zone', 'workspace').concat('pool: a2\n'));

@@ -75,7 +75,7 @@ async function checkAll(
   if (first && files.length === 1) throw first;
   if (first) {
     for (const { message } of errors) output.note(`muster: ${message}`);
-    const rejected = `${errors.length} of ${files.length} documents are rejected; nothing was written`;
+    const rejected = `${errors.length} of ${files.length} documents ${errors.length === 1 ? 'is' : 'are'} rejected; nothing was written`;
     throw new CommandError(rejected, first.exitCode);
   }
   if (flags.strict && checked.some(({ warnings }) => warnings.length > 0))

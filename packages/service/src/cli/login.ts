@@ -149,6 +149,7 @@ async function config({ flags, env, output }: Invocation): Promise<void> {
     },
     runner: runner && {
       ...runner,
+      tenantAllow: Object.fromEntries(runner.tenantAllow),
       models: env.MUSTER_MODELS || 'none',
       prices: env.MUSTER_PRICES || 'built in',
     },
