@@ -71,6 +71,7 @@ describeInBrowser('the home page', () => {
     await expect.poll(() => guest.page.getByText('muster spawn').count()).toBe(0);
     await new Agents(admin, 'default').spawn('first', { description: '!sleep 600' });
     await row(page, 'first').waitFor();
+    await page.getByText('Rehearsal: no model runs this agent.').waitFor();
     await expect.poll(() => page.getByText('No agents yet').count()).toBe(0);
     await guest.leave();
     await visitor.leave();

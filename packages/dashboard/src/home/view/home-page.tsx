@@ -123,7 +123,8 @@ const attentionText = (count: number): string =>
 /** If most agents are rehearsed, the provider key may be missing. */
 function RehearsalNote({ summary: { rehearsed, total } }: { readonly summary: Summary }) {
   if (rehearsed * 2 <= total) return null;
-  const who = rehearsed === total ? 'these agents' : `${rehearsed} of these ${total} agents`;
+  const all = total === 1 ? 'this agent' : 'these agents';
+  const who = rehearsed === total ? all : `${rehearsed} of these ${total} agents`;
   return (
     <p className="home-rehearsal">
       Rehearsal: no model runs {who}. Set a provider key on the service to use real models.
