@@ -89,6 +89,8 @@ export class Runner {
   #polling = new AbortController();
   #offeredSlots: PollRequest['free'] = { real: 0, rehearsed: 0 };
   #sweepSoon = new AbortController();
+  /** Agents with a run since the sweep began: what the service has said of them is outdated. */
+  readonly #usedSinceSweep = new Set<string>();
   readonly #stopping = new AbortController();
 
   constructor(options: RunnerOptions) {
@@ -221,6 +223,8 @@ export class Runner {
       if (isLast && this.#runs.size === 0) break;
       if (this.#idleLeftMs <= 0) this.#leave('idle');
     }
+    // Killed runs save their work, for at most half a minute.
+    await Promise.all([...this.#leavingRuns.values()].map((run) => run.left));
     this.#lease.end();
     clearTimeout(this.#handBackTimer);
     this.#stopping.abort();
@@ -244,13 +248,14 @@ export class Runner {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       this.#sweepSoon = new AbortController();
+      this.#usedSinceSweep.clear();
       await sweepAgentFolders({
         ...this.#context,
         runnerId: this.runnerId,
         signal,
         keepDays: this.#options.keepFoldersDays,
         isBelowReserve: () => this.#disk.isBelow,
-        isBusy: (agentKey) => this.#busyAgents.has(agentKey),
+        isBusy: (agentKey) => this.#busyAgents.has(agentKey) || this.#usedSinceSweep.has(agentKey),
         onRemoval: (agentKey, removal) => this.#trackAgent(agentKey, removal),
       }).catch(() => {});
       for (const run of this.#unreported.values()) await this.#reportFailedRun(run);
@@ -364,6 +369,7 @@ export class Runner {
     const run = new Run(claim, context, this.#busyAgents.get(agentKey));
     this.#runs.set(key, run);
     this.#trackAgent(agentKey, run.left);
+    this.#usedSinceSweep.add(agentKey);
     this.#claimed += 1;
     // Claimed by a poll that was sent before the runner began to leave, or beyond `maxRuns`.
     if (this.#state === 'leaving') run.handBack();
