@@ -12,7 +12,7 @@ import { TriggeredAgent } from './triggered-agent.ts';
 const free: FakeGithub[] = [];
 let server: Server;
 beforeAll(async () => {
-  for (let i = 0; i < 12; i++) free.push(await FakeGithub.start());
+  for (let i = 0; i < 14; i++) free.push(await FakeGithub.start());
   server = await startServer({ env: envFor(...free), runner: false });
 }, longTestMs);
 afterAll(async () => {
@@ -220,6 +220,47 @@ describe('a change request', () => {
       expect(text).toContain('Closes #1');
     },
   );
+});
+
+describe('a repository that was renamed', () => {
+  lifeTest(
+    'has one record of a change request and one agent of an issue, also with its new URL in the workspace',
+    async ({ expect, onTestFinished }) => {
+      const { agent, number } = await openRequest(onTestFinished);
+      const { host, scenario, played } = agent;
+      const renamed = 'team/renamed';
+      host.server.renamedTo = renamed;
+      played.gitUrl = `${host.url}/${renamed}.git`;
+      await writeResource(scenario.api, 'workspace', scenario.workspace, {
+        ...{ repos: [{ url: played.gitUrl, baseBranch: 'main' }], model: 'rehearsal-a' },
+      });
+      host.deliveries.hold();
+      await agent.push('more');
+      const request = await scenario.untilRequest('the new path', ({ repo }) => repo === renamed);
+      await agent.atRest();
+      await host.close(number, 'maintainer');
+      await agent.compare();
+      await host.reopen(number, 'maintainer');
+      host.deliveries.release({ drop: true });
+      await agent.push('again');
+      await scenario.untilRequest('an open one again', ({ state }) => state === 'OPEN');
+      const { changeRequests } = await scenario.status();
+      expect(changeRequests.map(({ name }) => name)).toEqual([request.name]);
+
+      await host.comment({ type: 'issue', number: 1 }, '@muster once more', 'maintainer');
+      await agent.untilTold(/once more/);
+      expect(await scenario.agents()).toHaveLength(1);
+    },
+  );
+
+  lifeTest('has one agent of an issue that has no change request yet', async ({ expect, onTestFinished }) => {
+    const agent = await triggeredAgent(onTestFinished);
+    const { host, scenario } = agent;
+    host.server.renamedTo = 'team/renamed';
+    await host.comment({ type: 'issue', number: 1 }, '@muster once more', 'maintainer');
+    await agent.untilTold(/once more/);
+    expect(await scenario.agents()).toHaveLength(1);
+  });
 });
 
 describe('what failed at the host', () => {

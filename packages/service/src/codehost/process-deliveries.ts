@@ -1,7 +1,7 @@
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Metrics } from '../lib/metrics.ts';
-import { askByBranch, askByHead, askByNumber, askElsewhere } from '../store/statements/change-requests.ts';
+import { askByBranch, askByHead, askByNumber } from '../store/statements/change-requests.ts';
 import {
   type DueDelivery,
   postponeDelivery,
@@ -164,20 +164,10 @@ export class Processor implements Worker<DueDelivery> {
     const { database, changeRequests, integrations } = this.#options;
     const request = await integration.host.changeRequest(repo, number);
     if (request.isFork) return 'the change request is from a fork';
+    if (await changeRequests.isRenamed(integration, request)) return null;
     const urls = repoUrls(integration.url, repo);
     const [pushed] = await findPushedBranch(database, integration.tenant, urls, request.branch);
-    if (!pushed) {
-      const asked = await askElsewhere(
-        database,
-        integration.tenant,
-        integration.name,
-        repo,
-        number,
-        request.branch,
-      );
-      if (asked.length > 0) this.#options.integrations.forgetPaths();
-      return asked.length > 0 ? null : 'no agent pushed its branch';
-    }
+    if (!pushed) return 'no agent pushed its branch';
     const owner = await integrations.ofAgent(pushed);
     if (owner && owner.integration.name !== integration.name)
       return `the change request belongs to the integration "${owner.integration.name}"`;
