@@ -12,7 +12,7 @@ import { TriggeredAgent } from './triggered-agent.ts';
 const free: FakeGithub[] = [];
 let server: Server;
 beforeAll(async () => {
-  for (let i = 0; i < 14; i++) free.push(await FakeGithub.start());
+  for (let i = 0; i < 15; i++) free.push(await FakeGithub.start());
   server = await startServer({ env: envFor(...free), runner: false });
 }, longTestMs);
 afterAll(async () => {
@@ -51,21 +51,27 @@ async function openRequest(
   return { agent, number };
 }
 
+/** A second integration with the repository, whose name comes first. It belongs to the account of the maintainer. */
+async function secondIntegration({ host, scenario }: TriggeredAgent): Promise<string> {
+  const { api, workspace } = scenario;
+  const name = 'a-second';
+  await writeResource(api, 'secret', 'second-token', { value: tokenOf('maintainer') });
+  const written = await writeResource(api, 'integration', name, {
+    ...{ type: host.type, url: host.url, token: { fromSecret: 'second-token' }, workspace },
+    ...{ changeRequests: 'auto', triggers: { mention: '@second' } },
+  });
+  host.server.second = { url: String(written.webhookUrl), secret: String(written.signingKey) };
+  return name;
+}
+
 describe('two integrations with one repository', () => {
   lifeTest(
     'leave a change request to that of its agent, and do not answer each other',
     async ({ expect, onTestFinished }) => {
       const agent = await triggeredAgent(onTestFinished);
       const { host, scenario } = agent;
-      const { api, workspace } = scenario;
-      // Its name comes first.
-      const other = 'a-second';
-      await writeResource(api, 'secret', 'second-token', { value: tokenOf('maintainer') });
-      const written = await writeResource(api, 'integration', other, {
-        ...{ type: host.type, url: host.url, token: { fromSecret: 'second-token' }, workspace },
-        ...{ changeRequests: 'auto', triggers: { mention: '@second' } },
-      });
-      host.server.second = { url: String(written.webhookUrl), secret: String(written.signingKey) };
+      const { api } = scenario;
+      const other = await secondIntegration(agent);
       await agent.push('hello');
       const { number, integration } = await agent.opened();
       expect(integration).toBe(scenario.integration);
@@ -91,6 +97,34 @@ describe('two integrations with one repository', () => {
       expect((await agent.messages()).filter((text) => /People commented/.test(text))).toHaveLength(1);
       expect((await scenario.status()).changeRequests).toHaveLength(1);
       expect(await host.comments({ type: 'change-request', number })).toHaveLength(3);
+    },
+  );
+
+  lifeTest(
+    'start no agent by what one of them posts with a mention of the other',
+    async ({ expect, onTestFinished }) => {
+      const agent = await triggeredAgent(onTestFinished);
+      const { host, scenario } = agent;
+      const { api, agentId } = scenario;
+      const other = await secondIntegration(agent);
+      await scenario.tell('!write a.txt hello\n!push Write it\n!say Please look, @second.');
+      const { number } = await agent.opened();
+      expect(await host.textOf(number)).toContain('Please look, @second.');
+      await host.comment({ type: 'change-request', number }, 'Say more.', 'reviewer');
+      await agent.untilTold(/Say more/);
+      const [thread] = await agent.threads();
+      const answer = { agentId, threadId: thread?.threadId, body: 'What do you think, @second?' };
+      expect((await api.post('/v1/agent/threads/reply', answer)).status).toBe(200);
+      const settled = await until(
+        'two posts that were ignored',
+        async () =>
+          (await api.post<{ entries: Delivery[] }>('/v1/integration/deliveries', { name: other })).body
+            .entries,
+        (all) => all.filter(({ reason }) => reason === 'another integration posted it').length >= 2,
+      );
+      expect(settled.map(({ event }) => event)).toContain('pull_request.opened');
+      const { body } = await api.post('/v1/agents', { account: `service_profile/${other}` });
+      expect(body).toMatchObject({ entries: [] });
     },
   );
 });

@@ -11,9 +11,10 @@ import {
 import { readOwnPosts } from '../store/statements/outbox.ts';
 import { findPushedBranch } from '../store/statements/pushed-branches.ts';
 import { HostError } from '../work/host-error.ts';
+import { markersOf } from '../work/markers.ts';
 import { retryMs, type Worker } from '../work/work-loop.ts';
 import type { ChangeRequests } from './change-requests.ts';
-import type { HostEvent, Person } from './host.ts';
+import { type HostEvent, type Person, subjectName } from './host.ts';
 import { covers, type Integration, IntegrationError, type Integrations } from './integrations.ts';
 import { repoUrls } from './names.ts';
 import type { People } from './people.ts';
@@ -101,9 +102,12 @@ export class Processor implements Worker<DueDelivery> {
     const isAboutRequest = events.some(({ type: about }) => about === 'change-request');
     const self = sender && (isWritten || isAboutRequest) ? await people.selfOf(integration) : null;
     const isOwn = self !== null && sender?.id === self.id;
-    if (isOwn && commentIds.length > 0) {
-      const [own] = await readOwnPosts(database, row.tenant, row.integration, [...commentIds], []);
-      if (commentIds.every((id) => own?.posted.includes(id))) return { ignored: 'the integration posted it' };
+    const mentions = mentionsIn(events);
+    const ids = isOwn ? commentIds : mentions.ids;
+    if (ids.length > 0 && (isOwn || mentions.markers.length > 0)) {
+      const [own] = await readOwnPosts(database, row.tenant, row.integration, ids, mentions.markers);
+      if (ids.every((id) => own?.posted.includes(id)))
+        return { ignored: isOwn ? 'the integration posted it' : 'another integration posted it' };
       if (own?.is_sending) return 'later';
     }
     const reasons: Ignored[] = [];
@@ -174,6 +178,17 @@ export class Processor implements Worker<DueDelivery> {
     await changeRequests.record(integration, request, pushed);
     return null;
   }
+}
+
+/** By what texts that mention somebody are known, if another integration has posted them. */
+function mentionsIn(events: readonly HostEvent[]): { ids: readonly string[]; markers: readonly string[] } {
+  const found = events
+    .filter((event) => event.type === 'trigger')
+    .filter(({ causes }) => causes.every(({ by }) => by === 'mention'));
+  return {
+    ids: found.map(({ comment, repo, subject }) => comment?.id ?? subjectName(repo, subject.number)),
+    markers: markersOf(found.map(({ comment, body }) => comment?.body ?? body)),
+  };
 }
 
 /** Why an event has no effect, as far as the delivery itself says. */

@@ -7,7 +7,7 @@ import { HostError } from '../work/host-error.ts';
 import { hasMarker, withMarker } from '../work/markers.ts';
 import { ageMs, mostAgeMs, type Postponed, shortReason, type Topic } from '../work/outbox.ts';
 import type { ChangeRequests } from './change-requests.ts';
-import type { HostThread, RepoPath, Subject } from './host.ts';
+import { type HostThread, type RepoPath, type Subject, subjectName } from './host.ts';
 import { type Integration, IntegrationError, type Integrations } from './integrations.ts';
 import type { Items } from './items.ts';
 import { type KnownThreads, threadsKey } from './known-threads.ts';
@@ -175,7 +175,7 @@ export class Sender implements Topic {
       (await host.openChangeRequest(repo, posted));
     const pushed = { tenant: item.tenant, agent: item.agent, repo: repoUrl };
     await this.#options.changeRequests.record(integration, opened, pushed);
-    return '';
+    return subjectName(opened.repo, opened.number);
   }
 
   /** The id of the comment that an earlier attempt posted, if it may have. */
