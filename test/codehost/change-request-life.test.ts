@@ -12,7 +12,7 @@ import { TriggeredAgent } from './triggered-agent.ts';
 const free: FakeGithub[] = [];
 let server: Server;
 beforeAll(async () => {
-  for (let i = 0; i < 15; i++) free.push(await FakeGithub.start());
+  for (let i = 0; i < 18; i++) free.push(await FakeGithub.start());
   server = await startServer({ env: envFor(...free), runner: false });
 }, longTestMs);
 afterAll(async () => {
@@ -323,6 +323,69 @@ describe('what failed at the host', () => {
       expect(await agent.warnings()).toHaveLength(1);
     },
   );
+
+  const revoked = { status: 401, body: '{"message": "Bad credentials"}' };
+  const hidden = { status: 404, body: '{"message": "Not Found"}' };
+
+  for (const [lack, reply, says] of [
+    ['access to the repository', hidden, 'the credential does not reach team/project'],
+    ['a credential that the host accepts', revoked, '401 Bad credentials'],
+  ] as const)
+    lifeTest(
+      `for lack of ${lack} is said, and done after a successful test`,
+      async ({ expect, onTestFinished }) => {
+        const agent = await triggeredAgent(onTestFinished);
+        const { host, scenario } = agent;
+        // Its base branch has to be asked for.
+        await writeResource(scenario.api, 'workspace', scenario.workspace, {
+          ...{ repos: [host.gitUrl], model: 'rehearsal-a' },
+        });
+        await scenario.untilSent();
+        host.faults.add({ path: /\/repos\/team\/project/, reply, times: 1_000 });
+        await agent.push('hello');
+        const [warning = ''] = await until(
+          'a warning',
+          () => agent.warnings(),
+          (all) => all.length > 0,
+        );
+        expect(warning).toContain(
+          `The integration "${scenario.integration}" could not open a change request in team/project`,
+        );
+        expect(warning).toContain(says);
+        expect(JSON.stringify(await testOf(agent))).toContain('open in team/project was not posted');
+        host.faults.clear();
+        await testOf(agent);
+        await agent.opened();
+        expect(await agent.warnings()).toHaveLength(1);
+      },
+    );
+
+  lifeTest('is done after the next comparison that succeeds', async ({ expect, onTestFinished }) => {
+    const { agent, number } = await openRequest(onTestFinished);
+    const { host, played } = agent;
+    const subject = { type: 'change-request', number } as const;
+    const isDenied = new Promise<void>((resolve) => {
+      played.beforeEnd = async () => {
+        host.faults.add({ path: /\/repos\/team\/project|graphql/, reply: hidden, times: 1_000 });
+        resolve();
+      };
+    });
+    await host.comment(subject, 'Say more.', 'reviewer');
+    await isDenied;
+    const unposted = async () =>
+      (await agent.warnings()).filter((text) =>
+        /could not reply to a review thread in team\/project/.test(text),
+      );
+    await until('a warning', unposted, (all) => all.length > 0);
+    host.faults.clear();
+    await agent.compare();
+    await until(
+      'the answer',
+      () => host.comments(subject),
+      (all) => all.length === 2,
+    );
+    expect(await unposted()).toHaveLength(1);
+  });
 
   lifeTest('is on the record until it is over', async ({ expect, onTestFinished }) => {
     const { agent, number } = await openRequest(onTestFinished);
