@@ -12,7 +12,7 @@ import { TriggeredAgent } from './triggered-agent.ts';
 const free: FakeGithub[] = [];
 let server: Server;
 beforeAll(async () => {
-  for (let i = 0; i < 18; i++) free.push(await FakeGithub.start());
+  for (let i = 0; i < 23; i++) free.push(await FakeGithub.start());
   server = await startServer({ env: envFor(...free), runner: false });
 }, longTestMs);
 afterAll(async () => {
@@ -24,12 +24,17 @@ afterAll(async () => {
 const lifeTest = (name: string, run: (context: TestContext) => Promise<void>) =>
   it.concurrent(name, run, longTestMs);
 
+function takeHost(): FakeGithub {
+  const host = free.pop();
+  if (!host) throw new Error('more tests than hosts');
+  return host;
+}
+
 async function triggeredAgent(
   onTestFinished: TestContext['onTestFinished'],
   fields: IntegrationFields = {},
 ): Promise<TriggeredAgent> {
-  const host = free.pop();
-  if (!host) throw new Error('more tests than hosts');
+  const host = takeHost();
   const scenario = await Scenario.start(host, fields, server);
   const played = await PlayedAgents.start(host, scenario.api);
   onTestFinished(async () => {
@@ -254,6 +259,128 @@ describe('a change request', () => {
       expect(text).toContain('Closes #1');
     },
   );
+});
+
+describe('the account of an integration', () => {
+  lifeTest(
+    'starts no agent by hand, and is heard in the change request of one',
+    async ({ expect, onTestFinished }) => {
+      const host = takeHost();
+      const token = { fromSecret: 'personal-token' };
+      const scenario = await Scenario.start(host, { token }, server);
+      await writeResource(scenario.api, 'secret', 'personal-token', { value: tokenOf('maintainer') });
+      const played = await PlayedAgents.start(host, scenario.api);
+      onTestFinished(async () => {
+        played.stop();
+        await scenario.close();
+      });
+      const number = await host.addIssue('maintainer', 'The greeting is wrong', 'It says helo.');
+      const subject = { type: 'issue', number } as const;
+      await host.label(subject, 'muster', 'maintainer');
+      await host.comment(subject, '@muster please', 'maintainer');
+      await until(
+        'two ignored deliveries',
+        () => scenario.deliveries(),
+        (all) => all.filter(({ reason }) => reason === "the integration's own account did this").length === 2,
+      );
+      await host.comment(subject, '@muster please', 'reviewer');
+      await scenario.adopt();
+      expect(await scenario.agents()).toHaveLength(1);
+      const agent = new TriggeredAgent(host, scenario, played);
+      await agent.push('hello');
+      const request = await agent.opened();
+      await host.comment({ type: 'change-request', number: request.number }, 'By hand.', 'maintainer');
+      await agent.untilTold(/By hand/);
+    },
+  );
+});
+
+describe('what asks for no agent', () => {
+  lifeTest(
+    'is a label on a closed issue, and a mention in a quote or in code',
+    async ({ expect, onTestFinished }) => {
+      const host = takeHost();
+      const scenario = await Scenario.start(host, {}, server);
+      onTestFinished(() => scenario.close());
+      const number = await host.addIssue('maintainer', 'The greeting is wrong', 'It says helo.');
+      const subject = { type: 'issue', number } as const;
+      await host.comment(subject, '> @muster please\n\nI agree.', 'maintainer');
+      await host.comment(subject, 'Write `@muster` to start an agent.', 'maintainer');
+      await host.closeIssue(number);
+      await host.label(subject, 'muster', 'maintainer');
+      const reasons = [
+        'the integration is not mentioned',
+        'the integration is not mentioned',
+        'the issue is closed',
+      ];
+      await until(
+        'three ignored deliveries',
+        () => scenario.deliveries(),
+        (all) => all.filter(({ reason }) => reasons.includes(reason)).length === reasons.length,
+      );
+      expect(await scenario.agents()).toEqual([]);
+    },
+  );
+});
+
+describe('a thread on lines', () => {
+  lifeTest('has the lines, and says that a later push changed them', async ({ expect, onTestFinished }) => {
+    const { agent, number } = await openRequest(onTestFinished);
+    const { host } = agent;
+    host.server.hunks.set('a.txt', '@@ -0,0 +1,2 @@\n+before\n+hello');
+    const review = (body: string) =>
+      host.review(number, {
+        by: 'reviewer',
+        verdict: 'COMMENTED',
+        threads: [{ path: 'a.txt', line: 1, body }],
+      });
+    const quoteOf = async (body: string) => {
+      await agent.untilTold(/People commented/, body === 'Why?' ? 1 : 2);
+      return (await agent.threads()).find(({ comments }) => comments[0]?.body === body)?.quote;
+    };
+    await review('Why?');
+    expect(await quoteOf('Why?')).toBe('hello');
+    host.server.threads.outdated.add('a.txt');
+    await review('And now?');
+    expect(await quoteOf('And now?')).toBe('(A later push changed this place. It was:)\nhello');
+  });
+});
+
+describe('a reply', () => {
+  lifeTest('that is longer than its host accepts is cut', async ({ expect, onTestFinished }) => {
+    const { agent, number } = await openRequest(onTestFinished);
+    const { host, scenario } = agent;
+    const subject = { type: 'change-request', number } as const;
+    await host.comment(subject, 'Say more.', 'reviewer');
+    await agent.untilTold(/Say more/);
+    const [thread] = await agent.threads();
+    const answer = {
+      ...{ agentId: scenario.agentId, threadId: thread?.threadId },
+      body: `From here on: ${'long. '.repeat(10_900)}`,
+    };
+    expect((await scenario.api.post('/v1/agent/threads/reply', answer)).status).toBe(200);
+    const posted = await until(
+      'the reply',
+      async () => (await host.comments(subject)).find(({ body }) => body.includes('From here on')),
+      (found) => found !== undefined,
+    );
+    expect(posted?.body.length).toBeLessThan(65_536);
+    expect(posted?.body).toContain("[The rest is on the agent's page](http");
+  });
+});
+
+describe('a conflict', () => {
+  lifeTest('that its host computes for a while is told without another event', async ({ onTestFinished }) => {
+    const { agent } = await openRequest(onTestFinished);
+    const { host } = agent;
+    host.deliveries.hold();
+    host.remote.commit('main', { 'a.txt': 'from somebody else\n' });
+    await host.server.mirror();
+    host.deliveries.release({ drop: true });
+    host.server.computing = 3;
+    await agent.compare();
+    await agent.untilTold(/conflicts with its base branch/);
+  });
 });
 
 describe('a repository that was renamed', () => {
