@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest';
 import { until } from '../support/async.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { FakeGithub } from './github.ts';
@@ -12,33 +12,45 @@ const comments = Number(process.env.MUSTER_CODEHOST_COMMENTS ?? 8);
 /** Of all comparisons while the answers are posted, and of what is asked once. */
 const perComment = 0.5;
 const others = 60;
+const jobs = 40;
 
-let host: FakeGithub;
+/** One for each test; they share a service. */
+const hosts: FakeGithub[] = [];
 let server: Server;
 beforeAll(async () => {
-  host = await FakeGithub.start();
+  for (let i = 0; i < 2; i++) hosts.push(await FakeGithub.start());
   // The time within which deliveries are collected derives from this one.
-  const env = { ...envFor(host), MUSTER_REVIEW_SETTLE_SECONDS: '30' };
+  const env = { ...envFor(...hosts), MUSTER_REVIEW_SETTLE_SECONDS: '30' };
   server = await startServer({ env, runner: false });
 }, longTestMs);
 afterAll(async () => {
   await server?.close();
-  await host?.stop();
+  for (const host of hosts) await host.stop();
 });
+
+/** An agent with an open change request. */
+async function openRequest(
+  host: FakeGithub,
+  onTestFinished: TestContext['onTestFinished'],
+): Promise<{ agent: TriggeredAgent; number: number }> {
+  const scenario = await Scenario.start(host, {}, server);
+  const played = await PlayedAgents.start(host, scenario.api);
+  onTestFinished(async () => {
+    played.stop();
+    await scenario.close();
+  });
+  const agent = await TriggeredAgent.start(host, scenario, played);
+  await agent.push('hello');
+  const { number } = await agent.opened();
+  await agent.atRest();
+  return { agent, number };
+}
 
 it(
   `a review with ${comments} comments takes two calls for each, and few more`,
   async ({ onTestFinished }) => {
-    const scenario = await Scenario.start(host, {}, server);
-    const played = await PlayedAgents.start(host, scenario.api);
-    onTestFinished(async () => {
-      played.stop();
-      await scenario.close();
-    });
-    const agent = await TriggeredAgent.start(host, scenario, played);
-    await agent.push('hello');
-    const { number } = await agent.opened();
-    await agent.atRest();
+    const host = hosts[0] as FakeGithub;
+    const { number } = await openRequest(host, onTestFinished);
     const threads = Array.from({ length: comments }, (_, i) => ({
       ...{ path: 'a.txt', line: 1, body: `Thread ${i}.` },
     }));
@@ -56,6 +68,31 @@ it(
     const counted = requests.slice(before).filter(({ status }) => status !== 304).length;
     process.stdout.write(`${comments} comments: ${counted} calls\n`);
     expect(counted).toBeLessThan((2 + perComment) * comments + others);
+  },
+  longTestMs,
+);
+
+it(
+  `${jobs} jobs of one push are few comparisons`,
+  async ({ onTestFinished }) => {
+    const host = hosts[1] as FakeGithub;
+    const { agent, number } = await openRequest(host, onTestFinished);
+    const { headSha } = await agent.compare();
+    const { requests } = host.server;
+    const [before, startedMs] = [requests.length, Date.now()];
+    const names = Array.from({ length: jobs }, (_, i) => `job ${i}`);
+    for (const state of ['PENDING', 'PASSED'] as const)
+      for (const name of names) await host.setCheck(headSha, { name, state });
+    await agent.scenario.untilRequest('passing checks', ({ checks }) => checks.state === 'PASSING');
+    const seconds = (Date.now() - startedMs) / 1000;
+    const asked = requests.slice(before);
+    const compared = asked.filter(({ request }) => request.endsWith(`/pulls/${number}`)).length;
+    const counted = asked.filter(({ status }) => status !== 304).length;
+    process.stdout.write(
+      `${jobs} jobs in ${Math.round(seconds)} s: ${compared} comparisons, ${counted} calls\n`,
+    );
+    expect(compared).toBeLessThanOrEqual(2 + seconds / 3);
+    expect(counted).toBeLessThan(10 * compared);
   },
   longTestMs,
 );

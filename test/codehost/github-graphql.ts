@@ -31,6 +31,7 @@ export interface StoredThread {
   readonly line: number | null;
   readonly startLine: number | null;
   readonly isResolved: boolean;
+  readonly isOutdated: boolean;
   readonly mayResolve: boolean;
   readonly comments: readonly StoredComment[];
 }
@@ -136,7 +137,6 @@ const threadFields = ({ comments, mayResolve, ...thread }: StoredThread): object
   originalStartLine: thread.startLine,
   diffSide: 'RIGHT',
   subjectType: 'LINE',
-  isOutdated: false,
   viewerCanReply: true,
   viewerCanResolve: mayResolve && !thread.isResolved,
   comments: (page: Page) => connection(comments.map(commentFields), page),

@@ -44,6 +44,10 @@ export class GithubServer {
   readonly requests: { readonly request: string; readonly status: number }[] = [];
   /** Whether the webhook has the event `push`. */
   reportsPushes = false;
+  /** How often it is asked for a pull request before it says whether there is a conflict. */
+  computing = 0;
+  /** The lines of the diff at comments on a path; emulate's are those of the whole file. */
+  readonly hunks = new Map<string, string>();
   /** A second webhook of the repository. */
   second: { readonly url: string; readonly secret: string } | undefined;
   readonly #secondSender = new DeliverySender();
@@ -367,6 +371,8 @@ export class GithubServer {
       return JSON.stringify((JSON.parse(reply.body) as Json).check_annotations);
     if (/\/commits\/[^/]+\/check-runs/.test(path))
       return JSON.stringify(this.#withSuites(JSON.parse(reply.body)));
+    if (/\/pulls\/\d+\/comments(\?|$)/.test(path))
+      return JSON.stringify(this.#withHunks(JSON.parse(reply.body)));
     if (!/^\/repos\/[^/]+\/[^/]+\/pulls(\/\d+)?(\?|$)/.test(path)) return reply.body;
     const parsed = JSON.parse(reply.body) as Json | Json[];
     const isOne = /\/pulls\/\d+(\?|$)/.test(path);
@@ -374,6 +380,13 @@ export class GithubServer {
       ? parsed.map((pull) => this.#current(pull))
       : this.#current(parsed, isOne);
     return JSON.stringify(pulls);
+  }
+
+  #withHunks(comments: Json[]): Json[] {
+    return comments.map((comment) => {
+      const hunk = this.hunks.get(String(comment.path));
+      return hunk === undefined ? comment : { ...comment, diff_hunk: hunk };
+    });
   }
 
   #withSuites(list: { check_runs: Json[] }): Json {
@@ -390,8 +403,14 @@ export class GithubServer {
     if (merged) return { ...pull, head: { ...head, sha: merged } };
     if (isFork(pull) || pull.state !== 'open' || !remote.refs().includes(ref)) return pull;
     const sha = remote.tip(ref);
-    const mergeable = isOne ? canMerge(remote, String((pull.base as Json).ref), ref) : pull.mergeable;
+    const mergeable = isOne ? this.#mergeable(String((pull.base as Json).ref), ref) : pull.mergeable;
     return { ...pull, head: { ...head, sha }, mergeable };
+  }
+
+  #mergeable(base: string, head: string): boolean | null {
+    if (this.computing === 0) return canMerge(this.#options.remote, base, head);
+    this.computing -= 1;
+    return null;
   }
 
   /** Refuses a request with a credential, as the storage behind GitHub does. */

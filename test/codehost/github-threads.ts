@@ -15,6 +15,8 @@ export class GithubThreads implements ThreadStore {
   readonly #options: GithubThreadsOptions;
   /** First comments of resolved threads. */
   readonly #resolved = new Set<number>();
+  /** Paths whose lines a later push has changed. */
+  readonly outdated = new Set<string>();
   /** First lines of threads, which emulate does not keep, by path, line and text. */
   readonly #startLines = new Map<string, number>();
 
@@ -83,6 +85,7 @@ export class GithubThreads implements ThreadStore {
       line,
       startLine: this.#startLines.get(`${root.path} ${line} ${root.body}`) ?? null,
       isResolved: this.#resolved.has(Number(root.id)),
+      isOutdated: this.outdated.has(String(root.path)),
       mayResolve: mayResolve(caller),
       comments: [root, ...replies].map((comment) => this.#comment(comment)),
     };

@@ -161,6 +161,10 @@ export class FakeGithub implements FakeHost {
       await this.#deliverPull('labeled', number, by, { label: { name: label, color: 'ededed' } });
   }
 
+  async closeIssue(number: number): Promise<void> {
+    await this.#as('maintainer', 'PATCH', `/issues/${number}`, { state: 'closed' });
+  }
+
   async editIssue(number: number, body: string): Promise<void> {
     await this.#as('maintainer', 'PATCH', `/issues/${number}`, { body });
   }

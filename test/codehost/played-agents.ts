@@ -13,11 +13,14 @@ export class PlayedAgents {
   readonly #api: Api;
   readonly #runner: FakeRunner;
   #isStopped = false;
+  /** The URL of the repository in the workspace. */
+  gitUrl: string;
   /** What happens before the next turn ends. */
   beforeEnd: (() => Promise<void>) | undefined;
 
   private constructor(host: FakeGithub, api: Api, runner: FakeRunner) {
     this.#host = host;
+    this.gitUrl = host.gitUrl;
     this.#api = api;
     this.#runner = runner;
   }
@@ -61,12 +64,12 @@ export class PlayedAgents {
   }
 
   async #push(claim: Claim, files: Readonly<Record<string, string>>): Promise<void> {
-    const { remote, gitUrl, server, token } = this.#host;
+    const { remote, server, token } = this.#host;
     const from = remote.refs().includes(claim.branch) ? claim.branch : 'main';
     const commit = remote.commit(claim.branch, files, from);
     await server.mirror(token);
     const push = {
-      repo: gitUrl,
+      repo: this.gitUrl,
       ref: claim.branch,
       tip: commit,
       commits: [commit],

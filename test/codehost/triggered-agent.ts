@@ -10,7 +10,7 @@ export class TriggeredAgent {
   readonly scenario: Scenario;
   readonly played: PlayedAgents;
 
-  private constructor(host: FakeGithub, scenario: Scenario, played: PlayedAgents) {
+  constructor(host: FakeGithub, scenario: Scenario, played: PlayedAgents) {
     this.host = host;
     this.scenario = scenario;
     this.played = played;

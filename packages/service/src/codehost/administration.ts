@@ -102,8 +102,9 @@ export class Administration {
       checks.push({ name: account ? 'host' : 'credential', ok: false, advice });
     }
     // What waited for a permission is posted now.
-    if (checks.every(({ ok }) => ok)) await releaseItems(database, tenant, name);
-    checks.push(...(await this.#problems(tenant, name)));
+    const isReleased = checks.every(({ ok }) => ok);
+    checks.push(...(await this.#problems(tenant, name, isReleased)));
+    if (isReleased) await releaseItems(database, tenant, name, null);
     this.#options.onRedelivery();
     const [delivery] = await listDeliveries(database, tenant, name, [], 'infinity', '', 1);
     checks.push({
@@ -141,15 +142,15 @@ export class Administration {
   }
 
   /** Recent failures at the host; empty if there were none. */
-  async #problems(tenant: number, name: string): Promise<ReplyOf<'testIntegration'>['checks']> {
+  async #problems(tenant: number, name: string, isReleased: boolean): Promise<Check[]> {
     const { database } = this.#options;
     const unposted = await readUnposted(database, tenant, name, shownProblems);
     const problems = await readProblems(database, tenant, name, shownProblems);
     return [
-      ...unposted.map(({ kind, repo, error, is_due }) => ({
+      ...unposted.map(({ kind, repo, error, waits }) => ({
         name: 'posts',
         ok: false,
-        advice: `${kind} in ${repo} was not posted: ${error}${is_due ? '. It is tried again now.' : ''}`,
+        advice: `${kind} in ${repo} was not posted: ${error}${waits && isReleased ? '. It is tried again now.' : ''}`,
       })),
       ...problems.map(({ repo, number, problem }) => ({
         ...{ name: 'comparison', ok: false, advice: `${repo}#${number}: ${problem}` },

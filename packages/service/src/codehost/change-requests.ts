@@ -4,10 +4,15 @@ import type { Transact } from '../control/batches/transact.ts';
 import type { QueueFollowUp } from '../domain/commands/queue-follow-up.ts';
 import type { Refusal } from '../domain/refusal.ts';
 import type { AgentKey } from '../store/agent-store.ts';
-import { type ChangeRequestRow, insertChangeRequest } from '../store/statements/change-requests.ts';
+import {
+  askByNumber,
+  type ChangeRequestRow,
+  insertChangeRequest,
+  pathsOfRequest,
+} from '../store/statements/change-requests.ts';
 import type { PushedBranch } from '../store/statements/pushed-branches.ts';
 import type { HostChangeRequest } from './host.ts';
-import type { Integration } from './integrations.ts';
+import type { Integration, Integrations } from './integrations.ts';
 import type { Message } from './messages.ts';
 import { recordName } from './names.ts';
 import { oneLine } from './quote.ts';
@@ -15,6 +20,7 @@ import { oneLine } from './quote.ts';
 export interface ChangeRequestsOptions {
   readonly database: pg.Pool;
   readonly transact: Transact;
+  readonly integrations: Pick<Integrations, 'isRenamed'>;
 }
 
 type Queued = Pick<QueueFollowUp, 'followUpId' | 'description' | 'tasks' | 'digest'> &
@@ -28,18 +34,29 @@ export class ChangeRequests {
     this.#options = options;
   }
 
-  /** Records a change request from a branch that an agent has pushed. */
+  /** Whether it is recorded with an earlier path of its repository. That record has the new path then, and is compared. */
+  async isRenamed(integration: Integration, { repo, number, branch }: HostChangeRequest): Promise<boolean> {
+    const { database, integrations } = this.#options;
+    const { tenant, name } = integration;
+    const earlier = await pathsOfRequest(database, tenant, name, repo, number, branch);
+    const isRenamed = await integrations.isRenamed(integration, earlier, repo);
+    if (isRenamed) await askByNumber(database, tenant, name, repo, number, 0, false);
+    return isRenamed;
+  }
+
+  /** Records a change request from a branch that an agent has pushed. One that is recorded is compared. */
   async record(
     integration: Integration,
     request: HostChangeRequest,
     pushed: Pick<PushedBranch, 'tenant' | 'agent' | 'repo'>,
-  ): Promise<string> {
+  ): Promise<void> {
     const { repo, number } = request;
-    const name = recordName(integration.name, repo, number);
+    const { database } = this.#options;
+    if (await this.isRenamed(integration, request)) return;
     const now = new Date().toISOString();
-    await insertChangeRequest(this.#options.database, {
+    const inserted = await insertChangeRequest(database, {
       tenant: pushed.tenant,
-      name,
+      name: recordName(integration.name, repo, number),
       integration: integration.name,
       repo,
       repo_url: pushed.repo,
@@ -55,7 +72,8 @@ export class ChangeRequests {
       created_at: now,
       updated_at: now,
     });
-    return name;
+    if (inserted.length === 0)
+      await askByNumber(database, pushed.tenant, integration.name, repo, number, 0, false);
   }
 
   /** Queues a message to the agent, which is reopened if it finished or failed. */

@@ -81,7 +81,7 @@ export class CodeHosts {
       ...{ ...given, parse: (bytes: Buffer) => this.#threads.replies.parseReply(bytes) },
       onRenamed: (integration, from, to) => followRename(given, integration, from, to),
     });
-    const changeRequests = new ChangeRequests(given);
+    const changeRequests = new ChangeRequests({ ...given, integrations });
     const people = new People();
     const shared = { ...given, integrations, changeRequests, people, threads: new KnownThreads() };
     const triggers = new Triggers(shared);

@@ -10,6 +10,7 @@ import {
   type Told,
 } from '../store/statements/change-requests.ts';
 import { peekAgents } from '../store/statements/find-agents.ts';
+import { releaseItems } from '../store/statements/outbox.ts';
 import { HostError } from '../work/host-error.ts';
 import { spentInWork } from '../work/reply-budget.ts';
 import { retryMs, type Worker } from '../work/work-loop.ts';
@@ -125,6 +126,8 @@ export class CompareChangeRequests implements Worker<DueChangeRequest> {
     const { calls, missing } = spentInWork();
     const problem = missing.length > 0 ? `the integration's credential lacks ${missing.join(', ')}` : '';
     if (problem) await this.#warnOnce(row, problem);
+    if (row.told.postProblem)
+      await releaseItems(this.#options.database, row.tenant, row.integration, row.name);
     const { problem: _, ...told } = next.told;
     await saveChangeRequest(
       this.#options.database,

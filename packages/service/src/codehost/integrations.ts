@@ -9,6 +9,7 @@ import { HostError } from '../work/host-error.ts';
 import { type Host, type HostType, hostTypes, type Permission, type RepoPath } from './host.ts';
 import { type Credential, type HostOptions, openHost } from './hosts.ts';
 import { defaultUrls, repoAt } from './names.ts';
+import { orRefusal } from './or-refusal.ts';
 
 /** An integration with a code host, with its defaults filled in and its credential resolved. */
 export interface Integration {
@@ -94,19 +95,13 @@ export class Integrations {
     return { integration, repo: await this.currentPath(integration, repo) };
   }
 
-  /** A delivery shows that a repository has another path. */
-  forgetPaths(): void {
-    this.#paths.clear();
-  }
-
   /**
    * The path that a repository has at the host now. The one in a URL may have been written in another case, or before it
    * was renamed. It is kept if the host does not answer.
    */
   async currentPath(integration: Integration, repo: RepoPath): Promise<RepoPath> {
-    const { tenant, name, host, repos } = integration;
-    const key = JSON.stringify([tenant, name, repo]);
-    const known = this.#paths.get(key);
+    const { name, host, repos } = integration;
+    const known = this.#paths.get(pathKey(integration, repo));
     if (known && known.untilMs > Date.now()) return known.path;
     const path = await host.path(repo).catch((error: unknown) => {
       if (error instanceof HostError) return null;
@@ -117,10 +112,28 @@ export class Integrations {
       throw new IntegrationError(
         `the integration "${name}": ${repo} was renamed to ${path}, which \`repos\` does not cover`,
       );
-    if (path !== repo) await this.#options.onRenamed(integration, repo, path);
-    if (this.#paths.size >= mostPaths) this.#paths.clear();
-    this.#paths.set(key, { path, untilMs: Date.now() + pathMs });
+    await this.#follow(integration, repo, path);
     return path;
+  }
+
+  /** Whether the repository had one of these paths before. The records of that path follow it. */
+  async isRenamed(
+    integration: Integration,
+    earlier: readonly { readonly repo: RepoPath }[],
+    repo: RepoPath,
+  ): Promise<boolean> {
+    for (const from of earlier) {
+      if ((await orRefusal(integration.host.path(from.repo))) !== repo) continue;
+      await this.#follow(integration, from.repo, repo);
+      return true;
+    }
+    return false;
+  }
+
+  async #follow(integration: Integration, from: RepoPath, to: RepoPath): Promise<void> {
+    if (from !== to) await this.#options.onRenamed(integration, from, to);
+    if (this.#paths.size >= mostPaths) this.#paths.clear();
+    this.#paths.set(pathKey(integration, from), { path: to, untilMs: Date.now() + pathMs });
   }
 
   /** Those that cover a repository and come before this one. They may be unusable. */
@@ -236,6 +249,9 @@ export class Integrations {
     return host;
   }
 }
+
+const pathKey = ({ tenant, name }: Integration, repo: RepoPath): string =>
+  JSON.stringify([tenant, name, repo]);
 
 const inIntegration =
   (name: string) =>

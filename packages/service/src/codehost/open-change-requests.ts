@@ -194,7 +194,7 @@ export class OpenChangeRequests implements Worker<PushedBranch> {
     return key;
   }
 
-  /** What the request does not say is taken from the agent, its workspace and the host. */
+  /** What the request does not say is taken from the agent and its workspace. Without a base branch, it is the default one. */
   async #describe(
     { integration, repo }: Place,
     { tenant, agent, branch, repo: repoUrl }: PushedBranch,
@@ -207,10 +207,7 @@ export class OpenChangeRequests implements Worker<PushedBranch> {
     const text = description || status.response || status.description;
     const request = {
       branch,
-      base:
-        base ||
-        (await this.#baseBranch(tenant, status.agentId.workspace, repoUrl)) ||
-        (await integration.host.defaultBranch(repo)),
+      base: base || (await this.#baseBranch(tenant, status.agentId.workspace, repoUrl)),
       title: title || titleOf(status.response, status.agentId.agent.join('/')),
       body: text.trim(),
       isDraft: draft,

@@ -1,7 +1,7 @@
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Metrics } from '../lib/metrics.ts';
-import { askByBranch, askByHead, askByNumber, askElsewhere } from '../store/statements/change-requests.ts';
+import { askByBranch, askByHead, askByNumber } from '../store/statements/change-requests.ts';
 import {
   type DueDelivery,
   postponeDelivery,
@@ -11,9 +11,10 @@ import {
 import { readOwnPosts } from '../store/statements/outbox.ts';
 import { findPushedBranch } from '../store/statements/pushed-branches.ts';
 import { HostError } from '../work/host-error.ts';
+import { markersOf } from '../work/markers.ts';
 import { retryMs, type Worker } from '../work/work-loop.ts';
 import type { ChangeRequests } from './change-requests.ts';
-import type { HostEvent, Person } from './host.ts';
+import { type HostEvent, type Person, subjectName } from './host.ts';
 import { covers, type Integration, IntegrationError, type Integrations } from './integrations.ts';
 import { repoUrls } from './names.ts';
 import type { People } from './people.ts';
@@ -101,9 +102,12 @@ export class Processor implements Worker<DueDelivery> {
     const isAboutRequest = events.some(({ type: about }) => about === 'change-request');
     const self = sender && (isWritten || isAboutRequest) ? await people.selfOf(integration) : null;
     const isOwn = self !== null && sender?.id === self.id;
-    if (isOwn && commentIds.length > 0) {
-      const [own] = await readOwnPosts(database, row.tenant, row.integration, [...commentIds], []);
-      if (commentIds.every((id) => own?.posted.includes(id))) return { ignored: 'the integration posted it' };
+    const mentions = mentionsIn(events);
+    const ids = isOwn ? commentIds : mentions.ids;
+    if (ids.length > 0 && (isOwn || mentions.markers.length > 0)) {
+      const [own] = await readOwnPosts(database, row.tenant, row.integration, ids, mentions.markers);
+      if (ids.every((id) => own?.posted.includes(id)))
+        return { ignored: isOwn ? 'the integration posted it' : 'another integration posted it' };
       if (own?.is_sending) return 'later';
     }
     const reasons: Ignored[] = [];
@@ -164,26 +168,27 @@ export class Processor implements Worker<DueDelivery> {
     const { database, changeRequests, integrations } = this.#options;
     const request = await integration.host.changeRequest(repo, number);
     if (request.isFork) return 'the change request is from a fork';
+    if (await changeRequests.isRenamed(integration, request)) return null;
     const urls = repoUrls(integration.url, repo);
     const [pushed] = await findPushedBranch(database, integration.tenant, urls, request.branch);
-    if (!pushed) {
-      const asked = await askElsewhere(
-        database,
-        integration.tenant,
-        integration.name,
-        repo,
-        number,
-        request.branch,
-      );
-      if (asked.length > 0) this.#options.integrations.forgetPaths();
-      return asked.length > 0 ? null : 'no agent pushed its branch';
-    }
+    if (!pushed) return 'no agent pushed its branch';
     const owner = await integrations.ofAgent(pushed);
     if (owner && owner.integration.name !== integration.name)
       return `the change request belongs to the integration "${owner.integration.name}"`;
     await changeRequests.record(integration, request, pushed);
     return null;
   }
+}
+
+/** By what texts that mention somebody are known, if another integration has posted them. */
+function mentionsIn(events: readonly HostEvent[]): { ids: readonly string[]; markers: readonly string[] } {
+  const found = events
+    .filter((event) => event.type === 'trigger')
+    .filter(({ causes }) => causes.every(({ by }) => by === 'mention'));
+  return {
+    ids: found.map(({ comment, repo, subject }) => comment?.id ?? subjectName(repo, subject.number)),
+    markers: markersOf(found.map(({ comment, body }) => comment?.body ?? body)),
+  };
 }
 
 /** Why an event has no effect, as far as the delivery itself says. */

@@ -32,7 +32,12 @@ const outboxWith = (options: object): Outbox =>
   });
 
 /** What is written to the outbox after the host has refused an item with this status. */
-async function writtenAfter(status: number, fields: Partial<DueItem> = {}, text = 'no'): Promise<unknown> {
+async function writtenAfter(
+  status: number,
+  fields: Partial<DueItem> = {},
+  text = 'no',
+  path = async (repo: string) => repo,
+): Promise<unknown> {
   const written: unknown[] = [];
   const options = {
     database: {
@@ -44,7 +49,7 @@ async function writtenAfter(status: number, fields: Partial<DueItem> = {}, text 
     integrations: {
       open: async () => ({
         paused: false,
-        host: { comment: () => Promise.reject(new HostError('refused', status, text)) },
+        host: { path, comment: () => Promise.reject(new HostError('refused', status, text)) },
       }),
     },
     log: { warn: () => {} },
@@ -55,6 +60,7 @@ async function writtenAfter(status: number, fields: Partial<DueItem> = {}, text 
 
 it('gives up an item that the host refuses', async () => {
   expect(await writtenAfter(422)).toEqual(['settle-outbox', 'FAILED']);
+  expect(await writtenAfter(404)).toEqual(['settle-outbox', 'FAILED']);
   expect(await writtenAfter(403, {}, 'the issue is locked')).toEqual(['settle-outbox', 'FAILED']);
 });
 
@@ -62,6 +68,11 @@ it('keeps an item that a permission is missing for, for thirty days', async () =
   expect(await writtenAfter(403)).toEqual(['postpone-outbox', 'QUEUED']);
   const created_at = new Date(Date.now() - 31 * 24 * 3_600_000).toISOString();
   expect(await writtenAfter(403, { created_at })).toEqual(['settle-outbox', 'FAILED']);
+});
+
+it('keeps an item whose repository the credential does not reach', async () => {
+  const path = () => Promise.reject(new HostError('refused', 404, 'not found'));
+  expect(await writtenAfter(404, {}, 'not found', path)).toEqual(['postpone-outbox', 'QUEUED']);
 });
 
 it('does not read all threads again for each reply', async () => {

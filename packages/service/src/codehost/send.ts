@@ -7,11 +7,12 @@ import { HostError } from '../work/host-error.ts';
 import { hasMarker, withMarker } from '../work/markers.ts';
 import { ageMs, mostAgeMs, type Postponed, shortReason, type Topic } from '../work/outbox.ts';
 import type { ChangeRequests } from './change-requests.ts';
-import type { HostThread, RepoPath, Subject } from './host.ts';
+import { type HostThread, type RepoPath, type Subject, subjectName } from './host.ts';
 import { type Integration, IntegrationError, type Integrations } from './integrations.ts';
 import type { Items } from './items.ts';
 import { type KnownThreads, threadsKey } from './known-threads.ts';
 import { fitted, mostPosted } from './messages.ts';
+import { orRefusal } from './or-refusal.ts';
 
 export interface SenderOptions {
   readonly database: pg.Pool;
@@ -38,6 +39,13 @@ const mostPermissionAgeMs = 30 * 24 * 3_600_000;
 
 /** How the host refuses a comment that nobody may write any more, whatever their permission. */
 const isFinalText = /locked|archived|read.?only|blocked/i;
+
+/** The host shows the repository no more, or never did: the credential has no access to it. */
+class UnreachedError extends HostError {
+  constructor(repo: RepoPath, { message }: Error) {
+    super('refused', 404, `the credential does not reach ${repo}: ${message}`);
+  }
+}
 
 /** What each kind of item does, and the permission that it takes. */
 const kinds: Readonly<Record<string, { readonly does: string; readonly needs: string }>> = {
@@ -74,8 +82,19 @@ export class Sender implements Topic {
       item.agent && isLong ? await this.#options.pageOf({ tenant: item.tenant, id: item.agent }) : '';
     const bodyOf = (text: string, ending = '') =>
       withMarker([fitted(masked(text), page), ending].filter(Boolean).join('\n\n'), item.marker);
-    const post = { integration, item, masked, bodyOf };
-    switch (item.kind as keyof Items) {
+    try {
+      return await this.#post({ integration, item, masked, bodyOf });
+    } catch (error) {
+      const isMissing = error instanceof HostError && error.status === 404;
+      const repo = String(item.data.repo);
+      // Its repository may be there, and only the issue or the thread gone.
+      const path = isMissing ? await orRefusal(integration.host.path(repo)) : null;
+      throw path instanceof HostError ? new UnreachedError(repo, path) : error;
+    }
+  }
+
+  #post(post: Post): Promise<string | null> {
+    switch (post.item.kind as keyof Items) {
       case 'comment':
         return this.#comment(post);
       case 'reply':
@@ -86,7 +105,7 @@ export class Sender implements Topic {
       case 'open':
         return this.#openChangeRequest(post);
       default:
-        throw new HostError('refused', 0, `unknown kind of item: ${item.kind}`);
+        throw new HostError('refused', 0, `unknown kind of item: ${post.item.kind}`);
     }
   }
 
@@ -95,8 +114,7 @@ export class Sender implements Topic {
     const reason = shortReason(error);
     if (lacksPermission(item, error) && ageMs(item) < mostPermissionAgeMs)
       return { state: 'QUEUED', reason: lackingText(item, reason), delayMs: permissionMs };
-    const isUnusable =
-      error instanceof IntegrationError || (error instanceof HostError && error.status === 401);
+    const isUnusable = error instanceof IntegrationError || isUnaccepted(error);
     return isUnusable && ageMs(item) <= mostAgeMs
       ? { state: item.state, reason, delayMs: integrationErrorMs }
       : null;
@@ -112,10 +130,11 @@ export class Sender implements Topic {
     await this.#wakeWaiting(item);
   }
 
-  /** Said when it begins to wait for a permission, not again each hour. */
+  /** Said when it begins to wait for a permission or another credential, not again each time. */
   async waits(item: DueItem, error: Error): Promise<void> {
-    const text = lackingText(item, shortReason(error));
-    if (lacksPermission(item, error) && item.error !== text)
+    const isLacking = lacksPermission(item, error);
+    const text = isLacking ? lackingText(item, shortReason(error)) : shortReason(error);
+    if ((isLacking || isUnaccepted(error)) && item.error !== text)
       await this.#warn(item, `${text}. It is posted after a successful \`muster integration test\`.`);
   }
 
@@ -172,10 +191,13 @@ export class Sender implements Topic {
     const posted = { ...request, title: masked(request.title), body: bodyOf(request.body, ending) };
     const opened =
       (await host.changeRequestsFrom(repo, request.branch))[0] ??
-      (await host.openChangeRequest(repo, posted));
+      (await host.openChangeRequest(repo, {
+        ...posted,
+        base: request.base || (await host.defaultBranch(repo)),
+      }));
     const pushed = { tenant: item.tenant, agent: item.agent, repo: repoUrl };
     await this.#options.changeRequests.record(integration, opened, pushed);
-    return '';
+    return subjectName(opened.repo, opened.number);
   }
 
   /** The id of the comment that an earlier attempt posted, if it may have. */
@@ -210,8 +232,10 @@ export class Sender implements Topic {
 const lackingText = ({ kind }: DueItem, reason: string): string =>
   `${reason}. It needs ${kinds[kind]?.needs}`;
 
+const isUnaccepted = (error: Error): boolean => error instanceof HostError && error.status === 401;
+
 /** Not if a caller waits for it: the reply says so immediately. */
 function lacksPermission({ data }: DueItem, error: Error): boolean {
-  const isRefused = error instanceof HostError && error.kind === 'refused' && error.status === 403;
-  return isRefused && !isFinalText.test(error.message) && data.isAsked !== true;
+  if (data.isAsked === true || !(error instanceof HostError) || error.kind !== 'refused') return false;
+  return error instanceof UnreachedError || (error.status === 403 && !isFinalText.test(error.message));
 }

@@ -16,7 +16,7 @@ async function keysOf(workspaceUrl: string, ids: readonly string[]): Promise<str
   const keys: string[] = [];
   const options = {
     database: { query: async () => ({ rows: [] }) },
-    integrations: { before: async () => [] },
+    integrations: { before: async () => [], isRenamed: async () => false },
     people: { permissionOf: async () => 'write', refuseToHear: async () => null },
     catalog: {
       workspacesListing: async function* () {
@@ -57,7 +57,7 @@ it('a label that was found at the host is not told again when its delivery arriv
   };
   const options = {
     database: { query: async () => ({ rows: [row] }) },
-    integrations: { before: async () => [] },
+    integrations: { before: async () => [], isRenamed: async () => false },
     people: { permissionOf: async () => 'write', refuseToHear: async () => null },
     changeRequests: {
       tell: async (_agent: unknown, { description }: { description: string }) => told.push(description),
@@ -97,7 +97,7 @@ it.each([
     ...what,
   } as TriggerEvent;
   const options = {
-    integrations: { before: async () => [] },
+    integrations: { before: async () => [], isRenamed: async () => false },
     people: { refuseToHear: async () => null, permissionOf: async () => 'write' },
     catalog: {
       workspacesListing: async function* () {
@@ -118,7 +118,7 @@ it('the author of an issue is named, where a delivery has only the number', asyn
     account: async (id: string) => ({ id, login: 'grace' }),
   };
   const options = {
-    integrations: { before: async () => [] },
+    integrations: { before: async () => [], isRenamed: async () => false },
     people: { refuseToHear: async () => null, permissionOf: async () => 'read' },
     catalog: {
       workspacesListing: async function* () {

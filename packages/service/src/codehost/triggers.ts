@@ -12,6 +12,7 @@ import {
   askByNumber,
   findTriggered,
   noteTrigger,
+  pathsOfTriggered,
   saveTriggered,
 } from '../store/statements/change-requests.ts';
 import { HostError } from '../work/host-error.ts';
@@ -34,8 +35,8 @@ export interface TriggersOptions {
   readonly reads: Reads;
   readonly tenants: Tenants;
   readonly transact: Transact;
-  readonly integrations: Pick<Integrations, 'before'>;
-  readonly changeRequests: Pick<ChangeRequests, 'tell'>;
+  readonly integrations: Pick<Integrations, 'before' | 'isRenamed'>;
+  readonly changeRequests: Pick<ChangeRequests, 'tell' | 'isRenamed'>;
   readonly people: People;
   readonly publicUrl: () => string;
   readonly models: ServiceModels;
@@ -78,7 +79,7 @@ export class Triggers {
     sender: Person | null,
     { causes, ...event }: TriggerEvent,
   ): Promise<Ignored> {
-    const { database, people } = this.#options;
+    const { database, people, changeRequests } = this.#options;
     const { tenant, name } = integration;
     const { repo, subject } = event;
     const self = await integration.host.self();
@@ -98,8 +99,9 @@ export class Triggers {
       if (asked.length > 0) return null;
       const request = await integration.host.changeRequest(repo, subject.number);
       if (request.isFork) return 'the change request is from a fork';
+      if (await changeRequests.isRenamed(integration, request)) return null;
     }
-    const [agent] = await findTriggered(database, tenant, name, repo, subject.type, subject.number);
+    const agent = await this.#triggered(integration, trigger);
     const effects = agent?.delivery.split(' ') ?? [];
     if (effects.includes(effectId)) return null;
     const record = recordName(name, repo, subject.number, subject.type);
@@ -107,6 +109,17 @@ export class Triggers {
     return agent && agent.phase !== 'PHASE_CANCELED'
       ? this.#tellAgain(wanted, agent.id, effects)
       : this.#begin(wanted);
+  }
+
+  /** The agent that was spawned for it, maybe before its repository was renamed. */
+  async #triggered(integration: Integration, { repo, subject }: Wanted['trigger']) {
+    const { database, integrations } = this.#options;
+    const issue = [integration.tenant, integration.name, repo, subject.type, subject.number] as const;
+    const [agent] = await findTriggered(database, ...issue);
+    if (agent) return agent;
+    const earlier = await pathsOfTriggered(database, ...issue);
+    if (!(await integrations.isRenamed(integration, earlier, repo))) return undefined;
+    return (await findTriggered(database, ...issue))[0];
   }
 
   /** An agent works on it already. */

@@ -89,16 +89,20 @@ const shown = `SELECT ${namesOf(columns, 'c')}, a.owner_provider, a.account, a.w
    FROM change_requests c JOIN agents a ON a.tenant = c.tenant AND a.id = c.agent`;
 const due = { ...columns, next_at: 'timestamptz', asked: 'bigint' } as const;
 
-const insert = statement<[rows: string], never>(
+const insert = statement<[rows: string], { name: string }>(
   'insert-change-request',
-  `${insertInto('change_requests', due)} ON CONFLICT (tenant, name) DO NOTHING`,
+  `${insertInto('change_requests', due)} ON CONFLICT DO NOTHING RETURNING name`,
 );
 
-/** A new record is compared with its host immediately. One that exists stays as it is. */
+/**
+ * A new record is compared with its host immediately. One that exists stays as it is, also with another name: that of a
+ * repository that was renamed. Returns a row if it is new.
+ */
 export const insertChangeRequest = (
   connection: Parameters<typeof insert>[0],
   row: ChangeRequestRow,
-): Promise<unknown> => insert(connection, JSON.stringify([{ ...row, next_at: row.created_at, asked: 0 }]));
+): Promise<{ name: string }[]> =>
+  insert(connection, JSON.stringify([{ ...row, next_at: row.created_at, asked: 0 }]));
 
 const key = ['tenant', 'name', 'integration', 'repo', 'repo_url', 'number', 'agent', 'created_at'];
 
@@ -269,13 +273,14 @@ export const readPushedTip = statement<
    JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id WHERE a.tenant = $1 AND a.id = $2`,
 );
 
-/** A change request from this branch with this number, in a repository whose records may have its earlier path. */
-export const askElsewhere = statement<
+/** Other paths with a change request from this branch with this number: the repository may have had one of them. */
+export const pathsOfRequest = statement<
   [tenant: number, integration: string, repo: string, number: number, branch: string],
-  { name: string }
+  { repo: string }
 >(
-  'ask-change-request-elsewhere',
-  `${ask('0')} WHERE tenant = $1 AND integration = $2 AND repo <> $3 AND number = $4 AND branch = $5 RETURNING name`,
+  'paths-of-change-request',
+  `SELECT repo FROM change_requests
+   WHERE tenant = $1 AND integration = $2 AND repo <> $3 AND number = $4 AND branch = $5 LIMIT 20`,
 );
 
 /** Returns the agents with an open change request in it, if its records had the earlier path. */
@@ -372,6 +377,13 @@ export const findTriggered = statement<
   'find-triggered-agent',
   `SELECT a.id, a.phase, a.created_at, t.delivery FROM triggered_agents t JOIN agents a ON a.tenant = t.tenant AND a.id = t.agent
    WHERE t.tenant = $1 AND t.integration = $2 AND t.repo = $3 AND t.subject = $4 AND t.number = $5`,
+);
+
+/** Other paths with an agent for this issue: the repository may have had one of them. */
+export const pathsOfTriggered = statement<Issue, { repo: string }>(
+  'paths-of-triggered-agent',
+  `SELECT repo FROM triggered_agents
+   WHERE tenant = $1 AND integration = $2 AND repo <> $3 AND subject = $4 AND number = $5 LIMIT 20`,
 );
 
 /** The newest first, up to about sixty: one of an earlier agent of the issue counts too. */

@@ -132,20 +132,21 @@ export const postponeItem = statement<
    WHERE tenant = $1 AND id = $2`,
 );
 
-/** Items that wait because of a failure are tried again now: what they lacked may be there. */
-export const releaseItems = statement<[tenant: number, target: string], never>(
+/** Items, of one lane or of all, that wait because of a failure are tried again now: what they lacked may be there. */
+export const releaseItems = statement<[tenant: number, target: string, lane: string | null], never>(
   'release-outbox',
   `UPDATE outbox SET next_at = now()
-   WHERE tenant = $1 AND topic = 'codehost' AND target = $2 AND next_at > now() AND state = 'QUEUED' AND error <> ''`,
+   WHERE tenant = $1 AND topic = 'codehost' AND target = $2 AND ($3::text IS NULL OR lane = $3) AND next_at > now()
+     AND state = 'QUEUED' AND error <> ''`,
 );
 
 /** What an integration could not post within a day, or has not posted yet, the newest first. */
 export const readUnposted = statement<
   [tenant: number, target: string, most: number],
-  { kind: string; repo: string; error: string; is_due: boolean }
+  { kind: string; repo: string; error: string; waits: boolean }
 >(
   'read-unposted',
-  `SELECT kind, coalesce(data ->> 'repo', '') AS repo, error, coalesce(next_at <= now(), false) AS is_due FROM outbox
+  `SELECT kind, coalesce(data ->> 'repo', '') AS repo, error, next_at IS NOT NULL AND state = 'QUEUED' AS waits FROM outbox
    WHERE tenant = $1 AND topic = 'codehost' AND target = $2 AND error <> ''
      AND (next_at IS NOT NULL OR state = 'FAILED' AND settled_at > now() - interval '1 day')
    ORDER BY id DESC LIMIT $3`,

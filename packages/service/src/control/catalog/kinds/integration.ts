@@ -16,7 +16,7 @@ export const integrationRules: KindRules = {
     const [hook] = await saveHook(connection, tenant, write.name, randomBytes(24).toString('base64url'));
     // It may have been paused, or unusable: what came meanwhile is found now.
     await askByIntegration(connection, tenant, write.name);
-    await releaseItems(connection, tenant, write.name);
+    await releaseItems(connection, tenant, write.name, null);
     const webhookUrl = webhookUrlOf(publicUrl(), hook?.id ?? '');
     return { document: { ...document, webhookUrl }, ...saveSigningKey(transaction) };
   },
