@@ -30,6 +30,7 @@ import {
   type Refusal,
   refuseDescription,
 } from '../refusal.ts';
+import { type Policy, refusePolicy } from '../policy.ts';
 import { applied, refuseSettings } from '../settings.ts';
 import { pend } from '../settle.ts';
 
@@ -47,6 +48,8 @@ export interface SpawnAgent {
   /** The model names that the operator added. */
   readonly ownModels?: OwnModels;
   readonly pool: string;
+  /** Those of the tenant and of the workspace. */
+  readonly policies?: readonly Policy[];
   readonly repos: readonly string[];
   readonly labels: Labels;
   readonly tasks: readonly Task[];
@@ -66,7 +69,8 @@ export function spawnAgent(
   if (isRefusal(settings)) return settings;
   const tasks = firstTasks(command);
   if (isRefusal(tasks)) return tasks;
-  const refused = parent ? refuseParent(loaded, command, parent) : null;
+  const refused =
+    (parent ? refuseParent(loaded, command, parent) : null) ?? refusePolicy(settings, command.policies ?? []);
   if (refused) return refused;
   const identity = { ...command.identity, workspace: parent?.agent.workspace ?? command.identity.workspace };
   const path = identity.path.join('/');
