@@ -7,11 +7,11 @@ const patterns = {
   ...list({ ...setting, minLength: 1 }),
   minItems: 1,
   maxItems: 100,
-  expected: 'a list of 1 to 100 names, in which * stands for any characters',
+  expected: 'a list of 1 to 100 names, in which * matches any characters',
 } as const;
 
 const schema = open({
-  models: field(patterns, 'The models that agents may use. `*` stands for any characters.', ['claude-*']),
+  models: field(patterns, 'The models that agents may use. `*` matches any characters.', ['claude-*']),
   reasoningEfforts: field(patterns, 'The reasoning efforts that may be set.', ['low', 'medium']),
   serviceTiers: field(patterns, 'The service tiers that may be set.', ['priority']),
   fastMode: field(boolean, 'Whether agents may use fast mode. Default true.', false),
@@ -47,7 +47,7 @@ export const policy = {
 
 const namesIn = (value: unknown): string => (Array.isArray(value) ? value.join(', ') : '');
 
-/** Whether a text fits a pattern in which `*` stands for any characters. Reads both once. */
+/** Whether a text fits a pattern in which `*` matches any characters. Reads both once. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop();

@@ -111,16 +111,15 @@ const policiesOf = (read: DocumentReader, { policy }: WorkspaceDocument): Promis
 /** A name that resolves to nothing is refused when it is used. */
 async function refuseUnresolved(
   read: DocumentReader,
-  { environment }: WorkspaceDocument,
+  { environment, policy }: WorkspaceDocument,
   pool: string,
 ): Promise<Refusal | null> {
-  const [hasPool, hasEnvironment] = await Promise.all([
-    read('pool', pool),
-    environment ? read('environment', environment) : true,
-  ]);
-  if (hasPool && hasEnvironment) return null;
-  const missing = hasPool ? `environment "${environment}"` : `pool "${pool}"`;
-  return invalid('agentId.workspace', `the workspace names the ${missing}, which does not exist`);
+  const names = Object.entries({ pool, environment, policy }).filter(([, name]) => name) as [Kind, string][];
+  const documents = await Promise.all(names.map(([kind, name]) => read(kind, name)));
+  const [kind, name] = names.find((_, i) => !documents[i]) ?? [];
+  return kind === undefined
+    ? null
+    : invalid('agentId.workspace', `the workspace names the ${kind} "${name}", which does not exist`);
 }
 
 /** Without credentials: only the runner may see the password in a URL. */

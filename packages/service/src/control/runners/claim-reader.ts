@@ -122,13 +122,15 @@ export class ClaimReader {
   }: Agent): Promise<Pick<Claim, 'workspace' | 'maxTurnMinutes'>> {
     const { catalog } = this.#options;
     const read = (kind: Kind, name: string) => catalog.document(tenant, kind, name);
-    const [document = {}, poolDocument = {}, usualEnvironment, usualProfile, usualPolicy] = await Promise.all([
-      read('workspace', workspace),
-      read('pool', pool),
-      catalog.current(tenant, 'environment', 'default'),
-      read('vm-profile', 'default'),
-      read('policy', 'default'),
-    ]);
+    const [document = {}, poolDocument = {}, usualEnvironment, usualProfile, usualPolicy] = await Promise.all(
+      [
+        read('workspace', workspace),
+        read('pool', pool),
+        catalog.current(tenant, 'environment', 'default'),
+        read('vm-profile', 'default'),
+        read('policy', 'default'),
+      ],
+    );
     const { environment: name = '', policy = '' } = document as WorkspaceDocument;
     const { vmProfile: profile = '', maxTurnMinutes = limits.turnMinutes } = poolDocument as PoolDocument;
     const [environment, vmProfile = {}, ownPolicy] = await Promise.all([

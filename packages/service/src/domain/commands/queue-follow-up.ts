@@ -18,6 +18,7 @@ import { abandonBatch, runningBatch } from '../batch.ts';
 import { refuseSize, refuseTasks } from '../checklist.ts';
 import { type Decide, type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import { refusePolicy } from '../policy.ts';
 import {
   agentEnded,
   alreadyExists,
@@ -28,7 +29,6 @@ import {
   type Refusal,
   refuseDescription,
 } from '../refusal.ts';
-import { refusePolicy } from '../policy.ts';
 import { admitReview, discardFollowUp } from '../review.ts';
 import { applied, overrides, refuseSettings } from '../settings.ts';
 import { pend, pendNow, resettle } from '../settle.ts';
@@ -96,7 +96,9 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
     refuseMessage(message) ??
     refuse(message, draft.state, loaded.now) ??
     // A message of a code host or of a review is not lost: its run is refused when it is claimed.
-    (command.reopen ? null : refusePolicy(applied(state.agent.settings, command.change), loaded.policies(state.agent.id)));
+    (command.reopen
+      ? null
+      : refusePolicy(applied(state.agent.settings, command.change), loaded.policies(state.agent.id)));
   if (refused) return refused;
 
   if (command.preempt) preempt(draft, followUpId);

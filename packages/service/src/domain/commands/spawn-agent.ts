@@ -21,6 +21,7 @@ import { deduplicated, joined, refuseTasks } from '../checklist.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import type { LoadedAgents } from '../loaded-agents.ts';
+import { type Policy, refusePolicy } from '../policy.ts';
 import {
   alreadyExists,
   exhausted,
@@ -30,7 +31,6 @@ import {
   type Refusal,
   refuseDescription,
 } from '../refusal.ts';
-import { type Policy, refusePolicy } from '../policy.ts';
 import { applied, refuseSettings } from '../settings.ts';
 import { pend } from '../settle.ts';
 
