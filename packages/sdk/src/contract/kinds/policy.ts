@@ -33,6 +33,8 @@ export const policy = {
   purpose:
     'What agents may use: models, efforts, tiers, personas, long turns. `default` holds for all agents of the tenant; a workspace may name another one, and then both hold.',
   group: 'Access',
+  // Policies.
+  aliases: ['policie'],
   schema,
   writers: 'admins',
   builtins: { default: {} },
