@@ -13,6 +13,7 @@ export type { EnvironmentDocument } from './kinds/environment.ts';
 export { changeRequestModes, type IntegrationDocument } from './kinds/integration.ts';
 export { type FormField, type KindEntry, type KindGroup, kindGroups } from './kinds/kind.ts';
 export type { PersonaDocument } from './kinds/persona.ts';
+export { matchesPattern, type PolicyDocument } from './kinds/policy.ts';
 export type { PoolDocument } from './kinds/pool.ts';
 export type { ShareLinkDocument } from './kinds/share-link.ts';
 export type { TokenDocument } from './kinds/token.ts';

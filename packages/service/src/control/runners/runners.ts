@@ -272,7 +272,7 @@ export class Runners {
       chosen.map(({ tenant, id }) => {
         const key = { tenant, id };
         return blockOnStateError({ key, runId: null }, () =>
-          transact.command<AgentState>({ key }, { type: 'claim', runner }),
+          transact.command<AgentState | null>({ key }, { type: 'claim', runner }),
         );
       }),
     );
