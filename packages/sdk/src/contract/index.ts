@@ -41,3 +41,5 @@ export * from './schema.ts';
 export * from './task.ts';
 export * from './thread.ts';
 export * from './timeline.ts';
+export * from './usage.ts';
+export { usageCsv } from './usage-csv.ts';
