@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, expect, it, type TestContext } from 'vitest';
+import { expect, it } from 'vitest';
 import { until } from '../support/async.ts';
-import { type Server, startServer } from '../support/server.ts';
-import { FakeGithub } from './github.ts';
+import { LifeTests } from './life-tests.ts';
 import { longTestMs } from './patience.ts';
-import { PlayedAgents } from './played-agents.ts';
-import { envFor, Scenario } from './scenario.ts';
-import { TriggeredAgent } from './triggered-agent.ts';
 
 /** Answers are posted about one per second. */
 const comments = Number(process.env.MUSTER_CODEHOST_COMMENTS ?? 8);
@@ -14,43 +10,14 @@ const perComment = 0.5;
 const others = 60;
 const jobs = 40;
 
-/** One for each test; they share a service. */
-const hosts: FakeGithub[] = [];
-let server: Server;
-beforeAll(async () => {
-  for (let i = 0; i < 2; i++) hosts.push(await FakeGithub.start());
-  // The time within which deliveries are collected derives from this one.
-  const env = { ...envFor(...hosts), MUSTER_REVIEW_SETTLE_SECONDS: '30' };
-  server = await startServer({ env, runner: false });
-}, longTestMs);
-afterAll(async () => {
-  await server?.close();
-  for (const host of hosts) await host.stop();
-});
-
-/** An agent with an open change request. */
-async function openRequest(
-  host: FakeGithub,
-  onTestFinished: TestContext['onTestFinished'],
-): Promise<{ agent: TriggeredAgent; number: number }> {
-  const scenario = await Scenario.start(host, {}, server);
-  const played = await PlayedAgents.start(host, scenario.api);
-  onTestFinished(async () => {
-    played.stop();
-    await scenario.close();
-  });
-  const agent = await TriggeredAgent.start(host, scenario, played);
-  await agent.push('hello');
-  const { number } = await agent.opened();
-  await agent.atRest();
-  return { agent, number };
-}
+// The time within which deliveries are collected derives from this one.
+const tests = new LifeTests(2, { MUSTER_REVIEW_SETTLE_SECONDS: '30' });
 
 it(
   `a review with ${comments} comments takes two calls for each, and few more`,
   async ({ onTestFinished }) => {
-    const host = hosts[0] as FakeGithub;
-    const { number } = await openRequest(host, onTestFinished);
+    const { agent, number } = await tests.openRequest(onTestFinished);
+    const { host } = agent;
     const threads = Array.from({ length: comments }, (_, i) => ({
       ...{ path: 'a.txt', line: 1, body: `Thread ${i}.` },
     }));
@@ -75,8 +42,8 @@ it(
 it(
   `${jobs} jobs of one push are few comparisons`,
   async ({ onTestFinished }) => {
-    const host = hosts[1] as FakeGithub;
-    const { agent, number } = await openRequest(host, onTestFinished);
+    const { agent, number } = await tests.openRequest(onTestFinished);
+    const { host } = agent;
     const { headSha } = await agent.compare();
     const { requests } = host.server;
     const [before, startedMs] = [requests.length, Date.now()];

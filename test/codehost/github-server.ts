@@ -2,7 +2,8 @@ import { createHmac, hash, randomUUID, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { type GitRemote, gitIn } from '../support/git-remote.ts';
+import type { GitRemote } from '../support/git-remote.ts';
+import { canMerge } from './can-merge.ts';
 import { DeliverySender } from './delivery-sender.ts';
 import type { Caller, EmulatedGithub, Json, RestReply } from './emulated-github.ts';
 import { answerWithFault, Faults } from './faults.ts';
@@ -383,10 +384,8 @@ export class GithubServer {
   }
 
   #withHunks(comments: Json[]): Json[] {
-    return comments.map((comment) => {
-      const hunk = this.hunks.get(String(comment.path));
-      return hunk === undefined ? comment : { ...comment, diff_hunk: hunk };
-    });
+    const hunkOf = ({ path, diff_hunk: other }: Json) => this.hunks.get(String(path)) ?? other;
+    return comments.map((comment) => ({ ...comment, diff_hunk: hunkOf(comment) }));
   }
 
   #withSuites(list: { check_runs: Json[] }): Json {
@@ -449,21 +448,3 @@ const invalid = (message: string): RestReply =>
 
 const isFork = (pull: Json): boolean =>
   ((pull.head as Json).repo as Json)?.id !== ((pull.base as Json).repo as Json).id;
-
-/** By the commits: a comparison is a process. */
-const mergeable = new Map<string, boolean>();
-
-function canMerge(remote: GitRemote, base: string, head: string): boolean {
-  const commits = [remote.tip(base), remote.tip(head)];
-  const key = [remote.url, ...commits].join(' ');
-  let can = mergeable.get(key);
-  if (can !== undefined) return can;
-  try {
-    gitIn(remote.url, 'merge-tree', '--write-tree', ...commits);
-    can = true;
-  } catch {
-    can = false;
-  }
-  mergeable.set(key, can);
-  return can;
-}
