@@ -72,7 +72,12 @@ const words = (...parameters: Parameters<typeof at>) => at(...parameters)?.choic
 
 describe('completion at the caret', () => {
   test('offers fields that start with the typed text and are not set yet', () => {
-    expect(words('workspace', 'kind: workspace\np|')).toEqual(['pool', 'policy', 'persona', 'projectSettings']);
+    expect(words('workspace', 'kind: workspace\np|')).toEqual([
+      'pool',
+      'policy',
+      'persona',
+      'projectSettings',
+    ]);
     expect(words('workspace', 'pool: x\np|\n')).toEqual(['policy', 'persona', 'projectSettings']);
     expect(at('pool', 'kind: pool\nmaxR|')).toMatchObject({
       from: 11,
