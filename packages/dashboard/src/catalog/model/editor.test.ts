@@ -74,11 +74,11 @@ describe('completion at the caret', () => {
   test('offers fields that start with the typed text and are not set yet', () => {
     expect(words('workspace', 'kind: workspace\np|')).toEqual([
       'pool',
-      'policy',
       'persona',
+      'policy',
       'projectSettings',
     ]);
-    expect(words('workspace', 'pool: x\np|\n')).toEqual(['policy', 'persona', 'projectSettings']);
+    expect(words('workspace', 'pool: x\np|\n')).toEqual(['persona', 'policy', 'projectSettings']);
     expect(at('pool', 'kind: pool\nmaxR|')).toMatchObject({
       from: 11,
       choices: [
