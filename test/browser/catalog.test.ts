@@ -307,7 +307,9 @@ describeInBrowser('the catalog', () => {
       await choices.waitFor();
       await expect
         .poll(() => choices.getByRole('option').allInnerTexts())
-        .toEqual([/^pool/, /^persona/, /^policy/, /^projectSettings/].map((name) => expect.stringMatching(name)));
+        .toEqual(
+          [/^pool/, /^persona/, /^policy/, /^projectSettings/].map((name) => expect.stringMatching(name)),
+        );
       await page.keyboard.press('ArrowDown');
       await choices.getByRole('option', { name: /persona/, selected: true }).waitFor();
       expect(await visitor.accessibilityProblems(page.locator('.text-editor'))).toEqual([]);
