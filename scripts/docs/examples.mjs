@@ -23,6 +23,11 @@ console.log(account, role);`,
     ts: `const { backends } = await muster.service();
 for (const { backend, ready, rehearsed } of backends) console.log(backend, ready, rehearsed);`,
   },
+  usage: {
+    cli: 'muster usage --by workspace --by model',
+    ts: `const { rows } = await muster.usage({ interval: 'total', groupBy: ['workspace', 'model'] });
+for (const { keys, costUsd, runs } of rows) console.log(keys.workspace, keys.model, costUsd, runs);`,
+  },
   poolDemand: {
     cli: 'muster runner demand default',
     ts: `const { wanted, runners } = await muster.poolDemand('default');

@@ -153,6 +153,23 @@ describe('Claude Code and Codex', { timeout: 300_000 }, () => {
   });
 });
 
+it('a runner that leaves saves the work of a killed run first', { timeout: 150_000 }, async () => {
+  const runners = await TestRunners.create(service());
+  const { agents } = runners;
+  const runner = await runners.start();
+  const marker = service().script(
+    { shell: 'head -c 20000000 /dev/urandom > drawing' },
+    { until: gate().promise },
+  );
+  await agents.spawn('draws', { model: codex.model, description: `Draw. ${marker}` });
+  await service().asked(marker, 2);
+  await agents.kill('draws');
+  await runner.kill('SIGTERM');
+  const { unpushed, checkpointAt } = await agents.status('draws');
+  expect(unpushed).toMatchObject({ commits: 0, files: 1, isSaved: true });
+  expect(checkpointAt).not.toBeNull();
+});
+
 async function refuseSecondParts(): Promise<void> {
   await service().query(`CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'the disk is full'; END $$`);

@@ -32,6 +32,8 @@ describe('words', () => {
     expect(await wordsFor('spawn', 'text', '--workspace', t.workspace)).toEqual([t.workspace]);
     expect(await wordsFor('spawn', '--model', 'rehearsal')).toEqual(['rehearsal-a', 'rehearsal-b']);
     expect(await wordsFor('comp')).toEqual(['completion']);
+    expect(await wordsFor('usage', '--by', 'work')).toEqual(['workspace']);
+    expect(await wordsFor('usage', '--interval', 'd')).toEqual(['day']);
   });
 
   test('are commands and flags where no service answers', async () => {

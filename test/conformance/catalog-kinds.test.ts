@@ -19,12 +19,13 @@ const server = await useSharedServer({ runner: false });
 const { api } = server;
 
 describe('kinds', () => {
-  test('there are eleven', () => {
+  test('there are twelve', () => {
     expect([...kinds].sort()).toEqual([
       'change-request',
       'environment',
       'integration',
       'persona',
+      'policy',
       'pool',
       'profile',
       'secret',
@@ -76,6 +77,7 @@ describe('kinds', () => {
     ['poolConfigs', 'pool'],
     ['pool_configuration', 'pool'],
     ['pool-configurations', 'pool'],
+    ['policies', 'policy'],
     ['Tokens', 'token'],
     ['shareLink', 'share-link'],
     ['share_links', 'share-link'],
@@ -127,6 +129,7 @@ describe('builtins', () => {
     ['environment', 'default'],
     ['pool', 'default'],
     ['vm-profile', 'default'],
+    ['policy', 'default'],
     ['persona', 'default'],
     ['persona', 'planner'],
     ['persona', 'reviewer'],
@@ -322,6 +325,11 @@ describe('documents', () => {
     ['pool', 'maxTurnMinutes', -1],
     ['pool', 'maxTurnMinutes', 10_081],
     ['vm-profile', 'scratchMb', -1],
+    ['policy', 'models', []],
+    ['policy', 'personas', ['']],
+    ['policy', 'fastMode', 'no'],
+    ['policy', 'maxTurnMinutes', 0],
+    ['workspace', 'policy', 1],
     ['token', 'role', 1],
     ['token', 'role', 'king'],
     ['token', 'ownerProvider', 'PROVIDER_NONE'],

@@ -85,6 +85,17 @@ export const everyKind: readonly (readonly [kind: string, document: Document])[]
   ['vm-profile', { cpus: 2, memoryMb: 4096, processes: 100 }],
   ['pool', { vmProfile: 'default', maxRuns: 4, maxRunsTotal: 16, maxTurnMinutes: 30 }],
   [
+    'policy',
+    {
+      models: ['claude-*'],
+      reasoningEfforts: ['low'],
+      serviceTiers: ['flex'],
+      fastMode: false,
+      personas: ['default'],
+      maxTurnMinutes: 30,
+    },
+  ],
+  [
     'token',
     { role: 'viewer', ownerProvider: 'PROVIDER_IDP_OIDC', account: 'ann', expiresAt: '2099-01-01T00:00:00Z' },
   ],

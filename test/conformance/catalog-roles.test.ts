@@ -54,6 +54,7 @@ describe('roles: catalog and tokens', () => {
     ['a profile', 'profile', () => ({})],
     ['a vm-profile', 'vm-profile', () => ({})],
     ['a pool', 'pool', () => ({})],
+    ['a policy', 'policy', () => ({})],
     ['an integration', 'integration', () => ({})],
     ["another account's token", 'token', () => ({ account: 'max' })],
     ['a token of another provider', 'token', () => ({ ownerProvider: 'PROVIDER_SERVICE_PROFILE' })],

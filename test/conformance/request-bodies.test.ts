@@ -328,6 +328,12 @@ describe('NUL and lone surrogates', () => {
     },
   );
 
+  test.each(broken)('%s in the name of an unknown field is named as ignored', async (_, sequence) => {
+    const answer = await api.post('/v1/agents', `{"a${sequence}":1}`);
+    expectOk(answer);
+    expect(ignoredFields(answer)).toEqual([expect.stringMatching(/^a%/)]);
+  });
+
   test('NUL in a query parameter or in a path is INVALID_ARGUMENT', async () => {
     expectError(await readResource(api, 'persona', 'default', '?org=a%00b'), 'INVALID_ARGUMENT', 'org');
     expectError(await api.get('/v1/catalog/persona/a%00b'), 'INVALID_ARGUMENT', /name$/);

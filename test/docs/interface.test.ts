@@ -246,6 +246,7 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   testIntegration: withDelivery,
   listDeliveries: withDelivery,
   redeliver: withDelivery,
+  usage: idleAfterWork,
   poolDemand: nothing,
   drainRunners: nothing,
   runnerPoll: waitingForRunner,

@@ -16,9 +16,15 @@ interface Measured {
   readonly grownBytes: number;
 }
 
+interface Yardstick {
+  readonly yardstickMs: number;
+}
+
 type MeasuredProcess = 'service' | 'runner';
 
 const mostTurnMs = 250;
+/** Of a fixed piece of work, where that takes longer than usual. A quiet machine does it in less than 25 ms. */
+const mostYardsticks = 10;
 /** On a busy machine the same work takes up to ten times its usual processor time: the least of these counts. */
 const measurements = 3;
 const mostGrownBytes = 200 * 1024 * 1024;
@@ -38,7 +44,7 @@ export async function useMeasuredServer(env: Readonly<Record<string, string>> = 
   const server = await startServer({ nodeFlags: [], runner: !isApart, env: measuredEnv });
   afterAll(() => server.close());
   if (isApart) await startRunner(server, measuredEnv);
-  const ask = (path: string, process: MeasuredProcess = 'service'): Promise<Measured> =>
+  const ask = <T = Measured>(path: string, process: MeasuredProcess = 'service'): Promise<T> =>
     new Promise((resolve, reject) => {
       const sent = request({ socketPath: socketPaths[process], path }, (response) => {
         let text = '';
@@ -62,8 +68,11 @@ export async function useMeasuredServer(env: Readonly<Record<string, string>> = 
   const expectCheap = async <T>(work: () => Promise<T>): Promise<T> => {
     let measured = await measure(work);
     for (let n = 1; n < measurements && measured.turnMs >= mostTurnMs; n++) measured = await measure(work);
+    if (measured.turnMs < mostTurnMs) return measured.result;
+    const { yardstickMs } = await ask<Yardstick>('/yardstick');
+    const mostMs = Math.max(mostTurnMs, mostYardsticks * yardstickMs);
     expect(measured.turnMs, 'processor time of the longest turn of the event loop, in ms').toBeLessThan(
-      mostTurnMs,
+      mostMs,
     );
     return measured.result;
   };

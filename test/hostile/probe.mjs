@@ -52,11 +52,25 @@ if (isMainThread && ['serve', 'runner'].includes(process.argv[2])) {
     for (const endMs = usedMs() + ms; usedMs() < endMs; );
   };
 
+  /** What a fixed piece of work takes on this machine now: the middle of three. */
+  const yardstickMs = () => {
+    const text = `[${'{"type":"text","text":"0123456789"},'.repeat(60_000)}0]`;
+    const times = [1, 2, 3].map(() => {
+      const startMs = usedMs();
+      JSON.parse(text);
+      return usedMs() - startMs;
+    });
+    return times.sort((a, b) => a - b)[1];
+  };
+
   setInterval(tick, tickMs).unref();
   createServer((request, response) => {
     tick();
     const { pathname, searchParams } = new URL(request.url, 'http://probe');
-    const measured = { turnMs, grownBytes: mostBytes - startBytes };
+    const measured =
+      pathname === '/yardstick'
+        ? { yardstickMs: yardstickMs() }
+        : { turnMs, grownBytes: mostBytes - startBytes };
     if (pathname === '/reset') reset();
     if (pathname === '/block') block(Number(searchParams.get('ms')));
     response.end(JSON.stringify(measured));

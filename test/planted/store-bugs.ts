@@ -5,6 +5,20 @@ const store = 'packages/service/src/store';
 /** Bugs in the store, and in what is read from it. */
 export const storeBugs: readonly PlantedBug[] = [
   {
+    name: 'a late report adds usage that its models had already',
+    file: `${store}/save-usage.ts`,
+    find: 'const parts = event.parts.map((part) => uncounted(part, counted));',
+    replace: 'const parts = event.parts.map((part) => uncounted(part, counted.slice(counted.length)));',
+    suites: ['test/conformance/usage.test.ts'],
+  },
+  {
+    name: 'usage that has its rows is added again when its run has ended',
+    file: `${store}/statements/metered-runs.ts`,
+    find: 'AND u.run = r.number',
+    replace: 'AND u.run > r.number',
+    suites: ['test/conformance/usage-upkeep.test.ts'],
+  },
+  {
     name: 'a checkpoint counts before all its parts are saved',
     file: `${store}/statements/checkpoints.ts`,
     find: 'count(*) = $6 AND max(p.part) = $6 - 1',

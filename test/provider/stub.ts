@@ -61,7 +61,8 @@ export const startProviderStub = async (): Promise<ProviderStub> => {
 };
 
 class Stub implements ProviderStub {
-  readonly server = createServer((request, response) => {
+  /** As providers, it leaves connections open for long. */
+  readonly server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
     this.#serve(request, response).catch((failure: unknown) => {
       if (response.headersSent) response.destroy();
       else sendJson(response, 500, { error: { message: String(failure) } });

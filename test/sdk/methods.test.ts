@@ -373,6 +373,18 @@ describe('the catalog', () => {
 
 testCodeHostMethods(client, testTenant);
 
+test('usage adds up what agents used, page by page', async () => {
+  const { rows, nextPageToken } = await client.usage({
+    groupBy: ['model'],
+    from: new Date(Date.now() - 3_600_000),
+  });
+  expect(nextPageToken).toBe('');
+  const all = [];
+  for await (const row of client.usageAll({ groupBy: ['model'], interval: 'day', pageSize: 1 }))
+    all.push(row);
+  expect(all.map(({ keys }) => keys)).toEqual(rows.map(({ keys }) => keys));
+});
+
 test('poolDemand counts the runners of a pool, and drainRunners takes names of its runners only', async () => {
   const pool = uniqueName('pool');
   await client.catalog.write('pool', pool, {});

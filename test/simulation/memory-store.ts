@@ -176,6 +176,7 @@ class MemoryTransaction implements AgentTransaction {
           ...(parts.has('queue') && { queue: [...rows.followUps.values()].filter(isUndelivered) }),
           ...(parts.has('checklist') && { checklist: [...rows.checklist] }),
           ...(parts.has('children') && { children: this.#children(rows.agent.id) }),
+          ...(parts.has('policies') && { policies: [] }),
         },
       })),
     );

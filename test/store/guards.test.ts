@@ -117,7 +117,16 @@ test('every primary key and foreign key has the tenant first, except the key of 
  * What names an agent and is not checked by a key. Each is only written together with the agent's row or under its lock,
  * or may outlive it.
  */
-const unchecked = ['agent_briefs', 'agent_states', 'follow_ups', 'outbox', 'timeline', 'watches'];
+const unchecked = [
+  'agent_briefs',
+  'agent_states',
+  'follow_ups',
+  'outbox',
+  'timeline',
+  'usage_days',
+  'usage_hours',
+  'watches',
+];
 
 test('every table that names an agent has a key to it, except those that GUARANTEES lists', async () => {
   const { rows } = await client.query<{ name: string; has_key: boolean }>(

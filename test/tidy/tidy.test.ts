@@ -199,6 +199,7 @@ describe('SQL', () => {
     'packages/service/src/control/access/bootstrap.ts': ['SELECT pg_advisory_xact_lock($1)', 'COMMIT'],
     'packages/service/src/control/catalog/write-resources.ts': ['COMMIT', 'ROLLBACK'],
     'packages/service/src/control/agents/delete-agent.ts': ['COMMIT', 'ROLLBACK'],
+    'packages/service/src/control/upkeep/usage-upkeep.ts': ['COMMIT'],
     'packages/service/src/control/watching/node-bus.ts': ['LISTEN …', 'SELECT'],
   };
 

@@ -27,6 +27,7 @@ export type { CurrentRun, Run, RunOutcome, RunState, StopMode } from '../contrac
 export type { Task, TaskInput, TaskStatus } from '../contract/task.ts';
 export type { ReviewComment, Thread, ThreadAnswer, ThreadComment, ThreadState } from '../contract/thread.ts';
 export type { EntryType, TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
+export type { UsageInterval, UsageKey, UsageRow } from '../contract/usage.ts';
 export * from './attachments.ts';
 export type { CallSettings, ClientOptions, Page } from './caller.ts';
 export * from './catalog.ts';
@@ -36,6 +37,7 @@ export * from './inputs.ts';
 export { type LiveText, LiveTexts } from './live-texts.ts';
 export * from './muster-client.ts';
 export type { Retry, RetryLimits } from './retries.ts';
+export type { UsageInput } from './usage.ts';
 export {
   type AgentRef,
   agentIdOf,

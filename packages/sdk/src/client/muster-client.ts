@@ -29,7 +29,7 @@ import {
   type WaitInput,
   type WaitManyInput,
 } from './inputs.ts';
-import { PoolRunnerClient } from './pool-runners.ts';
+import { UsageClient } from './usage.ts';
 import { type AgentRef, agentIdOf, compareInt64, type Int64Input, mintId } from './values.ts';
 
 const pageEntries = 1000;
@@ -37,7 +37,7 @@ const pageEntries = 1000;
 const endOfTimeline = '9223372036854775807';
 
 /** All operations of the service as methods. */
-export class MusterClient extends PoolRunnerClient {
+export class MusterClient extends UsageClient {
   readonly catalog: CatalogClient;
   readonly attachments: AttachmentClient;
   readonly #caller: Caller;

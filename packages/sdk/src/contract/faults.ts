@@ -93,6 +93,10 @@ export const faults = {
     'a repository could not be fetched or cloned: its host refused it or does not exist, or this runner does not permit it',
     'Fix the repositories of the workspace, or the git credentials of runner {runner}, then retry.',
   ),
+  POLICY: fixable(
+    'a policy of the tenant or of the workspace does not allow a setting of the agent',
+    'A policy does not allow a setting of this agent. Send a message with a setting that it allows, or have an admin change the policy, then retry.',
+  ),
   SETUP_FAILED: fixable(
     'a set-up command failed; its output is in the timeline',
     'A set-up command of the environment failed. Fix the environment or what the command needs, then retry.',

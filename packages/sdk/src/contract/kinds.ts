@@ -3,6 +3,7 @@ import { environment } from './kinds/environment.ts';
 import { integration } from './kinds/integration.ts';
 import type { KindEntry } from './kinds/kind.ts';
 import { persona } from './kinds/persona.ts';
+import { policy } from './kinds/policy.ts';
 import { pool } from './kinds/pool.ts';
 import { profile } from './kinds/profile.ts';
 import { secret } from './kinds/secret.ts';
@@ -20,6 +21,7 @@ const table = {
   profile,
   'vm-profile': vmProfile,
   pool,
+  policy,
   token,
   'share-link': shareLink,
   integration,

@@ -236,6 +236,14 @@ export const limits = {
   reportItems: 500,
   /** Text of one reported item, response or question, in characters */
   reportedTextLength: 256 * 1024,
+  /** Hours, days or months of one request for usage */
+  usageIntervals: 1500,
+  /** `groupBy` of a request for usage */
+  usageGroups: 3,
+  /** How long usage is stored by the hour → by the day of UTC */
+  usageHourDays: 400,
+  /** Models and accounts that one report tells apart; the rest counts for the agent's model */
+  usageParts: 20,
   /** A repository's diff in one report, in characters */
   diffLength: 384 * 1024,
   /** Partials of one agent in a second: pieces of texts that it is producing → later pieces are longer, or dropped */

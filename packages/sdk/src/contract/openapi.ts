@@ -112,6 +112,7 @@ function operation(name: string, route: Route, publish: (s: Schema) => Record<st
         description: route.stream ? streamed(route) : 'Done.',
         content: {
           [route.stream ? 'text/event-stream' : 'application/json']: { schema: publish(route.reply) },
+          ...Object.fromEntries((route.alsoAs ?? []).map((type) => [type, { schema: { type: 'string' } }])),
         },
       },
       default: { $ref: '#/components/responses/Error' },

@@ -97,6 +97,8 @@ export const paths = {
   resourceHistory: get('/v1/catalog/{ref.kind}/{ref.name}/history', 'safe'),
   validateResource: post('/v1/catalog/{ref.kind}/{ref.name}/validate', 'safe'),
 
+  usage: post('/v1/usage', 'safe'),
+
   poolDemand: get('/v1/pools/{pool}/demand', 'safe'),
   drainRunners: post('/v1/runners/drain', 'safe'),
 

@@ -9,6 +9,7 @@ import { reviewOperations } from './operations/reviews.ts';
 import { runnerOperations } from './operations/runner.ts';
 import { runOperations } from './operations/runs.ts';
 import { taskOperations } from './operations/tasks.ts';
+import { usageOperations } from './operations/usage.ts';
 import { paths } from './paths.ts';
 import type { Infer } from './schema.ts';
 
@@ -40,6 +41,7 @@ export const chapters: Readonly<Record<string, { readonly about: string; readonl
         'Integrations with GitHub, GitLab and Forgejo: change requests of agents, and deliveries of webhooks.',
       operations: codeHostOperations,
     },
+    usage: { about: 'What agents used, and what it cost.', operations: usageOperations },
     caller: { about: 'Who a key belongs to, and how a browser signs in.', operations: callerOperations },
     pools: {
       about: 'Runners of a pool: how many it needs, and how one ends without losing work.',
@@ -56,6 +58,7 @@ const operations = {
   ...reviewOperations,
   ...catalogOperations,
   ...codeHostOperations,
+  ...usageOperations,
   ...callerOperations,
   ...poolRunnerOperations,
   ...runnerOperations,

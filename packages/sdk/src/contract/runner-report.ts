@@ -28,13 +28,38 @@ export type ReportItem = Infer<typeof reportItem>;
 /** More than a run can use; sums over all reports of an agent still fit into the database. */
 const count = { type: 'integer', minimum: 0, maximum: 1e12 } as const;
 
+const amounts = {
+  inputTokens: count,
+  cachedInputTokens: count,
+  outputTokens: count,
+  costUsd: { type: 'number', minimum: 0, maximum: 1e9 },
+} as const;
+
+const usagePart = {
+  type: 'object',
+  properties: {
+    model: { type: 'string', maxLength: 256, description: 'The model that answered, as it is priced.' },
+    account: { type: 'string', maxLength: 300, description: 'As in `accounts` of the polls.' },
+    ...amounts,
+    unpricedTokens: {
+      ...count,
+      description: 'Of those tokens, the ones of models whose price is not known.',
+    },
+    estimated: { type: 'boolean', description: 'A subscription pays: the cost is what the price list says.' },
+  },
+} as const;
+export type UsagePart = Infer<typeof usagePart>;
+
 const usage = {
   type: 'object',
   properties: {
-    inputTokens: count,
-    cachedInputTokens: count,
-    outputTokens: count,
-    costUsd: { type: 'number', minimum: 0, maximum: 1e9 },
+    ...amounts,
+    parts: {
+      type: 'array',
+      maxItems: limits.usageParts,
+      items: usagePart,
+      description: "What each model and account used of it. The rest counts for the agent's model.",
+    },
   },
 } as const;
 

@@ -1,5 +1,5 @@
 import { MusterClient } from '@muster/sdk';
-import { backendFacts, kindOf, kinds, pathOf, rehearsalModels } from '@muster/sdk/contract';
+import { backendFacts, kindOf, kinds, pathOf, rehearsalModels, usageKeys } from '@muster/sdk/contract';
 import { Argument, type Command, type Option } from 'commander';
 import { findConnection } from './connection.ts';
 import { withSecretFiles } from './variables.ts';
@@ -102,9 +102,15 @@ const flagsOf = (command: Command): string[] => [
 /** Other options name a resource if they are called like its kind. */
 const optionLists: Readonly<Record<string, string>> = { '--model': 'models', '--below': 'all-agents' };
 
+const usageNames = [...usageKeys, 'label:'];
+const optionWords: Readonly<Record<string, readonly string[]>> = {
+  '--by': usageNames,
+  '--filter': usageNames.map((name) => (name.endsWith(':') ? name : `${name}=`)),
+};
+
 async function valuesOf({ long, argChoices }: Option, lookUp: Lookup): Promise<readonly string[]> {
   const list = optionLists[long ?? ''] ?? kindOf(long?.slice(2) ?? '');
-  return argChoices ?? (list ? lookUp(list) : []);
+  return argChoices ?? optionWords[long ?? ''] ?? (list ? lookUp(list) : []);
 }
 
 /** Commands for agents that work; the others also read, reopen or delete those that have ended. */

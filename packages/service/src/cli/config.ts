@@ -31,6 +31,9 @@ import {
   wholeNumberIn,
 } from './variables.ts';
 
+/** Of a service secret: the shortest that is hard to guess. */
+export const leastSecretLength = 32;
+
 /** The configuration of `muster serve`. docs/operations.md lists every variable. */
 export type Config = Readonly<ReturnType<typeof readConfig>>;
 
@@ -40,7 +43,8 @@ export function readConfig(env: NodeJS.ProcessEnv) {
   if (!backendOfModel(defaultModel, backendsOf(models)))
     throw unusable('MUSTER_DEFAULT_MODEL', modelExpected(backendsOf(models)), defaultModel);
   for (const name of ['MUSTER_SECRET', 'MUSTER_SECRET_PREVIOUS'])
-    if (env[name] && env[name].length < 32) throw new ConfigError(`${name} must have at least 32 characters`);
+    if (env[name] && env[name].length < leastSecretLength)
+      throw new ConfigError(`${name} must have at least ${leastSecretLength} characters`);
   // Checked also where the runner is off, so that mistakes show on every node.
   const dataFolder = resolve(env.MUSTER_DATA || '.muster');
   const publicUrl = httpUrlIn(env, 'MUSTER_PUBLIC_URL');

@@ -40,13 +40,16 @@ export const tasksOf = (subjects: readonly string[] | undefined) =>
 
 /** Parses `key=value` pairs; an empty value removes a label. */
 export function labelsOf(pairs: readonly string[] | undefined): { labels?: Record<string, string> } {
-  if (!pairs) return {};
+  return pairs ? { labels: pairsOf(pairs, 'label') } : {};
+}
+
+export function pairsOf(pairs: readonly string[], name: string): Record<string, string> {
   const entries = pairs.map((pair) => {
     const at = pair.indexOf('=');
-    if (at < 1) throw usageError(`label "${pair}": expected key=value`);
+    if (at < 1) throw usageError(`${name} "${pair}": expected key=value`);
     return [pair.slice(0, at), pair.slice(at + 1)] as const;
   });
-  return { labels: Object.fromEntries(entries) };
+  return Object.fromEntries(entries);
 }
 
 /** The text of a message: the argument, a file, or, where a text is required, standard input. */
@@ -155,15 +158,19 @@ export async function deliveryTime(flags: Flags<'at' | 'in'>, now = new Date()):
   return found.toISOString();
 }
 
-/** The time that --since gives: a duration before now, or a time. */
-export async function pastTime(text: string | undefined, now = new Date()): Promise<number | undefined> {
+/** The time that an option gives: a duration before now, or a time. */
+export async function pastTime(
+  text: string | undefined,
+  flag: string,
+  now = new Date(),
+): Promise<number | undefined> {
   if (text === undefined) return undefined;
   if (/^[\d.]+\s*[smhdw]/i.test(text)) return now.getTime() - durationMs(text);
   const { parseDate } = await import('chrono-node');
   const found = parseDate(text, now);
   if (!found)
     throw usageError(
-      `--since: "${text}" is not a time; expected one such as 2h, "9:00", yesterday or 2026-12-24T18:00`,
+      `${flag}: "${text}" is not a time; expected one such as 2h, "9:00", yesterday or 2026-12-24T18:00`,
     );
   return found.getTime();
 }

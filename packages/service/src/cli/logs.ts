@@ -37,7 +37,7 @@ async function logs(
   const newest = countIn('lines', flags.lines, 0, mostLines);
   const run = countIn('run', flags.run, 1, Number.MAX_SAFE_INTEGER);
   const isWanted = wantedEntries(flags.grep, run);
-  const since = await pastTime(flags.since);
+  const since = await pastTime(flags.since, '--since');
   const output = flags.json ? new Output('json', false) : given.output;
   const show = (entry: TimelineEntry): void => showEntry(entry, output, flags.full);
   const texts = new MessageTexts(client(), agent, output, signal, flags.trace);

@@ -7,7 +7,7 @@ import { freshDatabase } from '../../../../test/support/database.ts';
 import { openLog } from '../lib/log.ts';
 import { ServiceSecret } from '../lib/service-secret.ts';
 import { migrate } from '../store/migrate.ts';
-import { openSecrets } from './open-secrets.ts';
+import { openSecrets, secretProblem } from './open-secrets.ts';
 
 const [older, newer, third] = ['o', 'n', 't'].map((letter) => letter.repeat(32)) as [string, string, string];
 const own = await freshDatabase();
@@ -27,11 +27,13 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const open = (
+const settings = (
   secret: string | null,
   previousSecret: string | null = null,
   lostSecret: string | null = null,
-) => openSecrets({ dataFolder: folder, secret, previousSecret, lostSecret }, database, openLog('silent'));
+) => ({ dataFolder: folder, secret, previousSecret, lostSecret });
+const open = (...secrets: Parameters<typeof settings>) =>
+  openSecrets(settings(...secrets), database, openLog('silent'));
 
 test('a node starts if it has the secret of the last start as its own or as the previous one', async () => {
   const starts: [current: string, previous: string | null, isAccepted: boolean][] = [
@@ -73,6 +75,16 @@ test('a secret is made only for a database without one, and kept in the data fol
   await expect(open(null)).rejects.toThrow(`used with this database, as ${file}`);
   expect(existsSync(file)).toBe(false);
 });
+
+test.each(['', 'half of a secr'])(
+  'a file with the incomplete secret "%s" is neither used nor replaced',
+  async (content) => {
+    writeFileSync(file, content);
+    await expect(open(null)).rejects.toThrow(`the service secret in ${file} is incomplete`);
+    expect(await secretProblem(settings(null), database)).toContain('Restore the file');
+    expect(readFileSync(file, 'utf8')).toBe(content);
+  },
+);
 
 test('a lost secret is replaced by naming its fingerprint, which allows nothing else', async () => {
   const { current } = await open(older);

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type pg from 'pg';
+import { messageOf } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import { ServiceSecret, ServiceSecrets } from '../lib/service-secret.ts';
 import { readSecretFingerprint, recordSecretFingerprint } from '../store/statements/service-secret.ts';
-import type { Config } from './config.ts';
+import { type Config, leastSecretLength } from './config.ts';
 import { secretFile } from './data-folder.ts';
 import { ConfigError } from './variables.ts';
 
@@ -41,20 +42,29 @@ export async function openSecrets(
 function nodeSecret({ dataFolder, secret }: SecretSettings): string | null {
   if (secret !== null) return secret;
   try {
-    return readFileSync(secretFile(dataFolder), 'utf8').trim();
+    const kept = readFileSync(secretFile(dataFolder), 'utf8').trim();
+    if (kept.length >= leastSecretLength) return kept;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     return null;
   }
+  throw new ConfigError(
+    `the service secret in ${secretFile(dataFolder)} is incomplete\nRestore the file, or remove it if no service has used its database yet.`,
+  );
 }
 
 function createSecret(config: SecretSettings): string | null {
+  const file = secretFile(config.dataFolder);
+  const unfinished = `${file}.${process.pid}`;
   try {
-    const options = { mode: 0o600, flag: 'wx' };
-    writeFileSync(secretFile(config.dataFolder), randomBytes(48).toString('base64url'), options);
+    // A process that is killed here leaves no secret rather than half of one.
+    writeFileSync(unfinished, randomBytes(48).toString('base64url'), { mode: 0o600, flush: true });
+    linkSync(unfinished, file);
   } catch (error) {
     // Another process has just created it.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    rmSync(unfinished, { force: true });
   }
   return nodeSecret(config);
 }
@@ -84,7 +94,12 @@ export async function secretProblem(config: SecretSettings, database: pg.Pool): 
     if (error.code === '42P01') return null;
     throw error;
   });
-  const current = nodeSecret(config);
+  let current: string | null;
+  try {
+    current = nodeSecret(config);
+  } catch (error) {
+    return messageOf(error);
+  }
   const known = [current, config.previousSecret].map((secret) => secret && new ServiceSecret(secret).id);
   const fits = recorded === null || [...known, config.lostSecret].includes(recorded);
   return fits ? null : mismatch(config, current, recorded);

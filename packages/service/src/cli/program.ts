@@ -17,6 +17,7 @@ import { addRunCommands } from './runs.ts';
 import { addServerCommands } from './server.ts';
 import { addTaskCommands } from './tasks.ts';
 import { addThreadCommands } from './threads.ts';
+import { addUsageCommand } from './usage.ts';
 import { addWaitCommand } from './wait.ts';
 
 export function buildProgram(): Command {
@@ -48,6 +49,7 @@ export function buildProgram(): Command {
   addThreadCommands(program);
   addChangeRequestCommands(program);
   addWaitCommand(program);
+  addUsageCommand(program);
   addCatalogCommands(program.commandsGroup('Catalog:'));
   addHistoryCommands(program);
   addIntegrationCommands(program);

@@ -56,11 +56,19 @@ export class RunnerProcess {
     if (this.#isClosing) return;
     this.#restartDelayMs = restartDelayMs(this.#restartDelayMs, performance.now() - startedMs);
     this.#log.error({ reason: message, restartMs: this.#restartDelayMs }, 'runner process died; restarting');
-    this.#restart = setTimeout(() => {
+    this.#restart = setTimeout(() => this.#startAgain(connection), this.#restartDelayMs);
+  }
+
+  #startAgain(connection: RunnerConnection): void {
+    try {
       this.#current = start(this.#env);
-      send(this.#current, { type: 'serve', connection });
-      void this.#restartAfter(this.#current, connection);
-    }, this.#restartDelayMs);
+    } catch (error) {
+      // The machine has no memory for another process.
+      const failed = { startedMs: performance.now(), ended: Promise.resolve(error as Error) };
+      this.#current = { ...this.#current, ...failed };
+    }
+    send(this.#current, { type: 'serve', connection });
+    void this.#restartAfter(this.#current, connection);
   }
 }
 

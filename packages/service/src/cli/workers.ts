@@ -1,4 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
+import { messageOf } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import { type MetricsJson, SummedMetrics } from '../lib/metrics.ts';
 import { endOf, errorOfFailure, restartDelayMs } from '../lib/service-process.ts';
@@ -113,9 +114,16 @@ class Workers {
     place.state = 'starting';
     place.startedMs = performance.now();
     place.failure = null;
-    const worker = cluster.fork({ ...workerEnvironment(place.number), MUSTER_PORT: this.#port });
-    place.worker = worker;
-    void endOf(worker.process).then((reason) => this.#ended(place, reason));
+    try {
+      const worker = cluster.fork({ ...workerEnvironment(place.number), MUSTER_PORT: this.#port });
+      place.worker = worker;
+      // `endOf` reports it. Without a listener it would end this process.
+      worker.on('error', () => {});
+      void endOf(worker.process).then((reason) => this.#ended(place, reason));
+    } catch (error) {
+      // The machine has no memory for another process.
+      this.#ended(place, messageOf(error));
+    }
   }
 
   #ended(place: Place, reason: string): void {

@@ -19,6 +19,7 @@ import { PageTokens } from './agents/page-tokens.ts';
 import { Reads } from './agents/read.ts';
 import { Spawns } from './agents/spawn.ts';
 import { Targets } from './agents/targets.ts';
+import { Usage } from './agents/usage.ts';
 import { type Transact, type TransactOptions, transact } from './batches/transact.ts';
 import { Catalog } from './catalog/catalog.ts';
 import { sealAgain } from './catalog/seal-again.ts';
@@ -71,6 +72,7 @@ export class Control {
   readonly targets: Targets;
   readonly reads: Reads;
   readonly lists: Lists;
+  readonly usage: Usage;
   readonly ownRuns: OwnRuns;
   readonly runners: Runners;
   readonly poolRunners: PoolRunners;
@@ -119,6 +121,7 @@ export class Control {
     };
     this.catalog = new Catalog(shared);
     this.lists = new Lists(shared);
+    this.usage = new Usage(shared);
     this.ownRuns = new OwnRuns(database, this.transact, this.reads);
     this.waits = new Waits(this.targets, this.reads, this.wakes, this.ownRuns);
     this.runners = new Runners({ ...shared, catalog: this.catalog });

@@ -39,6 +39,7 @@ export interface Needs {
   readonly queue?: boolean;
   readonly checklist?: boolean;
   readonly children?: boolean;
+  readonly policies?: boolean;
   /** Its review threads, with the texts of those that are open and of these. */
   readonly threads?: readonly string[];
   /** How many live agents are below it. */
@@ -86,7 +87,7 @@ const commands = {
   fail: { decide: declareFailed, needs: {} },
   claim: {
     decide: claimRun,
-    needs: ({ runner }: ClaimRun): Needs => ({ ...settling, freeRunsIn: runner.pool }),
+    needs: ({ runner }: ClaimRun): Needs => ({ ...settling, policies: true, freeRunsIn: runner.pool }),
   },
   conclude: { decide: concludeAgent, needs: settling },
   report: {
@@ -114,7 +115,7 @@ export type ReplyTo<C extends AgentCommand> =
 
 function queueNeeds(command: QueueFollowUp): Needs {
   const { tasks, change, preempt, replace, minted, followUpId, review, reopen } = command;
-  const known = minted ? {} : { followUpId };
+  const known = { ...(!minted && { followUpId }), policies: !reopen };
   const threads = review && { threads: review.threads.map(({ id }) => id) };
   if (replace) return { ...settling, ...known, ...(reopen && reopening), ...threads };
   const needsAll =

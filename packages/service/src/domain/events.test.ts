@@ -65,7 +65,15 @@ describe('what happened', () => {
       'a use of tokens',
       running,
       report('r', 1, 2, { usage }),
-      [{ type: 'spent', runId: 1, usage: { cost: 0.5, inputTokens: 10, outputTokens: 3 } }],
+      [
+        {
+          type: 'spent',
+          runId: 1,
+          usage: { cost: 0.5, inputTokens: 10, outputTokens: 3 },
+          parts: [],
+          isLate: false,
+        },
+      ],
     ],
     [
       'the end of a run, before the change of phase that it leads to',
@@ -90,15 +98,25 @@ describe('what happened', () => {
   });
 
   test('a late report says what the run used beyond what was counted', () => {
+    const parts = [{ model: 'm', account: 'a', costUsd: 0.75 }];
     const counted = after(report('r', 1, 2, { usage, end: ended('COMPLETED') }), running).state;
     const late = after(
       {
-        ...{ type: 'late', runId: 1, report: 2, runner: 'runner', pool: 'default', items: [], missing: 0 },
+        ...{
+          type: 'late',
+          runId: 1,
+          report: 2,
+          runner: 'runner',
+          pool: 'default',
+          items: [],
+          missing: 0,
+          parts,
+        },
         usage: { cost: 0.75, inputTokens: 10, cachedInputTokens: 2, outputTokens: 5 },
       },
       counted,
     );
     const more = { cost: 0.25, inputTokens: 0, cachedInputTokens: 0, outputTokens: 2 };
-    expect(late.events).toEqual([{ type: 'spent', runId: 1, usage: more }]);
+    expect(late.events).toEqual([{ type: 'spent', runId: 1, at: now, usage: more, parts, isLate: true }]);
   });
 });

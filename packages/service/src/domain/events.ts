@@ -1,5 +1,5 @@
-import type { Phase, PhaseReason, RunOutcome } from '@muster/sdk/contract';
-import type { Usage } from './agent.ts';
+import type { Phase, PhaseReason, RunOutcome, UsagePart } from '@muster/sdk/contract';
+import type { Instant, Usage } from './agent.ts';
 import type { Comment } from './thread.ts';
 
 /**
@@ -26,4 +26,12 @@ export type DomainEvent =
       readonly at: string;
     }
   /** What a run used since it was last counted. */
-  | { readonly type: 'spent'; readonly runId: number; readonly usage: Usage };
+  | {
+      readonly type: 'spent';
+      readonly runId: number;
+      readonly at: Instant;
+      readonly usage: Usage;
+      /** What its runner says of models and accounts: of this usage, or of a run that has ended, of all that it used. */
+      readonly parts: readonly UsagePart[];
+      readonly isLate: boolean;
+    };

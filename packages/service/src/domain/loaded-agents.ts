@@ -1,5 +1,6 @@
 import type { AgentState, ChildView, Identity, Instant, Run } from './agent.ts';
 import type { Draft } from './draft.ts';
+import type { Policy } from './policy.ts';
 
 /** One agent's change, from which the writes and the effects follow. */
 export interface AgentChange {
@@ -29,6 +30,7 @@ export class LoadedAgents {
   readonly #states = new Map<string, AgentState>();
   readonly #holders = new Map<string, string>();
   readonly #children = new Map<string, readonly ChildView[]>();
+  readonly #policies = new Map<string, readonly Policy[]>();
   readonly #liveDescendants = new Map<string, number>();
   readonly #olderRuns = new Map<string, Run>();
   readonly #freeRuns = new Map<string, number>();
@@ -45,6 +47,10 @@ export class LoadedAgents {
 
   addChildren(parent: string, children: readonly ChildView[]): void {
     this.#children.set(parent, children);
+  }
+
+  addPolicies(id: string, policies: readonly Policy[]): void {
+    this.#policies.set(id, policies);
   }
 
   addLiveDescendants(root: string, count: number): void {
@@ -81,6 +87,11 @@ export class LoadedAgents {
       if (state.agent.parent === parent) known.set(state.agent.id, childView(state));
     }
     return [...known.values()];
+  }
+
+  /** Those of its tenant and of its workspace. */
+  policies(id: string): readonly Policy[] {
+    return this.#policies.get(id) ?? [];
   }
 
   descendants(id: string): AgentState[] {

@@ -7,6 +7,7 @@ import type {
   ReportItem,
   ReportRequest,
   Task,
+  UsagePart,
   WorkspaceTool,
 } from '@muster/sdk/contract';
 import type { ProviderModel } from '../lib/models.ts';
@@ -191,7 +192,12 @@ export interface PartialOutput {
   readonly text: string;
 }
 
-export type Usage = Readonly<Record<keyof NonNullable<ReportRequest['usage']>, number>>;
+export type Usage = Readonly<
+  Record<Exclude<keyof NonNullable<ReportRequest['usage']>, 'parts'>, number> & {
+    /** What each model and account used of it; absent where no provider was asked. */
+    parts?: UsagePart[];
+  }
+>;
 export type ContextUse = Readonly<NonNullable<ReportRequest['context']>>;
 export type Diff = NonNullable<ReportRequest['diff']>;
 export type Push = NonNullable<ReportRequest['pushes']>[number];

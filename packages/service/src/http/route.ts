@@ -152,4 +152,6 @@ const noStore = (_request: FastifyRequest, reply: FastifyReply, done: () => void
 
 /** Field names are the caller's text: escaped for a header, and limited in length. */
 const headerSafe = (fields: readonly string[]): string =>
-  fields.map((field) => encodeURI(field).replace(/%5B/g, '[').replace(/%5D/g, ']').slice(0, 100)).join(', ');
+  fields
+    .map((field) => encodeURI(field.toWellFormed()).replace(/%5B/g, '[').replace(/%5D/g, ']').slice(0, 100))
+    .join(', ');

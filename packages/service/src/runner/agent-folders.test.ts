@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MusterClient } from '@muster/sdk';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { silentLog } from '../lib/log.ts';
-import { sweepAgentFolders } from './agent-folders.ts';
+import { agentFolders, sweepAgentFolders } from './agent-folders.ts';
 
 const [ended = '', running = '', resting = '', other = '', killed = ''] = [1, 2, 3, 4, 5].map(
   (n) => `00000000-0000-4000-8000-00000000000${n}`,
@@ -107,4 +107,20 @@ it('removes the folders of killed agents first, with unsaved work, while the fre
   expect(first.left).toEqual([resting]);
   const second = await sweep(names, 7, { diskUse: async () => 0.9 });
   expect(second.left).toEqual([killed]);
+});
+
+it('sets the folders of an agent aside when the note next to them is incomplete', async () => {
+  const folder = join(agents(), resting);
+  await mkdir(join(folder, 'workspace'), { recursive: true });
+  await writeFile(join(folder, 'note.json'), '');
+  await writeFile(join(folder, 'workspace', 'unpushed'), 'work');
+  const { workspaceFolder, isFresh } = await agentFolders(dataFolder, {
+    agentKey: resting,
+    homeSince: 1,
+    workspace: { document: {}, environment: {}, environmentVersion: '', vmProfile: {} },
+  });
+  expect(isFresh).toBe(true);
+  expect(await readdir(workspaceFolder)).toEqual([]);
+  const [aside = ''] = (await readdir(agents())).filter((name) => name !== resting);
+  expect(await readFile(join(agents(), aside, 'workspace', 'unpushed'), 'utf8')).toBe('work');
 });

@@ -83,8 +83,11 @@ export async function agentFolders(
 async function readNote(file: string): Promise<Note | undefined> {
   try {
     return JSON.parse(await readFile(file, 'utf8')) as Note;
-  } catch {
-    return undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    // A machine that lost power may leave an empty note: the folder is set aside, because the agent may have worked in it.
+    if (error instanceof SyntaxError) return { homeSince: -1, repos: [] };
+    throw error;
   }
 }
 
@@ -122,7 +125,10 @@ export async function sweepAgentFolders(options: SweepOptions): Promise<void> {
   await options.preparedCopies.sweep(keepDays, isFull);
   const folder = agentsFolder(dataFolder);
   // A folder that can't be removed must not prevent the removal of others.
-  const remove = (name: string): Promise<void> => removeFolder(join(folder, name)).catch(() => {});
+  const remove = (name: string): Promise<void> =>
+    removeFolder(join(folder, name)).catch((error: unknown) =>
+      log.warn({ folder: join(folder, name), err: error }, 'folder not removed; remove it by hand'),
+    );
   const names = await readdir(folder).catch(() => []);
   const keptSinceMs = Date.now() - keepDays * dayMs;
   for (const name of names) if (setAsideMs(name) < keptSinceMs) await remove(name);

@@ -5,7 +5,7 @@ import type { ReportItem, ReportRequest } from '@muster/sdk/contract';
 import type { Usage } from '../harness/harness.ts';
 import type { RunnerLog } from '../lib/log.ts';
 import { faultOf } from './retry.ts';
-import { noUsage, sumOf } from './run/report-queue.ts';
+import { noUsage, sumOf } from './run/usage.ts';
 
 type RunRef = Pick<ReportRequest, 'agentKey' | 'runId'>;
 /** What no report has acknowledged, under the number with which it may have arrived. */

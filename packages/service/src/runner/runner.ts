@@ -82,13 +82,15 @@ export class Runner {
   #idleSince = Number.POSITIVE_INFINITY;
   #isRegistered = false;
   #onRegistered: () => void = () => {};
-  #onRefused: (reason: Error) => void = () => {};
+  #onRefused: (reason: unknown) => void = () => {};
   #polls = 0;
   #state: 'serving' | 'leaving' | 'abandoned' = 'serving';
   /** Aborts the current poll, or the pause after a failed one. */
   #polling = new AbortController();
   #offeredSlots: PollRequest['free'] = { real: 0, rehearsed: 0 };
   #sweepSoon = new AbortController();
+  /** Agents with a run since the sweep began: what the service has said of them is outdated. */
+  readonly #usedSinceSweep = new Set<string>();
   readonly #stopping = new AbortController();
 
   constructor(options: RunnerOptions) {
@@ -155,10 +157,10 @@ export class Runner {
 
   /** Claims nothing more, lets live runs end for `drainMs`, hands back those that are left, and unregisters. */
   async drain(): Promise<void> {
-    const { drainMs = 0 } = this.#options;
     this.#leave('drain');
-    if (drainMs === 0) this.#handBack();
-    else this.#handBackTimer ??= setTimeout(() => this.#handBack(), drainMs);
+    const { drainMs } = this.#options;
+    if (drainMs) this.#handBackTimer ??= setTimeout(() => this.#handBack(), drainMs);
+    else this.#handBack();
     await this.ended;
   }
 
@@ -221,6 +223,8 @@ export class Runner {
       if (isLast && this.#runs.size === 0) break;
       if (this.#idleLeftMs <= 0) this.#leave('idle');
     }
+    // Killed runs save their work, for at most half a minute.
+    await Promise.all([...this.#leavingRuns.values()].map((run) => run.left));
     this.#lease.end();
     clearTimeout(this.#handBackTimer);
     this.#stopping.abort();
@@ -233,8 +237,7 @@ export class Runner {
     const { dataFolder } = this.#context;
     await killLeftovers(dataFolder);
     await rm(join(dataFolder, 'runs'), { recursive: true, force: true }).catch(() => {});
-    const { log } = this.#options;
-    await this.#late.open().catch((error: unknown) => log.error({ err: error }, 'usage could not be read'));
+    await this.#late.open().catch((err) => this.#options.log.error({ err }, 'usage could not be read'));
     await this.#context.preparedCopies.removeIncomplete();
     await removeStaleGroups();
   }
@@ -244,13 +247,11 @@ export class Runner {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       this.#sweepSoon = new AbortController();
+      this.#usedSinceSweep.clear();
       await sweepAgentFolders({
-        ...this.#context,
-        runnerId: this.runnerId,
-        signal,
-        keepDays: this.#options.keepFoldersDays,
+        ...{ ...this.#context, runnerId: this.runnerId, signal, keepDays: this.#options.keepFoldersDays },
         isBelowReserve: () => this.#disk.isBelow,
-        isBusy: (agentKey) => this.#busyAgents.has(agentKey),
+        isBusy: (agentKey) => this.#busyAgents.has(agentKey) || this.#usedSinceSweep.has(agentKey),
         onRemoval: (agentKey, removal) => this.#trackAgent(agentKey, removal),
       }).catch(() => {});
       for (const run of this.#unreported.values()) await this.#reportFailedRun(run);
@@ -364,6 +365,7 @@ export class Runner {
     const run = new Run(claim, context, this.#busyAgents.get(agentKey));
     this.#runs.set(key, run);
     this.#trackAgent(agentKey, run.left);
+    this.#usedSinceSweep.add(agentKey);
     this.#claimed += 1;
     // Claimed by a poll that was sent before the runner began to leave, or beyond `maxRuns`.
     if (this.#state === 'leaving') run.handBack();
@@ -376,8 +378,8 @@ export class Runner {
     });
     void run.left.then(() => {
       if (this.#leavingRuns.get(agentKey) === run) this.#leavingRuns.delete(agentKey);
-      const { keepFoldersDays } = this.#options;
-      if (run.unreported || keepFoldersDays === 0 || this.#disk.isBelow) this.#sweepSoon.abort();
+      if (run.unreported || this.#options.keepFoldersDays === 0 || this.#disk.isBelow)
+        this.#sweepSoon.abort();
     });
     return true;
   }
@@ -440,8 +442,7 @@ export class Runner {
   }
 }
 
-const isDenied = (error: unknown): error is MusterError =>
-  error instanceof MusterError && error.httpStatus === 403;
+const isDenied = (error: unknown): boolean => error instanceof MusterError && error.httpStatus === 403;
 
 type RunRef = Run['ref'];
 type FailedRun = RunRef & { readonly end: RunEnd };

@@ -1,6 +1,7 @@
 import type { Task } from '@muster/sdk/contract';
 import type { AgentState, ChildView, FollowUp, Identity, Instant, Run } from '../domain/agent.ts';
 import type { AgentChange, PoolKey } from '../domain/loaded-agents.ts';
+import type { Policy } from '../domain/policy.ts';
 import type { Thread } from '../domain/thread.ts';
 
 /** Names a row: the tenant leads every key. */
@@ -24,6 +25,8 @@ export interface Parts {
   readonly checklist: readonly Task[];
   /** What it sees of its children: the newest of each name. */
   readonly children: readonly ChildView[];
+  /** Those of its tenant and of its workspace. */
+  readonly policies: readonly Policy[];
 }
 
 export type Part = keyof Parts;

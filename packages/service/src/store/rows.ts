@@ -10,6 +10,7 @@ import {
   type Run,
   type Settings,
 } from '../domain/agent.ts';
+import type { Policy } from '../domain/policy.ts';
 import type { Comment, Thread } from '../domain/thread.ts';
 import { readAgentTimes } from './agent-columns.ts';
 import type { ReadState } from './agent-store.ts';
@@ -103,6 +104,7 @@ export interface LoadedAgentRow {
   queue: LoadedFollowUp[] | null;
   checklist: Partial<ChecklistTask>[] | null;
   children: ChildRow[] | null;
+  policies: Policy[] | null;
 }
 
 /** Made of the object that was parsed, which nobody else has: a copy of this many fields takes longer than all the rest. */
@@ -167,6 +169,7 @@ export const readStateOf = ({ loaded: row }: { readonly loaded: LoadedAgentRow }
     ...(row.queue && { queue: row.queue.map(followUpOf) }),
     ...(row.checklist && { checklist: tasksOf(row.checklist) }),
     ...(row.children && { children: row.children.map(childOf) }),
+    ...(row.policies && { policies: row.policies }),
   },
 });
 

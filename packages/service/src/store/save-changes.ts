@@ -19,6 +19,7 @@ import {
 import { changedStateFields } from './rows.ts';
 import { changingRunColumns, runColumns, runTable, type SavedRun } from './run-columns.ts';
 import { saveThreads } from './save-threads.ts';
+import { saveUsage } from './save-usage.ts';
 import { saveEvents } from './subscribers.ts';
 import {
   agentBriefColumns,
@@ -254,7 +255,7 @@ export async function saveChanges(connection: Connection, changes: readonly Agen
   send(upsertDiffs, combined.flatMap(diffRows));
   const reviewed = changes.filter((change) => change.threadChanges.length > 0);
   if (reviewed.length > 0) sent.push(...saveThreads(connection, reviewed));
-  sent.push(...saveEvents(connection, changes));
+  sent.push(...saveUsage(connection, changes), ...saveEvents(connection, changes));
   await Promise.all(sent);
 }
 

@@ -6,7 +6,7 @@ export interface KeptReply {
 }
 
 const most = { replyBytes: 1024 * 1024, bytes: 64 * 1024 * 1024 };
-/** Of an entry without its reply. */
+/** Of an entry without its key, its reply and its link. */
 const entryBytes = 500;
 
 /** Replies with their ETag, the least recently used given up first. */
@@ -31,7 +31,7 @@ export class KeptReplies {
     this.#drop(key);
     if (reply.bytes.length > most.replyBytes || reply.etag.length > entryBytes) return;
     this.#replies.set(key, reply);
-    this.#bytes += sizeOf(reply);
+    this.#bytes += sizeOf(key, reply);
     for (const oldest of this.#replies.keys()) {
       if (this.#bytes <= this.#mostBytes) return;
       this.#drop(oldest);
@@ -42,11 +42,12 @@ export class KeptReplies {
     const dropped = this.#replies.get(key);
     if (!dropped) return;
     this.#replies.delete(key);
-    this.#bytes -= sizeOf(dropped);
+    this.#bytes -= sizeOf(key, dropped);
   }
 }
 
-const sizeOf = ({ bytes }: KeptReply): number => bytes.length + entryBytes;
+const sizeOf = (key: string, { bytes, link = '' }: KeptReply): number =>
+  bytes.length + key.length + link.length + entryBytes;
 
 /** Of this process: hosts of all integrations share its memory. */
 export const keptReplies = new KeptReplies();

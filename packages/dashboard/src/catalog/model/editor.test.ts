@@ -72,8 +72,13 @@ const words = (...parameters: Parameters<typeof at>) => at(...parameters)?.choic
 
 describe('completion at the caret', () => {
   test('offers fields that start with the typed text and are not set yet', () => {
-    expect(words('workspace', 'kind: workspace\np|')).toEqual(['pool', 'persona', 'projectSettings']);
-    expect(words('workspace', 'pool: x\np|\n')).toEqual(['persona', 'projectSettings']);
+    expect(words('workspace', 'kind: workspace\np|')).toEqual([
+      'pool',
+      'policy',
+      'persona',
+      'projectSettings',
+    ]);
+    expect(words('workspace', 'pool: x\np|\n')).toEqual(['policy', 'persona', 'projectSettings']);
     expect(at('pool', 'kind: pool\nmaxR|')).toMatchObject({
       from: 11,
       choices: [
@@ -132,11 +137,17 @@ describe('a field inserted with its example', () => {
     expect(put('persona', '---\nname: p\n---\n', 'instructions')[0]).toMatch(/^---\nname: p\n---\nYou are /);
   });
 
-  test.each(['workspace', 'persona', 'environment', 'vm-profile', 'pool', 'token', 'share-link'] as const)(
-    'every known field of %s has a meaning and an example',
-    (kind) => {
-      for (const { name, meaning, example } of knownFields(kind))
-        expect([name, meaning !== '', example !== '']).toEqual([name, true, true]);
-    },
-  );
+  test.each([
+    'workspace',
+    'persona',
+    'environment',
+    'vm-profile',
+    'pool',
+    'policy',
+    'token',
+    'share-link',
+  ] as const)('every known field of %s has a meaning and an example', (kind) => {
+    for (const { name, meaning, example } of knownFields(kind))
+      expect([name, meaning !== '', example !== '']).toEqual([name, true, true]);
+  });
 });

@@ -26,6 +26,7 @@ describe('the summary of a resource', () => {
       { maxRuns: 4, maxRunsTotal: 16, vmProfile: 'big' },
       'VM profile big · 4 max runs per runner · 16 max runs in total',
     ],
+    ['policy', { models: ['a-*', 'b'], maxTurnMinutes: 30 }, 'models a-*, b · 30 minutes per turn'],
     ['token', { role: 'member', account: 'ada', ownerProvider: 'PROVIDER_CODEHOST_OAUTH' }, 'member · ada'],
     ['secret', { fingerprint: '0a1b2c3d' }, 'fingerprint 0a1b2c3d'],
     ['secret', {}, 'no value'],

@@ -67,6 +67,11 @@ const schema = open({
     'default',
   ),
   pool: field(nameOf('pool'), 'The pool whose runners run the agents.', 'default'),
+  policy: field(
+    nameOf('policy'),
+    'The policy that holds beside the one of the tenant, `default`.',
+    'default',
+  ),
   model: field(setting, 'The model, if neither the agent nor its persona sets one.', 'claude-opus-4-8'),
   persona: field(nameOf('persona'), 'The default persona.', 'default'),
   allowCiChanges: field(

@@ -29,6 +29,8 @@ export interface Operation {
   readonly stream?: true;
   /** The events of the stream that have other data. */
   readonly otherEvent?: { readonly name: string; readonly data: Schema; readonly about: string };
+  /** The media types that the reply also has, for a request whose `Accept` names one. */
+  readonly alsoAs?: readonly string[];
   /** The body is not JSON: it has one of these media types. */
   readonly upload?: readonly string[];
   /** The limit of the body, if it is not the usual one. */

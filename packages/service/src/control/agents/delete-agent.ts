@@ -15,6 +15,7 @@ import {
 import { countLiveDescendants } from '../../store/statements/load-agents.ts';
 import { nameOf, type Principal } from '../access/principal.ts';
 import type { Operation } from '../operation.ts';
+import { meterRunsOf } from '../upkeep/usage-upkeep.ts';
 import type { Wakes } from '../watching/wakes.ts';
 import type { Targets } from './targets.ts';
 
@@ -100,6 +101,7 @@ export async function eraseDeleted(
     if (agents.length === 0) return;
     const keys = keyColumns(agents);
     if (!(await inBatches((most) => markDeletedBelow(database, ...keys, most).then(count)))) return;
+    if (!(await inBatches((most) => meterRunsOf(database, agents, most)))) return;
     for (const { erase, most: few } of erasures) {
       const isDone = await inBatches(async (most) => {
         const erased = count(await erase(database, ...keys, few ?? most));

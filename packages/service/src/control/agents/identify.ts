@@ -55,6 +55,7 @@ export function refuseEmptyPath(agent: NamedAgent, field = 'agentId.agent'): Ref
 export function accountScope(
   account: string | undefined,
   caller: Principal,
+  field = 'account',
 ): { ownerProvider: Provider; account: string | null } | null | Refusal {
   if (account === undefined || account === '') {
     return { ownerProvider: caller.ownerProvider, account: caller.account };
@@ -63,15 +64,12 @@ export function accountScope(
   const slash = account.indexOf('/');
   const ownerProvider = slash < 0 ? caller.ownerProvider : providerByName(account.slice(0, slash));
   if (!ownerProvider)
-    return invalid(
-      'account',
-      'the provider must be codehost_oauth, codehost_app, idp_oidc or service_profile',
-    );
+    return invalid(field, 'the provider must be codehost_oauth, codehost_app, idp_oidc or service_profile');
   const name = account.slice(slash + 1);
   if (slash >= 0 && name === '*') return { ownerProvider, account: null };
   return name !== '' && accountPattern.test(name)
     ? { ownerProvider, account: name }
-    : invalid('account', `must be *, NAME, PROVIDER/NAME or PROVIDER/*; got "${cutText(account, 100).text}"`);
+    : invalid(field, `must be *, NAME, PROVIDER/NAME or PROVIDER/*; got "${cutText(account, 100).text}"`);
 }
 
 const accountPattern = new RegExp(accountIn.pattern);

@@ -16,6 +16,7 @@ import { merge } from '../../domain/commands/label-agent.ts';
 import type { QueueFollowUp, RepeatFollowUp } from '../../domain/commands/queue-follow-up.ts';
 import type { SpawnAgent } from '../../domain/commands/spawn-agent.ts';
 import type { UpdateTask } from '../../domain/commands/tasks.ts';
+import type { Policy } from '../../domain/policy.ts';
 import { invalid, isRefusal, type Refusal, refuseDescription } from '../../domain/refusal.ts';
 import { mintId, mintTaskId } from '../../lib/ids.ts';
 import { unsafePlace } from '../../lib/json.ts';
@@ -62,13 +63,15 @@ export async function spawnCommand(
     // What most workspaces use is read together with them.
     read('pool', 'default'),
     read('persona', 'default'),
+    read('policy', 'default'),
   ]);
   if (isRefusal(change)) return change;
   const workspace = (document ?? {}) as WorkspaceDocument;
   const pool = workspace.pool || 'default';
-  const [missing, persona] = await Promise.all([
+  const [missing, persona, policies] = await Promise.all([
     refuseUnresolved(read, workspace, pool),
     change.persona ?? copyPersona(read, workspace.persona || 'default', 'workspace.persona'),
+    policiesOf(read, workspace),
   ]);
   if (missing) return missing;
   if (isRefusal(persona)) return persona;
@@ -82,6 +85,7 @@ export async function spawnCommand(
     defaultModel: workspace.model || defaultModel,
     ownModels,
     pool,
+    policies,
     repos: reposOf(workspace),
     labels: merge({}, request.labels ?? {}),
     tasks: tasksFrom(request.tasks),
@@ -96,19 +100,26 @@ const missingWorkspace = (name: string): string =>
     ? ''
     : `The workspace "${name}" has no resource in the catalog: the agent has no repository.`;
 
+const policiesOf = (read: DocumentReader, { policy }: WorkspaceDocument): Promise<Policy[]> =>
+  Promise.all(
+    [...new Set(['default', policy || 'default'])].map(async (name) => ({
+      name,
+      document: (await read('policy', name)) ?? null,
+    })),
+  );
+
 /** A name that resolves to nothing is refused when it is used. */
 async function refuseUnresolved(
   read: DocumentReader,
-  { environment }: WorkspaceDocument,
+  { environment, policy }: WorkspaceDocument,
   pool: string,
 ): Promise<Refusal | null> {
-  const [hasPool, hasEnvironment] = await Promise.all([
-    read('pool', pool),
-    environment ? read('environment', environment) : true,
-  ]);
-  if (hasPool && hasEnvironment) return null;
-  const missing = hasPool ? `environment "${environment}"` : `pool "${pool}"`;
-  return invalid('agentId.workspace', `the workspace names the ${missing}, which does not exist`);
+  const names = Object.entries({ pool, environment, policy }).filter(([, name]) => name) as [Kind, string][];
+  const documents = await Promise.all(names.map(([kind, name]) => read(kind, name)));
+  const [kind, name] = names.find((_, i) => !documents[i]) ?? [];
+  return kind === undefined
+    ? null
+    : invalid('agentId.workspace', `the workspace names the ${kind} "${name}", which does not exist`);
 }
 
 /** Without credentials: only the runner may see the password in a URL. */

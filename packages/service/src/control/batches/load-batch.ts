@@ -127,7 +127,7 @@ interface Needed {
 }
 
 const partsOf = (needs: Needs): Part[] =>
-  (['queue', 'checklist', 'children'] as const).filter((part) => needs[part]);
+  (['queue', 'checklist', 'children', 'policies'] as const).filter((part) => needs[part]);
 
 class BatchLoader {
   readonly #transaction: AgentTransaction;
@@ -311,7 +311,7 @@ class BatchLoader {
       const read = this.#read.get(id);
       if (!read) continue;
       const { state } = read;
-      const { queue = [], checklist = [], children } = read.parts;
+      const { queue = [], checklist = [], children, policies } = read.parts;
       const followUps = [...(byId.get(id) ?? []), ...queue];
       loaded.add({
         ...state,
@@ -320,6 +320,7 @@ class BatchLoader {
         threads: threads.get(id),
       });
       if (children) loaded.addChildren(id, children);
+      if (policies) loaded.addPolicies(id, policies);
       for (const run of runs.get(id) ?? []) loaded.addOlderRun(id, run);
     }
     for (const [id, count] of live) loaded.addLiveDescendants(id, count);

@@ -3,6 +3,7 @@ import {
   type EnvironmentDocument,
   type Kind,
   limits,
+  type PolicyDocument,
   type PoolDocument,
   type WorkspaceDocument,
 } from '@muster/sdk/contract';
@@ -121,17 +122,21 @@ export class ClaimReader {
   }: Agent): Promise<Pick<Claim, 'workspace' | 'maxTurnMinutes'>> {
     const { catalog } = this.#options;
     const read = (kind: Kind, name: string) => catalog.document(tenant, kind, name);
-    const [document = {}, poolDocument = {}, usualEnvironment, usualProfile] = await Promise.all([
-      read('workspace', workspace),
-      read('pool', pool),
-      catalog.current(tenant, 'environment', 'default'),
-      read('vm-profile', 'default'),
-    ]);
-    const { environment: name = '' } = document as WorkspaceDocument;
+    const [document = {}, poolDocument = {}, usualEnvironment, usualProfile, usualPolicy] = await Promise.all(
+      [
+        read('workspace', workspace),
+        read('pool', pool),
+        catalog.current(tenant, 'environment', 'default'),
+        read('vm-profile', 'default'),
+        read('policy', 'default'),
+      ],
+    );
+    const { environment: name = '', policy = '' } = document as WorkspaceDocument;
     const { vmProfile: profile = '', maxTurnMinutes = limits.turnMinutes } = poolDocument as PoolDocument;
-    const [environment, vmProfile = {}] = await Promise.all([
+    const [environment, vmProfile = {}, ownPolicy] = await Promise.all([
       isUsual(name) ? usualEnvironment : catalog.current(tenant, 'environment', name),
       isUsual(profile) ? usualProfile : read('vm-profile', profile),
+      isUsual(policy) ? {} : read('policy', policy),
     ]);
     return {
       workspace: {
@@ -140,7 +145,7 @@ export class ClaimReader {
         environmentVersion: `${name || 'default'}/${environment?.generation ?? 0}`,
         vmProfile,
       },
-      maxTurnMinutes,
+      maxTurnMinutes: shortestTurn(maxTurnMinutes, [usualPolicy, ownPolicy]),
     };
   }
 
@@ -186,6 +191,12 @@ function secretNames(environment: unknown, workspace: unknown): Set<string> {
 
 const tooMuch = {
   problem: `the secrets of this run have more than ${limits.secretBytesPerRun} bytes together`,
+};
+
+/** 0 is no limit of the pool. */
+const shortestTurn = (ofPool: number, policies: readonly (PolicyDocument | undefined)[]): number => {
+  const all = [ofPool, ...policies.map((policy) => policy?.maxTurnMinutes ?? 0)].filter((one) => one > 0);
+  return all.length > 0 ? Math.min(...all) : 0;
 };
 
 const isUsual = (name: string): boolean => name === '' || name === 'default';

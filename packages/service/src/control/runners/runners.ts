@@ -272,7 +272,7 @@ export class Runners {
       chosen.map(({ tenant, id }) => {
         const key = { tenant, id };
         return blockOnStateError({ key, runId: null }, () =>
-          transact.command<AgentState>({ key }, { type: 'claim', runner }),
+          transact.command<AgentState | null>({ key }, { type: 'claim', runner }),
         );
       }),
     );
@@ -332,13 +332,14 @@ export class Runners {
     { runnerId, runId, report, items }: ReportRequest,
     { usage = {}, missing = 0 }: NonNullable<ReportRequest['late']>,
   ): Promise<ReportReply | Refusal> {
-    const { costUsd: cost = 0, inputTokens = 0, cachedInputTokens = 0, outputTokens = 0 } = usage;
+    const { costUsd: cost = 0, inputTokens = 0, cachedInputTokens = 0, outputTokens = 0, parts = [] } = usage;
     const reported = await this.#options.transact.command<ReportResult>(
       { key },
       {
         type: 'late',
         runner: await this.registry.nameOf(runnerId),
         usage: { cost, inputTokens, cachedInputTokens, outputTokens },
+        parts,
         ...{ pool, runId, report, items, missing },
       },
     );

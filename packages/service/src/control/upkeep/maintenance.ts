@@ -31,6 +31,7 @@ import {
   releaseMaintenance,
   takeMaintenance,
 } from '../../store/statements/maintenance.ts';
+import { mergeDays } from '../../store/statements/metered-runs.ts';
 import { clearOldItems } from '../../store/statements/outbox.ts';
 import { deleteOldRunners } from '../../store/statements/runners.ts';
 import { deleteOldEarlierValues } from '../../store/statements/secrets.ts';
@@ -49,6 +50,7 @@ import { eraseDeleted } from '../agents/delete-agent.ts';
 import { describeRest } from '../catalog/resource-index.ts';
 import { type QuotaLimits, quotaNames } from './quotas.ts';
 import { StorageCount } from './storage-count.ts';
+import { meterRest } from './usage-upkeep.ts';
 
 const leaseMs = 60_000;
 const passMs = 10 * 60 * 1_000;
@@ -183,6 +185,11 @@ export class Maintenance {
         await this.#inBatches((most) => deleteOldDeliveries(database, limits.deliveryDays, most).then(count));
         const kept = limits.deliveriesPerIntegration;
         await this.#inBatches((most) => deleteManyDeliveries(database, kept, most).then(count));
+      },
+      usage: async () => {
+        const { database } = this.#options;
+        await meterRest(database, (batch) => this.#inBatches(batch));
+        await this.#inBatches((most) => mergeDays(database, most).then(([row]) => row?.merged ?? 0));
       },
       outbox: () =>
         this.#inBatches((most) => clearOldItems(this.#options.database, limits.outboxDays, most).then(count)),

@@ -3,7 +3,9 @@ import { type Agent, type AgentState, type Batch, freshMemory, noUsage, type Run
 import { nextBatch, openCycles } from '../batch.ts';
 import { type Decide, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import { refusePolicy } from '../policy.ts';
 import { aborted } from '../refusal.ts';
+import { block } from '../settle.ts';
 
 export interface ClaimRun {
   readonly type: 'claim';
@@ -19,8 +21,8 @@ export interface ClaimingRunner {
   readonly sandboxed: boolean;
 }
 
-/** Gives the agent's next run to a runner. */
-export const claimRun: Decide<ClaimRun, AgentState> = (loaded, { runner }, state) => {
+/** Gives the agent's next run to a runner. Null: a policy does not allow the run, and the agent is blocked. */
+export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }, state) => {
   const { agent } = state;
   if (agent.claimableAt === null || agent.claimableAt > loaded.now) {
     return aborted('NOT_CLAIMABLE', `the agent ${agent.path.join('/')} has no run to claim`);
@@ -34,6 +36,12 @@ export const claimRun: Decide<ClaimRun, AgentState> = (loaded, { runner }, state
   const draft = Draft.of(state, loaded.now);
   const number = agent.runCount + 1;
   const batch = nextBatch(draft, number, loaded.children(agent.id));
+  const refused = refusePolicy(draft.agent.settings, loaded.policies(agent.id));
+  if (refused) {
+    const blocked = Draft.of(state, loaded.now);
+    block(blocked, { code: 'POLICY', message: refused.message });
+    return decided(loaded, null, [blocked]);
+  }
   openCycles(draft);
   draft.run = newRun(number, batch, runner, loaded.now);
   draft.set({

@@ -18,6 +18,7 @@ import { abandonBatch, runningBatch } from '../batch.ts';
 import { refuseSize, refuseTasks } from '../checklist.ts';
 import { type Decide, type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import { refusePolicy } from '../policy.ts';
 import {
   agentEnded,
   alreadyExists,
@@ -29,7 +30,7 @@ import {
   refuseDescription,
 } from '../refusal.ts';
 import { admitReview, discardFollowUp } from '../review.ts';
-import { overrides, refuseSettings } from '../settings.ts';
+import { applied, overrides, refuseSettings } from '../settings.ts';
 import { pend, pendNow, resettle } from '../settle.ts';
 import type { Review } from '../thread.ts';
 import { reopen } from './reopen-agent.ts';
@@ -91,7 +92,13 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
   const message = command.review ? withReview(draft, command, command.review) : command;
   if (message === null) return unchanged({ followUpId, state: known?.state ?? 'REMOVED', wakesAt: null });
   if (isRefusal(message)) return message;
-  const refused = refuseMessage(message) ?? refuse(message, draft.state, loaded.now);
+  const refused =
+    refuseMessage(message) ??
+    refuse(message, draft.state, loaded.now) ??
+    // A message of a code host or of a review is not lost: its run is refused when it is claimed.
+    (command.reopen
+      ? null
+      : refusePolicy(applied(state.agent.settings, command.change), loaded.policies(state.agent.id)));
   if (refused) return refused;
 
   if (command.preempt) preempt(draft, followUpId);

@@ -1,4 +1,4 @@
-import type { ReportRequest, ReportResult } from '@muster/sdk/contract';
+import type { ReportRequest, ReportResult, UsagePart } from '@muster/sdk/contract';
 import { noUsage, type Run, type Usage } from '../agent.ts';
 import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -10,6 +10,7 @@ export interface ReportLate extends Pick<ReportRequest, 'runId' | 'report' | 'it
   readonly runner: string;
   readonly pool: string;
   readonly usage: Usage;
+  readonly parts: readonly UsagePart[];
   readonly missing: number;
 }
 
@@ -33,8 +34,12 @@ export const reportLate: Decide<ReportLate, ReportResult> = (loaded, command, st
   if (run === state.run) draft.setRun(reported);
   else draft.olderRun = reported;
   draft.set({ usage: withMore(draft.agent.usage, usage, run.usage) });
-  if (isMore(usage, run.usage))
-    draft.events.push({ type: 'spent', runId, usage: withMore(noUsage, usage, run.usage) });
+  if (isMore(usage, run.usage)) {
+    const more = withMore(noUsage, usage, run.usage);
+    // It was spent before the run ended, however long ago that is.
+    const at = run.endedAt ?? loaded.now;
+    draft.events.push({ type: 'spent', runId, at, usage: more, parts: command.parts, isLate: true });
+  }
   if (isNew) {
     for (const { type, text = '', data = {} } of items)
       draft.log(type, { runId, text, data: { ...data, late: true } });

@@ -172,7 +172,7 @@ export const reportReply = (
 });
 
 function addUsage(draft: Draft, more: Reported<'usage'>): void {
-  const { costUsd: cost = 0, inputTokens = 0, cachedInputTokens = 0, outputTokens = 0 } = more;
+  const { costUsd: cost = 0, inputTokens = 0, cachedInputTokens = 0, outputTokens = 0, parts = [] } = more;
   const sum = (used: Usage): Usage => ({
     cost: used.cost + cost,
     inputTokens: used.inputTokens + inputTokens,
@@ -183,7 +183,8 @@ function addUsage(draft: Draft, more: Reported<'usage'>): void {
   draft.setRun({ usage: sum(draft.run.usage) });
   draft.set({ usage: sum(draft.agent.usage) });
   const usage = { cost, inputTokens, cachedInputTokens, outputTokens };
-  draft.events.push({ type: 'spent', runId: draft.run.number, usage });
+  const { number: runId } = draft.run;
+  draft.events.push({ type: 'spent', runId, at: draft.now, usage, parts, isLate: false });
 }
 
 export interface LoseRun {

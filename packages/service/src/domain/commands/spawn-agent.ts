@@ -21,6 +21,7 @@ import { deduplicated, joined, refuseTasks } from '../checklist.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import type { LoadedAgents } from '../loaded-agents.ts';
+import { type Policy, refusePolicy } from '../policy.ts';
 import {
   alreadyExists,
   exhausted,
@@ -47,6 +48,8 @@ export interface SpawnAgent {
   /** The model names that the operator added. */
   readonly ownModels?: OwnModels;
   readonly pool: string;
+  /** Those of the tenant and of the workspace. */
+  readonly policies?: readonly Policy[];
   readonly repos: readonly string[];
   readonly labels: Labels;
   readonly tasks: readonly Task[];
@@ -66,7 +69,8 @@ export function spawnAgent(
   if (isRefusal(settings)) return settings;
   const tasks = firstTasks(command);
   if (isRefusal(tasks)) return tasks;
-  const refused = parent ? refuseParent(loaded, command, parent) : null;
+  const refused =
+    (parent ? refuseParent(loaded, command, parent) : null) ?? refusePolicy(settings, command.policies ?? []);
   if (refused) return refused;
   const identity = { ...command.identity, workspace: parent?.agent.workspace ?? command.identity.workspace };
   const path = identity.path.join('/');

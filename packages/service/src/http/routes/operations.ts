@@ -5,13 +5,14 @@ import {
   type Route,
   type RouteName,
   routes,
+  usageCsv,
 } from '@muster/sdk/contract';
 import type { Principal } from '../../control/access/principal.ts';
 import type { Control } from '../../control/control.ts';
 import type { Operation, RequestOf } from '../../control/operation.ts';
 import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
 import type { RouteContext } from '../context.ts';
-import { type Call, callerView, serve } from '../route.ts';
+import { alreadySent, type Call, callerView, serve } from '../route.ts';
 
 type Handler<N extends RouteName> = (call: Call<N>) => Promise<ReplyOf<N> | Refusal>;
 type Query = Readonly<Record<string, string | undefined>>;
@@ -29,6 +30,8 @@ const pageIn = ({ pageSize = '0', pageToken = '' }: Query) => [Number(pageSize),
 /** The operations that read more of a request than its body, and those of other modules than control. */
 const handlers = {
   whoami: async ({ caller }) => callerView(caller),
+
+  usage: ({ control, caller, body }) => control.usage.read(caller, body),
 
   poolDemand: ({ control, caller, params }) => control.poolRunners.demand(caller, params.pool ?? ''),
 
@@ -68,13 +71,24 @@ export function handlerOf<N extends OperationName>(name: N, { operations }: Cont
   return ({ caller, body, traceparent }) => operation(caller as Principal, body as RequestOf<N>, traceparent);
 }
 
+/** Whether `Accept` prefers CSV: it names it, and no JSON before it. */
+const wantsCsv = (accept = ''): boolean => /^(?:(?!application\/json).)*\btext\/csv\b/i.test(accept);
+
 export function operationRoutes(context: RouteContext): void {
   const { control } = context;
   const names = [...Object.keys(handlers), ...Object.keys(control.operations)] as OperationName[];
   for (const name of names) {
-    const { upload }: Route = routes[name];
-    if (!upload) serve(context, name, handlerOf(name, control));
+    const { upload, alsoAs }: Route = routes[name];
+    if (!upload && !alsoAs) serve(context, name, handlerOf(name, control));
   }
+
+  serve(context, 'usage', async (call) => {
+    const usage = await handlers.usage(call);
+    if (isRefusal(usage) || !wantsCsv(call.request.headers.accept)) return usage;
+    if (usage.nextPageToken) call.reply.header('muster-next-page-token', usage.nextPageToken);
+    call.reply.type('text/csv; charset=utf-8').send(usageCsv(usage.rows, call.body.groupBy ?? []));
+    return alreadySent;
+  });
 
   serve(context, 'spawn', async ({ control, caller, body, traceparent, request, reply }) => {
     const key = String(request.headers['idempotency-key'] ?? '');

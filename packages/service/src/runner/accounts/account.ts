@@ -11,6 +11,8 @@ export interface Account {
   readonly setting: string;
   /** Where it is and how it signs in, for the operator; without any value of a credential. */
   readonly about: string;
+  /** A subscription pays for its requests, at a price that is not known. */
+  readonly isSubscription?: boolean;
   /** Throws an `AccountError`. */
   authorize(call: UnauthorizedCall): Promise<AuthorizedCall>;
   /** Replaces credentials that the provider has refused. Throws an `AccountError`. Undefined: they never change. */

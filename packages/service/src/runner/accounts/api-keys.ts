@@ -4,7 +4,7 @@ import type { Environment } from '../workspace/environment.ts';
 import type { Account } from './account.ts';
 
 /** Accounts whose credential is a fixed text in a header. */
-interface FixedAccount extends Pick<Account, 'name' | 'setting' | 'about'> {
+interface FixedAccount extends Pick<Account, 'name' | 'setting' | 'about' | 'isSubscription'> {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** Added to the features that the request lists in `anthropic-beta`. */
@@ -61,7 +61,7 @@ export function anthropicAccount(environment: Environment): Account | undefined 
       setting,
       about: setting,
       ...{ url, headers, secret, custom },
-      ...(beta !== undefined && { beta }),
+      ...(beta !== undefined && { beta, isSubscription: true }),
     });
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
   if (ANTHROPIC_AUTH_TOKEN)

@@ -33,6 +33,7 @@ export function chatgptAccount(environment: Environment, log?: RunnerLog): Accou
     name: 'chatgpt',
     setting: 'MUSTER_CODEX_AUTH',
     about: 'a ChatGPT login (MUSTER_CODEX_AUTH)',
+    isSubscription: true,
     secrets: () => login.secrets,
     authorize: async (call) => {
       const { access_token, account_id } = await login.tokens();

@@ -9,7 +9,7 @@ import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
 import { refuseSmallParts } from '../../lib/small-parts.ts';
 import { hashSecret } from '../../lib/token.ts';
 import { type ProtocolName, providerFacts } from '../accounts/account.ts';
-import type { Accounts } from '../accounts/accounts.ts';
+import { type Accounts, accountNames } from '../accounts/accounts.ts';
 import type { RunTrace } from '../run/run-trace.ts';
 import type { ResolvedMcpServers } from '../workspace/mcp-servers.ts';
 import { answer } from './answer.ts';
@@ -18,7 +18,7 @@ import { Egress } from './egress.ts';
 import { McpServers } from './mcp-servers.ts';
 import { ProviderEndpoint } from './provider.ts';
 import type { ProviderFailure } from './provider-errors.ts';
-import type { SharedOptions } from './provider-options.ts';
+import type { ProviderEndpointOptions, SharedOptions } from './provider-options.ts';
 import { providerProtocols, refuse } from './provider-protocols.ts';
 import { RequestChecker } from './request-body.ts';
 import { forwardToService, type ToolRequestOptions } from './tool-requests.ts';
@@ -80,10 +80,12 @@ export class Gateway {
   readonly #shared: Shared;
 
   constructor(options: GatewayOptions) {
+    const names = accountNames(options.providers);
     const chosen = { ...defaultLimits, ...options.limits };
     this.#shared = {
       ...options,
       ...chosen,
+      accountName: ({ name }) => names[name] ?? '',
       memory: new Capacity(chosen.requestBytes),
       checker: new RequestChecker(),
     };
@@ -96,7 +98,7 @@ export class Gateway {
   }
 }
 
-type Shared = GatewayOptions & SharedOptions;
+type Shared = GatewayOptions & SharedOptions & Pick<ProviderEndpointOptions, 'accountName'>;
 
 export class OpenEndpoint {
   /** The first failure of the provider that ends the run; never rejects. */

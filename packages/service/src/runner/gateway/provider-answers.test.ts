@@ -35,9 +35,15 @@ describe('a stream', () => {
       last += Buffer.from(part.value).toString();
     }
     expect(last).toContain('message_stop');
-    expect(usages).toEqual([
-      { inputTokens: 1_000, cachedInputTokens: 900, outputTokens: 1_000, costUsd: expect.closeTo(0.02595) },
-    ]);
+    const used = {
+      inputTokens: 1_000,
+      cachedInputTokens: 900,
+      outputTokens: 1_000,
+      costUsd: expect.closeTo(0.02595),
+    };
+    const account = expect.stringMatching(/^anthropic\/[0-9a-f]{12}$/);
+    const part = { ...used, model: 'claude-opus-4-8', account, unpricedTokens: 0, estimated: false };
+    expect(usages).toEqual([{ ...used, parts: [part] }]);
   });
 
   it('of openai is metered too', async () => {
@@ -48,7 +54,7 @@ describe('a stream', () => {
     };
     upstream.answer = (_request, response) => response.writeHead(200, eventStream).end(stream(completed));
     await (await ask(await open({ provider: openai }), '/openai/v1/responses')).text();
-    expect(usages).toEqual([
+    expect(usages).toMatchObject([
       { inputTokens: 1_000, cachedInputTokens: 400, outputTokens: 10, costUsd: expect.closeTo(0.0035) },
     ]);
   });

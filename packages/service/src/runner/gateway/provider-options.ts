@@ -29,6 +29,8 @@ export interface SharedOptions {
 export interface ProviderEndpointOptions extends ProviderAccess, SharedOptions {
   /** Undefined when the runner has none for the provider. */
   readonly account: Account | undefined;
+  /** As polls name it. */
+  readonly accountName: (account: Account) => string;
   /** The run's token, which is never forwarded. */
   readonly token: string;
   readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;

@@ -402,12 +402,8 @@ export class ProviderEndpoint {
     onFailure(failure);
   }
 
-  #meter(
-    { account, isModelCall, model, serviceTier }: Call,
-    answer: IncomingMessage,
-    onByte: () => void,
-    span: ChatSpan | undefined,
-  ): Meter {
+  #meter(call: Call, answer: IncomingMessage, onByte: () => void, span: ChatSpan | undefined): Meter {
+    const { account, isModelCall } = call;
     return new Meter({
       reader: this.#protocol.reader(),
       format: formatOf(answer.headers['content-type']),
@@ -415,7 +411,7 @@ export class ProviderEndpoint {
         span?.firstByte();
         onByte();
       },
-      onUsage: (usage) => this.#usage.report(usage, model, serviceTier, span),
+      onUsage: (usage) => this.#usage.report(usage, call, span),
       onFailure: (event) => {
         const status = isModelCall ? statusOfEvent(event) : undefined;
         span?.failed(String(status ?? '_OTHER'));

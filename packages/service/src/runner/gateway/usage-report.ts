@@ -1,12 +1,25 @@
 import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
+import type { Account } from '../accounts/account.ts';
+import { storable } from '../report-text.ts';
 import type { ChatSpan } from '../run/run-trace.ts';
 import { allInput, costOf, type Prices, priceOf } from './prices.ts';
 import type { AnswerUsage } from './provider-protocols.ts';
 
 export interface UsageReportOptions extends ProviderAccess {
+  readonly accountName: (account: Account) => string;
   readonly prices: Prices;
   readonly listener: Pick<HarnessListener, 'usage' | 'item'>;
 }
+
+/** What a request asks for, because not every answer names it, and who pays for it. */
+export interface MeteredRequest {
+  readonly model: string;
+  readonly serviceTier: string | undefined;
+  readonly account: Account;
+}
+
+/** As much as a report may have. */
+const modelLength = 256;
 
 /** Reports what the answers of a run used and cost. */
 export class UsageReport {
@@ -17,16 +30,10 @@ export class UsageReport {
     this.#options = options;
   }
 
-  /** `requested` and `requestedTier` are what the request asks for: not every answer names them. */
-  report(
-    answered: AnswerUsage,
-    requested: string,
-    requestedTier: string | undefined,
-    span?: Pick<ChatSpan, 'used'>,
-  ): void {
-    const { prices, listener } = this.#options;
-    const tier = answered.tier ?? requestedTier;
-    const usage = { ...answered, model: this.#pricedModel(answered.model, requested), tier };
+  report(answered: AnswerUsage, request: MeteredRequest, span?: Pick<ChatSpan, 'used'>): void {
+    const { prices, listener, accountName } = this.#options;
+    const tier = answered.tier ?? request.serviceTier;
+    const usage = { ...answered, model: this.#pricedModel(answered.model, request.model), tier };
     const costUsd = costOf(usage.model, usage.tokens, usage, prices);
     if (costUsd === undefined) this.#warnNoPrice(usage);
     const used = {
@@ -35,7 +42,14 @@ export class UsageReport {
       outputTokens: usage.tokens.output,
       costUsd: costUsd ?? 0,
     };
-    listener.usage(used);
+    const part = {
+      ...used,
+      model: storable(usage.model).slice(0, modelLength),
+      account: accountName(request.account),
+      unpricedTokens: costUsd === undefined ? used.inputTokens + used.outputTokens : 0,
+      estimated: request.account.isSubscription === true,
+    };
+    listener.usage({ ...used, parts: [part] });
     span?.used(usage, used);
   }
 

@@ -5,6 +5,7 @@ import { OpenCalls } from '../../harness/open-calls.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
 import { bounded, jsonBytes, storable, storableValue } from '../report-text.ts';
 import { ToolCalls } from './tool-calls.ts';
+import { noUsage, sumOf } from './usage.ts';
 
 type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed' | 'context'>;
 type Contents = Latest & Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage'>;
@@ -237,7 +238,9 @@ export class ReportQueue {
     this.#options.onChange();
   }
 
-  usage(usage: Usage): void {
+  usage({ parts = [], ...amounts }: Usage): void {
+    const masked = parts.map((part) => ({ ...part, model: this.#masked(part.model ?? '') }));
+    const usage: Usage = { ...amounts, ...(masked.length > 0 && { parts: masked }) };
     this.#usage = sumOf(this.#usage ?? noUsage, usage);
     this.#options.onUsage?.(usage);
     this.#options.onChange();
@@ -295,18 +298,6 @@ export class ReportQueue {
     this.#dropped = 0;
     this.#addItem({ type: 'WARNING', text });
   }
-}
-
-export const noUsage: Usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costUsd: 0 };
-
-export function sumOf(a: Usage, b: Usage): Usage {
-  const sum = (field: keyof Usage, max: number) => Math.min(max, a[field] + b[field]);
-  return {
-    inputTokens: sum('inputTokens', Number.MAX_SAFE_INTEGER),
-    cachedInputTokens: sum('cachedInputTokens', Number.MAX_SAFE_INTEGER),
-    outputTokens: sum('outputTokens', Number.MAX_SAFE_INTEGER),
-    costUsd: sum('costUsd', 1e9),
-  };
 }
 
 /** Of the call that an item is about; empty if it has none. */

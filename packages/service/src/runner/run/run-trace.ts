@@ -12,8 +12,8 @@ import {
 } from '../../lib/traces/tracer.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
 import type { AnswerUsage } from '../gateway/provider-protocols.ts';
-import { noUsage, sumOf } from './report-queue.ts';
 import type { RunEnd } from './report-stream.ts';
+import { noUsage, sumOf } from './usage.ts';
 
 /** An agent decides how many tools and models it calls. */
 const mostSpans = 2_000;

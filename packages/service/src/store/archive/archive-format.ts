@@ -140,6 +140,8 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'agent_briefs', order: 'tenant, agent', rowsPerFetch },
   { name: 'labels', order: 'tenant, agent, key', rowsPerFetch },
   { name: 'runs', order: 'tenant, agent, number', rowsPerFetch },
+  { name: 'usage_hours', order: 'tenant, hour, agent, run, model, provider_account', rowsPerFetch },
+  { name: 'usage_days', order: 'tenant, day, agent, model, provider_account', rowsPerFetch },
   { name: 'follow_ups', order: 'tenant, agent, id', rowsPerFetch },
   // A checklist of many long tasks is as large as a part of a checkpoint.
   { name: 'checklists', order: 'tenant, agent', rowsPerFetch: 10 },

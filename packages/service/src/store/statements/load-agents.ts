@@ -99,9 +99,16 @@ export const stateParameters = (wanted: readonly WantedState[]): StateParameters
   partParameter(wanted, 'queue'),
   partParameter(wanted, 'checklist'),
   partParameter(wanted, 'children'),
+  partParameter(wanted, 'policies'),
 ];
 
-type StateParameters = [...WantedParameters, withQueue: string, withChecklist: string, withChildren: string];
+type StateParameters = [
+  ...WantedParameters,
+  withQueue: string,
+  withChecklist: string,
+  withChildren: string,
+  withPolicies: string,
+];
 
 /**
  * Agents with their newest run and those parts that are wanted, read after their rows are locked so that all are of one
@@ -134,7 +141,17 @@ export const loadAgents = statement<StateParameters, { loaded: LoadedAgentRow }>
        FROM agents c JOIN agent_states t ON t.tenant = c.tenant AND t.agent = c.id
        WHERE c.tenant = a.tenant AND c.parent = a.id AND c.current
        ORDER BY c.id
-     ) c) END AS children
+     ) c) END AS children,
+     CASE WHEN ($10::boolean[])[q.n] THEN (SELECT coalesce(json_agg(p), '[]') FROM (
+       SELECT n.name, r.document
+       FROM (
+         SELECT 'default' AS name
+         UNION SELECT w.document ->> 'policy' FROM resources w
+         WHERE w.tenant = a.tenant AND w.kind = 'workspace' AND w.name = a.workspace
+       ) n
+       LEFT JOIN resources r ON r.tenant = a.tenant AND r.kind = 'policy' AND r.name = n.name
+       WHERE r.document IS NOT NULL OR n.name NOT IN ('default', '')
+     ) p) END AS policies
    FROM ${wantedAgents(namesOf(agentColumns, 'a'))}
    JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id) l`,
 );

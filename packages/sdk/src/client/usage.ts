@@ -1,0 +1,33 @@
+import type { ReplyOf } from '../contract/routes.ts';
+import type { UsageRequest, UsageRow } from '../contract/usage.ts';
+import { type Caller, type CallSettings, readPages } from './caller.ts';
+import { timeText } from './inputs.ts';
+import { PoolRunnerClient } from './pool-runners.ts';
+
+export interface UsageInput extends Omit<UsageRequest, 'from' | 'to'> {
+  readonly from?: string | Date | undefined;
+  readonly to?: string | Date | undefined;
+}
+
+/** What agents used. */
+export class UsageClient extends PoolRunnerClient {
+  readonly #caller: Caller;
+
+  constructor(caller: Caller) {
+    super(caller);
+    this.#caller = caller;
+  }
+
+  /** One page, in the order of time and of the values of `groupBy`. */
+  usage({ from, to, ...request }: UsageInput = {}, settings: CallSettings = {}): Promise<ReplyOf<'usage'>> {
+    return this.#caller.call('usage', { ...request, from: timeText(from), to: timeText(to) }, settings);
+  }
+
+  /** All rows, page by page. */
+  usageAll(input: UsageInput = {}, settings: CallSettings = {}): AsyncGenerator<UsageRow, void, void> {
+    return readPages(input.pageToken, async (pageToken) => {
+      const { rows, nextPageToken } = await this.usage({ ...input, pageToken }, settings);
+      return { entries: rows, nextPageToken };
+    });
+  }
+}
