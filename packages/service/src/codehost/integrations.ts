@@ -124,6 +124,8 @@ export class Integrations {
   ): Promise<boolean> {
     for (const from of earlier) {
       if ((await orRefusal(integration.host.path(from.repo))) !== repo) continue;
+      // Workspaces may write the earlier path in another case.
+      this.#paths.clear();
       await this.#follow(integration, from.repo, repo);
       return true;
     }
