@@ -354,6 +354,9 @@ export class Runners {
       this.#options.quotas.uses({ ...caller, tenant: caller.tenant.id }),
     ]);
     const serving = rows.filter(({ leaving }) => !leaving);
+    // Those of the service belong to its first tenant.
+    const isFirst = caller.tenant.id === 0 || caller.tenant.id === (await this.#options.tenants.first());
+    const isAdmin = caller.role === 'admin' || caller.role === 'operator';
     return {
       ...outdated,
       quotas,
@@ -364,7 +367,18 @@ export class Runners {
         rehearsed: serving.some((row) => row.rehearses),
       })),
       runners: rows.map(
-        ({ name, pool, backends: played, rehearses, leaving, build, is_sandboxed, is_disk_full }) => ({
+        ({
+          tenant,
+          name,
+          pool,
+          backends: played,
+          rehearses,
+          leaving,
+          build,
+          accounts,
+          is_sandboxed,
+          is_disk_full,
+        }) => ({
           name,
           pool,
           backends: rehearses ? [] : played,
@@ -372,6 +386,7 @@ export class Runners {
           sandboxed: is_sandboxed,
           diskFull: is_disk_full,
           draining: leaving,
+          accounts: isAdmin && (tenant !== 0 || isFirst) ? [...accounts] : [],
           version: build,
           versionWarning: versionWarning(build),
         }),

@@ -35,13 +35,15 @@ export const claimRun: Decide<ClaimRun, AgentState> = (loaded, { runner }, state
   const number = agent.runCount + 1;
   const batch = nextBatch(draft, number, loaded.children(agent.id));
   openCycles(draft);
-  draft.run = newRun(number, batch, runner, loaded.now);
+  const rehearsed = runner.rehearses || isRehearsalModel(draft.agent.settings.model);
+  const account = rehearsed ? '' : (state.run?.account ?? '');
+  draft.run = newRun(number, batch, { ...runner, account }, loaded.now);
   draft.set({
     runCount: number,
     claimableAt: null,
     home: runner.name,
     deferral: runner.deferral,
-    rehearsed: runner.rehearses || isRehearsalModel(draft.agent.settings.model),
+    rehearsed,
     sandboxed: runner.sandboxed,
     result: { ...agent.result, error: null },
   });
@@ -72,7 +74,12 @@ export const claimRun: Decide<ClaimRun, AgentState> = (loaded, { runner }, state
   return decided(loaded, draft.state, [draft]);
 };
 
-const newRun = (number: number, batch: Batch, runner: ClaimingRunner, now: string): Run => ({
+const newRun = (
+  number: number,
+  batch: Batch,
+  runner: ClaimingRunner & Pick<Run, 'account'>,
+  now: string,
+): Run => ({
   number,
   batch: batch.id,
   state: 'STARTING',
@@ -80,6 +87,7 @@ const newRun = (number: number, batch: Batch, runner: ClaimingRunner, now: strin
   stop: '',
   runnerId: runner.id,
   runner: runner.name,
+  account: runner.account,
   startedAt: now,
   endedAt: null,
   goneAt: null,

@@ -6,7 +6,7 @@ import type { ValueMask } from '../../lib/value-mask.ts';
 import { bounded, jsonBytes, storable, storableValue } from '../report-text.ts';
 import { ToolCalls } from './tool-calls.ts';
 
-type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed' | 'context'>;
+type Latest = Pick<ReportRequest, 'currentAction' | 'account' | 'session' | 'unpushed' | 'context'>;
 type Contents = Latest & Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage'>;
 /** Chooses which images of tools are stored. */
 export interface ImageCheck {
@@ -159,6 +159,10 @@ export class ReportQueue {
   session(name: string): void {
     this.#sessionName = name;
     this.#set({ session: bounded(name, 512) });
+  }
+
+  account(id: string): void {
+    this.#set({ account: id });
   }
 
   context({ usedTokens, windowTokens }: ContextUse): void {

@@ -1,0 +1,24 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { NamedAccount } from '../accounts/provider-accounts.ts';
+import type { ProviderFailure } from './provider-errors.ts';
+
+export type RateLimit = Extract<ProviderFailure, { readonly type: 'limit' }>;
+/** Why a request is sent again. */
+export type Again = RateLimit | 'renewed' | 'switched';
+
+/** A request of a harness, on its way to the provider. */
+export interface Call {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Another one when this one is paused for the request. */
+  account: NamedAccount;
+  readonly path: string;
+  readonly query: string;
+  readonly isModelCall: boolean;
+  readonly body: Uint8Array;
+  /** What the request asks for, to meter an answer that does not name it. */
+  readonly model: string;
+  readonly serviceTier: string | undefined;
+  /** The account's credentials were renewed for this call. */
+  isRenewed: boolean;
+}
