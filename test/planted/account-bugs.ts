@@ -16,7 +16,7 @@ export const accountBugs: readonly PlantedBug[] = [
     file: `${service}/domain/commands/claim-run.ts`,
     find: "const account = rehearsed ? '' : (state.run?.account ?? '');",
     replace: "const account = '';",
-    suites: ['test/agents/several-accounts.test.ts'],
+    suites: ['test/conformance/provider-accounts.test.ts'],
   },
   {
     name: 'an account that fails is not paused: every run asks it first',

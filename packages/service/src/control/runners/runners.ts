@@ -354,9 +354,11 @@ export class Runners {
       this.#options.quotas.uses({ ...caller, tenant: caller.tenant.id }),
     ]);
     const serving = rows.filter(({ leaving }) => !leaving);
-    // Those of the service belong to its first tenant.
-    const isFirst = caller.tenant.id === 0 || caller.tenant.id === (await this.#options.tenants.first());
-    const isAdmin = caller.role === 'admin' || caller.role === 'operator';
+    const first = await this.#options.tenants.first();
+    // Runners of the service belong to its first tenant.
+    const mayOperate = (owner: number): boolean =>
+      caller.role === 'operator' ||
+      (caller.role === 'admin' && caller.tenant.id === (owner === 0 ? first : owner));
     return {
       ...outdated,
       quotas,
@@ -386,7 +388,7 @@ export class Runners {
           sandboxed: is_sandboxed,
           diskFull: is_disk_full,
           draining: leaving,
-          accounts: isAdmin && (tenant !== 0 || isFirst) ? [...accounts] : [],
+          accounts: mayOperate(tenant) ? [...accounts] : [],
           version: build,
           versionWarning: versionWarning(build),
         }),
