@@ -6,6 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { SeenRequest, Step } from '../provider/script.ts';
 import { until } from '../support/async.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
+import { sandbox } from '../support/sandbox.ts';
 import { type Backend, backends, useTestService } from './test-service.ts';
 
 const service = useTestService({ runner: false });
@@ -32,6 +33,7 @@ async function onTwoAccounts({ provider, model }: Backend, env: Readonly<Record<
   const agents = await service().emptyWorkspace({ pool });
   return {
     agents,
+    file,
     /** Starts the runner again: it forgets which accounts are paused. */
     restart: async () => {
       await runner.kill('SIGTERM');
@@ -102,18 +104,22 @@ describe.concurrent.each(backends)('$title with two accounts', (backend) => {
     expect(await agents.outcomes('a')).toEqual(['PARKED', 'COMPLETED']);
     expect(accountsOf(marker)).toEqual(['main', 'spare', 'spare', 'spare']);
     expect((await agents.warnings('a')).join('\n')).toContain(
-      `All 2 accounts of ${provider} are paused; ${spare}`,
+      `2 of 2 accounts of ${provider} are paused; ${spare}`,
     );
   });
 
-  it('leaves out an account whose key is refused, whatever credentials the agent sends', async () => {
-    const { agents, spawn, accountsOf, states } = await onTwoAccounts(backend);
+  it('leaves out an account whose key is refused, whatever the agent sends and reads', async () => {
+    const { agents, file, spawn, accountsOf, states } = await onTwoAccounts(backend);
     const body = JSON.stringify({ model: backend.model, max_tokens: 1, messages: [] });
     const hostile = `node -e 'fetch(process.env.ANTHROPIC_BASE_URL + "/v1/messages", {method: "POST", headers: {"x-api-key": process.env.ANTHROPIC_AUTH_TOKEN, authorization: "Bearer stolen"}, body: process.argv[1]}).then(async (r) => console.log(r.status))' '${body}'`;
-    const shell = provider === 'anthropic' ? hostile : 'echo one';
+    const look = `env; cat /proc/[0-9]*/environ | tr "\\0" "\\n"; ${sandbox ? `cat ${file}` : ''}`;
+    const shell = provider === 'anthropic' ? `${look}; ${hostile}` : look;
     const marker = await spawn('a', { status: 401, times: 1 }, { shell }, said);
     expect(await agents.wait('a')).toMatchObject({ response: 'That was all.', run: { account: spare } });
     expect(accountsOf(marker)).toEqual(['main', 'spare', 'spare']);
+    const output = (await agents.texts('a', 'TOOL_RESULT')).join('\n');
+    expect(output).toContain('HOME=');
+    for (const name of names) expect(output).not.toContain(keyOf(name));
     const shown = await until('the account paused', states, ([first]) => first?.state === 'PAUSED');
     expect(shown).toMatchObject([
       { account: main, error: `${provider} answered 401`, pausedUntil: null },

@@ -150,6 +150,10 @@ const notFoundTypes = ['not_found_error', 'NOT_FOUND', 'ResourceNotFoundExceptio
 const refusedCredentials =
   /^(?:ExpiredToken(?:Exception)?|UnrecognizedClientException|InvalidSignatureException|IncompleteSignature|MissingAuthenticationTokenException|InvalidClientTokenId)$/;
 
+/** Whether the provider can't decrypt reasoning in the request, because another account made it. */
+export const isForeignReasoning = (status: number, body: string): boolean =>
+  status === 400 && errorIn(body).code === 'invalid_encrypted_content';
+
 /** Whether other credentials of the same account could help. */
 export function areCredentialsRefused(answer: Pick<FailedAnswer, 'status' | 'headers' | 'body'>): boolean {
   if (answer.status === 401) return true;

@@ -9,19 +9,19 @@ import type { ChatSpan } from '../run/run-trace.ts';
 import { Capacity } from './capacity.ts';
 import { MeasuredRequest } from './measured-request.ts';
 import { formatOf, Meter } from './meter.ts';
-import type { Again, Call, RateLimit } from './provider-call.ts';
+import { type Again, answerHeaders, type Call, isRepeated, type RateLimit } from './provider-call.ts';
 import {
   accountFailure,
   areCredentialsRefused,
   errorBody,
   failureOf,
+  isForeignReasoning,
   type ProviderFailure,
   statusOfEvent,
   withoutKeys,
 } from './provider-errors.ts';
 import type { ProviderEndpointOptions } from './provider-options.ts';
 import {
-  modelIn,
   type ProviderProtocol,
   providerProtocols,
   refuse,
@@ -31,7 +31,8 @@ import {
 import { largestBodyBytes } from './provider-request.ts';
 import { receiveBody } from './request-body.ts';
 import { RunAccounts } from './run-accounts.ts';
-import { forwardedHeaders, requestUpstream, statusOf } from './upstream.ts';
+import { RunChecks } from './run-checks.ts';
+import { requestUpstream, statusOf } from './upstream.ts';
 import { UsageReport } from './usage-report.ts';
 
 /** Bytes of requests that one run may have in memory: one of the largest, and some small ones. */
@@ -57,8 +58,7 @@ export class ProviderEndpoint {
   readonly #cancels = new Set<() => void>();
   readonly #refusedModels = new Set<string>();
   readonly #memory: Capacity;
-  /** All runs share the checker: each run has one request there at a time. */
-  readonly #checks: Capacity;
+  readonly #checks: RunChecks;
   #calls = 0;
   #waits = 0;
   /** Set once the provider has ended the run; every later request gets the same answer. */
@@ -73,7 +73,7 @@ export class ProviderEndpoint {
     this.#protocol = providerProtocols[this.#protocolName];
     this.#usage = new UsageReport(options);
     this.#memory = new Capacity(mostRunBytes, options.memory);
-    this.#checks = new Capacity(1, options.checker.turn);
+    this.#checks = new RunChecks(options, this.#protocolName);
   }
 
   get account(): string | undefined {
@@ -102,7 +102,7 @@ export class ProviderEndpoint {
       this.#calls -= 1;
     });
     const isModelCall = this.#protocol.modelCalls.test(signature);
-    const noBody = { body: new Uint8Array(), model: '', serviceTier: undefined };
+    const noBody = { body: new Uint8Array(), model: '', serviceTier: undefined, isWithoutReasoning: true };
     const how = { path, query: requestQuery(this.#protocol, query), isModelCall, isRenewed: false };
     const call = { request, response, ...how, ...noBody };
     if (request.method === 'GET') request.resume();
@@ -129,7 +129,7 @@ export class ProviderEndpoint {
 
   /** Checks the whole request before any of it is forwarded. */
   async #admit(call: Omit<Call, 'account'>): Promise<void> {
-    const { checker, models, renames, webSearch, receiveMs } = this.#options;
+    const { models, receiveMs } = this.#options;
     const { request, response, path } = call;
     const received = await receiveBody(request, response, {
       memory: this.#memory,
@@ -142,16 +142,8 @@ export class ProviderEndpoint {
       return this.#answer(response, received.status, received.message, headers);
     }
     try {
-      const release = await this.#checks.take(1, response);
-      const about = {
-        provider: this.#protocolName,
-        path,
-        model: modelIn(this.#protocol, path),
-        renames,
-        webSearch,
-      };
-      const unchecked = { ...about, bytes: received.bytes };
-      const checked = release && (await checker.check(unchecked).finally(release));
+      const isWithoutReasoning = this.#checks.dropsReasoning;
+      const checked = await this.#checks.check(path, received.bytes, response);
       if (!checked || response.destroyed) return;
       if (checked.type === 'refused') return this.#answer(response, checked.status, checked.message);
       const forbidden = checked.models.find((model) => !models.includes(model));
@@ -161,7 +153,7 @@ export class ProviderEndpoint {
         models: [model = ''],
         serviceTier,
       } = checked;
-      await this.#begin({ ...call, body, model, serviceTier });
+      await this.#begin({ ...call, body, model, serviceTier, isWithoutReasoning });
     } finally {
       received.release();
     }
@@ -266,6 +258,19 @@ export class ProviderEndpoint {
     if (!next) return false;
     call.account = next;
     call.isRenewed = false;
+    return true;
+  }
+
+  /** Reasoning in the session may have been encrypted for another account. */
+  async #dropReasoning(call: Call): Promise<boolean> {
+    const { account, path, body, response } = call;
+    if (call.isWithoutReasoning || !this.#accounts.areSeveral) return false;
+    const reduced = await this.#checks.withoutReasoning(path, body, response);
+    if (!reduced) return false;
+    const text = `${account.id} can't read the encrypted reasoning of another account: this run leaves it out.`;
+    this.#options.listener.item({ type: 'WARNING', text });
+    call.body = reduced;
+    call.isWithoutReasoning = true;
     return true;
   }
 
@@ -387,6 +392,7 @@ export class ProviderEndpoint {
     const status = statusOf(answer);
     if (this.#mayRenew(call) && areCredentialsRefused({ status, headers: answer.headers, body }))
       return this.#renew(call, authorized);
+    if (isForeignReasoning(status, body) && (await this.#dropReasoning(call))) return 'switched';
     const failure = isModelCall ? this.#failureOf(account, answer, status, body) : undefined;
     if (failure?.type === 'limit' && failure.waitMs <= leftMs) return failure;
     if (failure && !response.destroyed && this.#switch(call, failure)) return 'switched';
@@ -439,12 +445,3 @@ export class ProviderEndpoint {
     });
   }
 }
-
-/** The provider has refused this request. Ends its record. */
-function isRepeated(again: Again | undefined, request: MeasuredRequest | undefined, status: number): boolean {
-  request?.end(String(status), again !== 'renewed');
-  return again !== undefined;
-}
-
-const answerHeaders = (answer: IncomingMessage): OutgoingHttpHeaders =>
-  forwardedHeaders(answer, (name) => name !== 'set-cookie');

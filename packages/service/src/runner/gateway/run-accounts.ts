@@ -5,12 +5,10 @@ import type { ProviderEndpointOptions } from './provider-options.ts';
 
 /** How long an account is paused when the provider names no time. */
 const pauseMs = 15 * 60_000;
-/** An agent can name any number of models. */
-const mostLacking = 100;
 
 type Options = Pick<
   ProviderEndpointOptions,
-  'name' | 'accounts' | 'usualAccount' | 'models' | 'renames' | 'listener'
+  'name' | 'accounts' | 'usualAccount' | 'models' | 'renames' | 'listener' | 'log'
 >;
 
 /** The accounts of one run: the one that it stays with, and which of the others take over. */
@@ -20,7 +18,7 @@ export class RunAccounts {
   /** Accounts that were paused because of this run. */
   readonly #failed = new Set<string>();
   /** By model: accounts that turned out not to have it. */
-  readonly #lacking = new Map<string, Set<string>>();
+  readonly #lacking = new Map<string, ReadonlySet<string>>();
   #current: NamedAccount | undefined;
   #release: () => void = () => {};
 
@@ -61,13 +59,12 @@ export class RunAccounts {
   /** Which account takes over from one that failed; undefined: none is left. */
   replace(failed: NamedAccount, model: string, failure: ProviderFailure): NamedAccount | undefined {
     if (failure.type === 'refused' && failure.code === 'MODEL_UNKNOWN') {
-      const lacking = this.#lackingOf(model);
-      if (this.#lacking.size > mostLacking) return undefined;
-      lacking.add(failed.id);
+      this.#lacking.set(model, new Set([...(this.#lacking.get(model) ?? []), failed.id]));
       const next = this.peek(model);
       if (next) this.#warn(`${failure.message}. Its requests go to another account`, failed, next);
       return next;
     }
+    this.#options.log.warn({ account: failed.id, reason: failure.summary }, 'account paused');
     this.#accounts?.pause(failed.id, pauseOf(failure));
     this.#failed.add(failed.id);
     return this.take(model, failure.message);
@@ -84,7 +81,8 @@ export class RunAccounts {
     const first = pauses.toSorted((a, b) => a.untilMs - b.untilMs)[0];
     if (!first) return failure;
     const until = new Date(first.untilMs);
-    const all = `All ${pauses.length} accounts of ${providerFacts[this.#options.name].title} are paused`;
+    const { title } = providerFacts[this.#options.name];
+    const all = `${pauses.length} of ${serving.length} accounts of ${title} are paused`;
     const message = `${failure.message}. ${all}; ${first.id} until ${until.toISOString()}`;
     const waitMs = Math.max(0, first.untilMs - Date.now());
     return { type: 'limit', until, waitMs, message, summary: failure.summary };
@@ -139,12 +137,6 @@ export class RunAccounts {
   #warn(why: string, from: NamedAccount, to: NamedAccount): void {
     const text = `${why}; ${to.id} takes over.`;
     this.#options.listener.item({ type: 'WARNING', text, data: { from: from.id, to: to.id } });
-  }
-
-  #lackingOf(model: string): Set<string> {
-    const lacking = this.#lacking.get(model) ?? new Set();
-    this.#lacking.set(model, lacking);
-    return lacking;
   }
 
   #providerModel(model: string): string {

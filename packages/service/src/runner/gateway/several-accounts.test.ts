@@ -163,7 +163,7 @@ describe('when no account is left', () => {
     const failure = await endpoint.failure;
     expect(failure).toMatchObject({ type: 'limit' });
     expect(failure.type === 'limit' && failure.waitMs).toBeLessThanOrEqual(3_600_000);
-    expect(failure.message).toMatch(/All 2 accounts of anthropic are paused; anthropic\/spare until /);
+    expect(failure.message).toMatch(/2 of 2 accounts of anthropic are paused; anthropic\/spare until /);
     expect(asked()).toEqual(['main', 'spare']);
     // The run has ended: nothing more is sent.
     expect((await send(endpoint)).status).toBe(429);
@@ -284,6 +284,41 @@ it('after the first byte nothing is sent again: the next run uses the other acco
   const next = await openTwo(accounts, endpoint.account);
   expect((await send(next)).status).toBe(200);
   expect(asked()).toEqual(['main', 'spare']);
+});
+
+it('encrypted reasoning of another account is left out, once it was refused', async () => {
+  const unreadable = { type: 'invalid_request_error', code: 'invalid_encrypted_content', message: 'No' };
+  answering({
+    main: limited(3_600),
+    spare: (request, response) => {
+      const isRead = !upstream.seen.at(-1)?.body.includes('gAAA');
+      (isRead ? accepting : refusing(400, {}, unreadable))(request, response);
+    },
+  });
+  const account = (name: string): Entry => ({
+    provider: 'openai',
+    name,
+    variables: { OPENAI_API_KEY: keyOf(name), OPENAI_BASE_URL: `${upstream.url}/${name}` },
+  });
+  const endpoint = await open(
+    { provider: { name: 'openai', models: ['gpt-5.5'] } },
+    { providers: listed([account('main'), account('spare')]) },
+  );
+  const reasoning = { type: 'reasoning', summary: [], encrypted_content: 'gAAA' };
+  const message = { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Hello' }] };
+  const body = JSON.stringify({ model: 'gpt-5.5', store: false, input: [message, reasoning, message] });
+  for (const _ of [1, 2]) expect((await ask(endpoint, '/openai/v1/responses', { body })).status).toBe(200);
+  expect(asked()).toEqual(['main', 'spare', 'spare', 'spare']);
+  const inputs = upstream.seen.map((seen) => (JSON.parse(seen.body) as { input: unknown[] }).input);
+  expect(inputs).toEqual([
+    [message, reasoning, message],
+    [message, reasoning, message],
+    [message, message],
+    [message, message],
+  ]);
+  expect(warnings().slice(1)).toEqual([
+    "openai/spare can't read the encrypted reasoning of another account: this run leaves it out.",
+  ]);
 });
 
 describe('credentials', () => {
