@@ -31,7 +31,7 @@ const taskFields = words(
 );
 
 const tokenFields = 'inputTokens cachedInputTokens outputTokens totalTokens';
-const runFields = 'runId state outcome startedAt endedAt runnerId followUpIds';
+const runFields = 'runId state outcome startedAt endedAt runnerId account followUpIds';
 
 const entryFields = words(
   `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed sandboxed queued error unpushed checkpointAt changeRequests labels`,
@@ -199,6 +199,7 @@ describe('replies', () => {
       startedAt: time,
       endedAt: null,
       runnerId: expect.stringMatching(/./),
+      account: '',
       followUpIds: [followUpId],
       currentAction: 'reading',
     });

@@ -164,6 +164,7 @@ describe('runs', () => {
       startedAt: expect.any(String),
       endedAt: expect.any(String),
       runnerId: expect.stringMatching(/./),
+      account: '',
       followUpIds: ['f4'],
       batch: '5',
       cost: 0.5,

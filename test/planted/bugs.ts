@@ -1,3 +1,4 @@
+import { accountBugs } from './account-bugs.ts';
 import { codeHostBugs } from './code-host-bugs.ts';
 import { hostileBugs } from './hostile-bugs.ts';
 import { storeBugs } from './store-bugs.ts';
@@ -15,6 +16,7 @@ const service = 'packages/service/src';
 const dashboard = 'packages/dashboard/src';
 
 export const plantedBugs: readonly PlantedBug[] = [
+  ...accountBugs,
   {
     name: 'tasks/update looks for cycles in the checklist alone',
     file: `${service}/domain/commands/tasks.ts`,

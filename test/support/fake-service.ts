@@ -60,6 +60,7 @@ class FakeService {
       token: 'mst_agent.secret',
       preface: '',
       messages: [{ followUpId: '', text, attachmentIds: [] }],
+      account: '',
       models: [],
       model: 'rehearsal-a',
       backend: 'BACKEND_A',

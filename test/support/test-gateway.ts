@@ -13,7 +13,9 @@ import type { Observation, ReportItem } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { ProviderAccess, Usage } from '../../packages/service/src/harness/harness.ts';
 import { silentLog } from '../../packages/service/src/lib/log.ts';
+import type { Account } from '../../packages/service/src/runner/accounts/account.ts';
 import { type Accounts, accountsOf } from '../../packages/service/src/runner/accounts/accounts.ts';
+import { ProviderAccounts } from '../../packages/service/src/runner/accounts/provider-accounts.ts';
 import {
   type EndpointOptions,
   Gateway,
@@ -39,6 +41,10 @@ export const keyAccounts = (url: string, key = apiKey): Accounts =>
     OPENAI_API_KEY: key,
     OPENAI_BASE_URL: `${url}/v1`,
   });
+
+/** The only account of its provider. */
+export const onlyAccount = (account: Account): ProviderAccounts =>
+  new ProviderAccounts([{ ...account, id: `${account.provider}/default`, models: [] }]);
 
 const emptyAnswer = (_request: IncomingMessage, response: ServerResponse): void => void response.end('{}');
 

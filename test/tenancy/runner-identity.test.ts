@@ -433,7 +433,7 @@ describe('the list of runners', () => {
       pool,
       backends: ['BACKEND_B'],
       rehearses: false,
-      ...{ sandboxed: false, diskFull: false, draining: false, version: '99.0.0' },
+      ...{ sandboxed: false, diskFull: false, draining: false, accounts: [], version: '99.0.0' },
       versionWarning: expect.stringContaining('Upgrade the service.'),
     });
     expect(shown.backends).toContainEqual({

@@ -1,5 +1,6 @@
 import { tenant } from './identity.ts';
-import { boolean, type Infer, int64, reply, text } from './schema.ts';
+import { providerAccount } from './provider-account.ts';
+import { boolean, type Infer, int64, list, reply, text } from './schema.ts';
 
 /** From whom a runner can get models. */
 export const modelProviders = ['anthropic', 'bedrock', 'vertex', 'openai', 'azure', 'chatgpt'] as const;
@@ -131,6 +132,11 @@ export const serviceReply = reply('Service', {
       draining: {
         ...boolean,
         description: 'The runner takes no more runs, and ends with those that it has.',
+      },
+      accounts: {
+        ...list(providerAccount),
+        description:
+          'Its accounts at providers, in the order in which they are used. Only for admins of the tenant of the runner; empty for others.',
       },
       version: { ...text, description: 'Empty if the runner does not report one.' },
       versionWarning: {

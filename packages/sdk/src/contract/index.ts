@@ -31,6 +31,7 @@ export * from './paths.ts';
 export * from './phases.ts';
 export * from './plan.ts';
 export * from './pool-runners.ts';
+export * from './provider-account.ts';
 export * from './resource.ts';
 export * from './resource-text.ts';
 export * from './routes.ts';

@@ -43,6 +43,11 @@ const runFields = {
   endedAt: timestampOrNull,
   runnerId: { type: 'string', description: 'The name of the runner that has or had the run.' },
   followUpIds: texts,
+  account: {
+    type: 'string',
+    description:
+      "The account at the model's provider that the run uses, as `provider/name`: at first that of the run before. Empty if it is not known, and for rehearsed runs.",
+  },
 } as const;
 
 export const currentRun = reply('CurrentRun', { ...runFields, currentAction: text });

@@ -1,4 +1,5 @@
 import { limits } from './limits.ts';
+import { providerAccountName } from './provider-account.ts';
 import { errorLength } from './run.ts';
 import { runRef, stopKinds } from './runner.ts';
 import { type Infer, list, reply, requestWith, text, timestamp } from './schema.ts';
@@ -87,6 +88,10 @@ export const reportRequest = requestWith('RunnerReportRequest', ['runnerId', 'ag
     maxLength: 32,
     expected: '32 hexadecimal digits',
     description: 'The trace in which the runner records the run, if it sends traces to a collector.',
+  },
+  account: {
+    ...providerAccountName,
+    description: 'The account that the run uses from now on, as in `accountStates` of the polls.',
   },
   currentAction: { type: 'string', maxLength: 512 },
   session: { type: 'string', maxLength: 512 },
@@ -195,7 +200,7 @@ export const reportRequest = requestWith('RunnerReportRequest', ['runnerId', 'ag
       limitUntil: timestamp,
       limitAccount: {
         ...reachedName,
-        description: 'The account that was at the limit, as in `accounts` of the polls.',
+        description: 'The accounts that were at the limit, as in `accounts` of the polls.',
       },
       awaits: {
         ...reachedName,

@@ -1,6 +1,7 @@
 import { backends, modelProviders } from './backend.ts';
 import { agentId } from './identity.ts';
 import { limits } from './limits.ts';
+import { providerAccountFields, providerAccountName } from './provider-account.ts';
 import {
   boolean,
   type Infer,
@@ -112,10 +113,20 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
   rehearses: { type: 'boolean', description: 'It has no provider key and rehearses every model.' },
   accounts: {
     description:
-      'Its accounts, as `provider/fingerprint`. An agent that waits for the limit of another account of a provider is tried when a new process of its runner polls.',
+      'Its accounts, one `provider/fingerprint` for all of a provider. An agent that waits for the limit of other accounts of a provider is tried when a new process of its runner polls.',
     type: 'array',
     items: { type: 'string', maxLength: 300 },
     maxItems: 100,
+  },
+  accountStates: {
+    description: 'What its accounts do, in the order in which they are used.',
+    type: 'array',
+    items: {
+      type: 'object',
+      properties: providerAccountFields,
+      required: ['account', 'state', 'runs', 'error'],
+    },
+    maxItems: 200,
   },
   free: {
     description: 'How many more runs it can take.',
@@ -197,6 +208,10 @@ export const claim = reply('RunnerClaim', {
   persona: reply('RunnerPersona', { name: text, instructions: text }),
   backend: { type: 'string', enum: backends },
   model: text,
+  account: {
+    ...providerAccountName,
+    description: 'The account that its last run used. It stays with it where it can; empty if there is none.',
+  },
   models: {
     type: 'array',
     items: text,

@@ -114,6 +114,13 @@ test('accounts and the table of models are checked at the start, and choose the 
     );
     expect(readConfig({ MUSTER_MODELS, MUSTER_DEFAULT_MODEL: 'opus-eu' }).defaultModel).toBe('opus-eu');
     expect(readConfig({ MUSTER_MODELS, OPENAI_API_KEY: 'k' }).defaultModel).toBe('gpt-5.5');
+    const MUSTER_ACCOUNTS = join(folder, 'accounts.yaml');
+    expect(() => readConfig({ MUSTER_ACCOUNTS })).toThrow(ConfigError);
+    writeFileSync(MUSTER_ACCOUNTS, '[{provider: openai, name: team, variables: {OPENAI_API_KEY: k}}]');
+    expect(readConfig({ MUSTER_ACCOUNTS })).toMatchObject({
+      defaultModel: 'gpt-5.5',
+      runner: { sandbox: 'required' },
+    });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

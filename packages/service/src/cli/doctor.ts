@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { connect } from 'node:tls';
@@ -24,6 +25,7 @@ import {
 } from './machine-findings.ts';
 import { secretProblem } from './open-secrets.ts';
 import { printable } from './output.ts';
+import { pausedText } from './pool-runners.ts';
 import { connectionError, connectStore } from './store.ts';
 
 const styles = { ok: 'green', missing: 'yellow', broken: 'red' } as const;
@@ -135,7 +137,17 @@ function backendFindings(running: Service | undefined, env: NodeJS.ProcessEnv): 
   } catch (error) {
     return [finding('accounts', 'broken', messageOf(error))];
   }
-  return backends.map((backend) => localBackend(backend, programs[backend].find() !== undefined, accounts));
+  return [
+    ...backends.map((backend) => localBackend(backend, programs[backend].find() !== undefined, accounts)),
+    ...accountsFileFindings(env),
+  ];
+}
+
+function accountsFileFindings({ MUSTER_ACCOUNTS: file }: NodeJS.ProcessEnv): Finding[] {
+  const isOpen = file && (statSync(file).mode & 0o004) !== 0;
+  if (!isOpen) return [];
+  const found = `every user of this machine can read ${file} (MUSTER_ACCOUNTS)`;
+  return [finding('accounts', 'missing', found, `chmod o= ${file}`)];
 }
 
 /** The names that the operator added, and whether an account needs some. */
@@ -174,7 +186,8 @@ function localBackend(backend: Backend, isInstalled: boolean, accounts: Accounts
 }
 
 function runnerFindings({ runners }: Service): Finding[] {
-  if (runners.length > 0) return runners.map(runnerFinding);
+  if (runners.length > 0)
+    return runners.flatMap((runner) => [runnerFinding(runner), ...accountFindings(runner)]);
   const next = 'start one with muster runner, or unset MUSTER_RUNNER where the service is started';
   return [finding('runner', 'missing', 'no live runner', next)];
 }
@@ -203,6 +216,19 @@ function runnerFinding(runner: Service['runners'][number]): Finding {
   if (sandboxed) return finding('runner', 'ok', `${about}, sandbox`);
   const next = 'agents run without a sandbox: install bubblewrap on that machine';
   return finding('runner', 'missing', `${about}, no sandbox`, next);
+}
+
+/** An older service sends none. */
+function accountFindings({
+  name,
+  accounts = [],
+}: Pick<Service['runners'][number], 'name'> & Partial<Service['runners'][number]>): Finding[] {
+  const paused = accounts.filter(({ state }) => state === 'PAUSED');
+  return paused.map(({ account, pausedUntil, error }) => {
+    const found = `${account} of ${name} ${pausedText(pausedUntil)}: ${error}`;
+    const next = pausedUntil === null ? 'change its credentials, and restart the runner' : '';
+    return finding('account', 'missing', printable(found), next);
+  });
 }
 
 /** An older service sends none. */

@@ -153,9 +153,10 @@ async function config({ flags, env, output }: Invocation): Promise<void> {
       models: env.MUSTER_MODELS || 'none',
       prices: env.MUSTER_PRICES || 'built in',
     },
-    accounts: Object.fromEntries(
-      backends.map((backend) => [backendFacts[backend].id, accountText(backend, accounts) ?? 'no key']),
-    ),
+    accounts: Object.fromEntries([
+      ...backends.map((backend) => [backendFacts[backend].id, accountText(backend, accounts) ?? 'no key']),
+      ['file', env.MUSTER_ACCOUNTS ? `${env.MUSTER_ACCOUNTS}  (MUSTER_ACCOUNTS)` : 'none'],
+    ]),
     secretFiles: secretFilesIn(env),
   };
   const names: Readonly<Record<string, string>> = variables;

@@ -1,4 +1,4 @@
-import type { Service } from '@muster/sdk/contract';
+import { clock, type ProviderAccount, type Service } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Invocation } from './command.ts';
 
@@ -22,6 +22,7 @@ async function list({ client, output, signal }: Invocation): Promise<void> {
       { title: 'POOL', of: ({ pool }) => pool },
       { title: 'STATE', of: stateOf },
       { title: 'SANDBOX', of: ({ sandboxed }) => (sandboxed ? 'yes' : 'no') },
+      { title: 'ACCOUNTS', of: accountsOf },
     ],
     'No runner serves this tenant. Start one with muster runner, or without MUSTER_RUNNER=off.',
   );
@@ -29,6 +30,18 @@ async function list({ client, output, signal }: Invocation): Promise<void> {
 
 const stateOf = ({ draining, diskFull }: Service['runners'][number]): string =>
   (draining && 'draining') || (diskFull && 'disk full') || 'ready';
+
+/** An older service sends none. */
+const accountsOf = ({ accounts = [] }: Partial<Service['runners'][number]>): string =>
+  accounts.map(accountText).join(', ');
+
+function accountText({ account, state, pausedUntil }: ProviderAccount): string {
+  if (state === 'FREE') return account;
+  return `${account} ${state === 'IN_USE' ? 'in use' : pausedText(pausedUntil)}`;
+}
+
+export const pausedText = (until: string | null): string =>
+  until === null ? 'paused until its credentials are changed' : `paused until ${clock(until)}`;
 
 async function demand({ client, output, signal }: Invocation, pool: string): Promise<void> {
   const reply = await client().poolDemand(pool, { signal });

@@ -222,6 +222,8 @@ export interface Run {
   readonly runnerId: string;
   /** The name of that runner: what people see of it. */
   readonly runner: string;
+  /** Its account at the model's provider; at first that of the run before. Empty if there is none. */
+  readonly account: string;
   readonly startedAt: Instant;
   readonly endedAt: Instant | null;
   /** When it was certain that no process of it is left. */

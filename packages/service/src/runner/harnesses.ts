@@ -86,8 +86,14 @@ function modelFinder(usual: ModelProvider, accounts: Accounts, models: ModelTabl
     const found = providerModel(model, models, usual);
     if (!Object.hasOwn(models, model) && !backendOfModel(model))
       return `The model "${model}" is not in the file that MUSTER_MODELS of this runner names; give it the same file as the service`;
-    if (accounts[found.provider]) return found;
-    return `The model "${model}" needs an account of ${providerFacts[found.provider].title}, which this runner does not have`;
+    const { title } = providerFacts[found.provider];
+    const own = accounts[found.provider];
+    // A short name becomes a longer one at the provider.
+    const isShort = backends.some((backend) => backendFacts[backend].shortNames.includes(model));
+    if (own && (isShort || own.serving(found.name).length > 0)) return found;
+    if (own)
+      return `No account of ${title} on this runner serves the model "${found.name}" (\`models\` in MUSTER_ACCOUNTS)`;
+    return `The model "${model}" needs an account of ${title}, which this runner does not have`;
   };
 }
 

@@ -135,6 +135,7 @@ export class Runner {
       // Only a poll begins a lease.
       renewLease: (sentAt, leaseMs) => this.#lease.holds() && this.#lease.renew(sentAt, leaseMs),
     };
+    for (const accounts of Object.values(options.providers)) accounts.onChange = () => this.#polling.abort();
     this.registered = new Promise((resolve, reject) => {
       this.#onRegistered = resolve;
       this.#onRefused = reject;
@@ -301,9 +302,8 @@ export class Runner {
     this.#offeredSlots = this.#free();
     return {
       runnerId: this.runnerId,
-      name,
+      ...{ name, build, rehearses },
       poll: this.#polls,
-      build,
       capabilities: [
         'deferral',
         'steer',
@@ -312,8 +312,8 @@ export class Runner {
       ],
       backends: rehearses ? [...backends] : (Object.keys(harnesses) as Backend[]),
       ...(pool !== undefined && { pool }),
-      rehearses,
       accounts: Object.values(this.#context.accountNames),
+      accountStates: Object.values(this.#options.providers).flatMap((accounts) => accounts.states()),
       free: this.#offeredSlots,
       runs: this.#known(),
       waitMs,

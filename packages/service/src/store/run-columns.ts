@@ -24,6 +24,7 @@ export const runTable = {
   runner_id: { type: 'uuid', field: 'runnerId', of: ({ run }) => run.runnerId, group: 'fixed' },
   runner: { type: 'text', field: 'runner', of: ({ run }) => run.runner, group: 'fixed', shown: 'status' },
   started_at: { type: 'timestamptz', field: 'startedAt', of: ({ run }) => run.startedAt, group: 'fixed', shown: 'status' },
+  account: { type: 'text', field: 'account', of: ({ run }) => run.account, group: 'changing', shown: 'status' },
   state: { type: 'text', field: 'state', of: ({ run }) => run.state, group: 'changing', shown: 'status' },
   outcome: { type: 'text', field: 'outcome', of: ({ run }) => run.outcome, group: 'changing', shown: 'status' },
   stop: { type: 'text', field: 'stop', of: ({ run }) => run.stop, group: 'changing' },

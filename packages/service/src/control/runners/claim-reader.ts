@@ -97,6 +97,7 @@ export class ClaimReader {
       persona: { name: settings.persona, instructions: settings.instructions },
       backend: agent.backend,
       model: settings.model,
+      account: run.account,
       models: [...(memory.models ?? [settings.model])],
       reasoningEffort: settings.reasoningEffort,
       serviceTier: settings.serviceTier,

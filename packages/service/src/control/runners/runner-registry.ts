@@ -176,5 +176,6 @@ const rowOf = ({ tenant, token, pool }: Principal, request: PollRequest): Runner
   free_rehearsed: request.free.rehearsed,
   polls: request.poll,
   leaving: request.leaving ?? false,
+  accounts: (request.accountStates ?? []).map((one) => ({ ...one, pausedUntil: one.pausedUntil ?? null })),
   token,
 });

@@ -355,6 +355,11 @@ export class Runners {
       this.#options.quotas.uses({ ...caller, tenant: caller.tenant.id }),
     ]);
     const serving = rows.filter(({ leaving }) => !leaving);
+    const first = await this.#options.tenants.first();
+    // Runners of the service belong to its first tenant.
+    const mayOperate = (owner: number): boolean =>
+      caller.role === 'operator' ||
+      (caller.role === 'admin' && caller.tenant.id === (owner === 0 ? first : owner));
     return {
       ...outdated,
       quotas,
@@ -365,7 +370,18 @@ export class Runners {
         rehearsed: serving.some((row) => row.rehearses),
       })),
       runners: rows.map(
-        ({ name, pool, backends: played, rehearses, leaving, build, is_sandboxed, is_disk_full }) => ({
+        ({
+          tenant,
+          name,
+          pool,
+          backends: played,
+          rehearses,
+          leaving,
+          build,
+          accounts,
+          is_sandboxed,
+          is_disk_full,
+        }) => ({
           name,
           pool,
           backends: rehearses ? [] : played,
@@ -373,6 +389,7 @@ export class Runners {
           sandboxed: is_sandboxed,
           diskFull: is_disk_full,
           draining: leaving,
+          accounts: mayOperate(tenant) ? [...accounts] : [],
           version: build,
           versionWarning: versionWarning(build),
         }),

@@ -43,13 +43,15 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
     return decided(loaded, null, [blocked]);
   }
   openCycles(draft);
-  draft.run = newRun(number, batch, runner, loaded.now);
+  const rehearsed = runner.rehearses || isRehearsalModel(draft.agent.settings.model);
+  const account = rehearsed ? '' : (state.run?.account ?? '');
+  draft.run = newRun(number, batch, { ...runner, account }, loaded.now);
   draft.set({
     runCount: number,
     claimableAt: null,
     home: runner.name,
     deferral: runner.deferral,
-    rehearsed: runner.rehearses || isRehearsalModel(draft.agent.settings.model),
+    rehearsed,
     sandboxed: runner.sandboxed,
     result: { ...agent.result, error: null },
   });
@@ -80,7 +82,12 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
   return decided(loaded, draft.state, [draft]);
 };
 
-const newRun = (number: number, batch: Batch, runner: ClaimingRunner, now: string): Run => ({
+const newRun = (
+  number: number,
+  batch: Batch,
+  runner: ClaimingRunner & Pick<Run, 'account'>,
+  now: string,
+): Run => ({
   number,
   batch: batch.id,
   state: 'STARTING',
@@ -88,6 +95,7 @@ const newRun = (number: number, batch: Batch, runner: ClaimingRunner, now: strin
   stop: '',
   runnerId: runner.id,
   runner: runner.name,
+  account: runner.account,
   startedAt: now,
   endedAt: null,
   goneAt: null,

@@ -35,6 +35,7 @@ export const reportRun: Decide<ReportRun, ReportResult> = (loaded, command, stat
   draft.set({ progressAt: loaded.now });
   if (command.traceId) draft.trace(command.traceId);
   if (command.session !== undefined) draft.set({ session: command.session });
+  if (command.account !== undefined) draft.setRun({ account: command.account });
   if (command.currentAction !== undefined) draft.setRun({ currentAction: command.currentAction });
   if (command.started && run.state === 'STARTING') {
     draft.setRun({ state: 'RUNNING' });

@@ -6,7 +6,7 @@ import type { FaultCode, ModelProvider } from '@muster/sdk/contract';
  * the runner's process; the sandbox has only the token of its run.
  */
 export interface Account {
-  readonly name: ModelProvider;
+  readonly provider: ModelProvider;
   /** The setting of the runner to change when the provider refuses the credentials. */
   readonly setting: string;
   /** Where it is and how it signs in, for the operator; without any value of a credential. */
@@ -19,6 +19,8 @@ export interface Account {
   renew?(refused: AuthorizedCall): Promise<void>;
   /** The values that no error may contain. */
   secrets(): readonly string[];
+  /** Files from which new credentials are read without a restart. */
+  readonly files?: readonly string[];
 }
 
 export interface UnauthorizedCall {

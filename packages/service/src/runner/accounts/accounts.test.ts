@@ -22,7 +22,7 @@ const claudeCall = {
 
 describe('the account of Anthropic', () => {
   const authorized = async (environment: Record<string, string>) => {
-    const { url, headers } = (await accountsOf(environment).anthropic?.authorize(claudeCall)) ?? {};
+    const { url, headers } = (await accountsOf(environment).anthropic?.all[0]?.authorize(claudeCall)) ?? {};
     return { url: String(url), headers };
   };
 
@@ -51,7 +51,7 @@ describe('the account of Anthropic', () => {
     const { url, headers } = await authorized(environment);
     expect(url).toBe('http://proxy/base/v1/messages?beta=true');
     expect(headers).toMatchObject({ 'x-team': 'platform-team', 'x-colon': 'a:b' });
-    expect(accountsOf(environment).anthropic?.secrets()).toEqual(['k', 'platform-team']);
+    expect(accountsOf(environment).anthropic?.all[0]?.secrets()).toEqual(['k', 'platform-team']);
   });
 
   it.each([
@@ -72,7 +72,7 @@ describe('the account of Anthropic', () => {
 it('Azure is reached below /openai/v1, or with an API version below /openai', async () => {
   const environment = { AZURE_OPENAI_ENDPOINT: 'https://team.openai.azure.com/', AZURE_OPENAI_API_KEY: 'k' };
   const urlWith = async (more: object) =>
-    String((await accountsOf({ ...environment, ...more }).azure?.authorize(call))?.url);
+    String((await accountsOf({ ...environment, ...more }).azure?.all[0]?.authorize(call))?.url);
   expect(await urlWith({})).toBe('https://team.openai.azure.com/openai/v1/responses');
   expect(await urlWith({ AZURE_OPENAI_API_VERSION: '2025-04-01-preview' })).toBe(
     'https://team.openai.azure.com/openai/responses?api-version=2025-04-01-preview',
@@ -144,8 +144,9 @@ describe('a ChatGPT login', () => {
     const { port } = server.address() as AddressInfo;
     const url = `http://127.0.0.1:${port}/oauth/token`;
     const { chatgpt } = accountsOf({ MUSTER_CODEX_AUTH: file, CODEX_REFRESH_TOKEN_URL_OVERRIDE: url });
-    if (!chatgpt) throw new Error('no account');
-    return chatgpt;
+    const [login] = chatgpt?.all ?? [];
+    if (!login) throw new Error('no account');
+    return login;
   };
   const tokenOf = async (from: Account) => (await from.authorize(call)).headers.authorization;
 

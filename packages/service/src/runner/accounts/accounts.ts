@@ -1,38 +1,82 @@
 import { createHash } from 'node:crypto';
-import { type Backend, backendFacts, type ModelProvider } from '@muster/sdk/contract';
+import { type Backend, backendFacts, type ModelProvider, modelProviders } from '@muster/sdk/contract';
 import type { RunnerLog } from '../../lib/log.ts';
 import { type Environment, isOn } from '../workspace/environment.ts';
-import type { Account } from './account.ts';
+import { type Account, providerFacts } from './account.ts';
+import { accountEntries, accountsName } from './accounts-file.ts';
 import { anthropicAccount, azureAccount, openaiAccount } from './api-keys.ts';
 import { bedrockAccount } from './bedrock.ts';
 import { chatgptAccount } from './chatgpt.ts';
+import { type NamedAccount, ProviderAccounts } from './provider-accounts.ts';
 import { vertexAccount } from './vertex.ts';
 
-/** The accounts of a runner, one for each provider that its environment configures. */
-export type Accounts = Readonly<Partial<Record<ModelProvider, Account>>>;
+/** The accounts of a runner, by provider. */
+export type Accounts = Readonly<Partial<Record<ModelProvider, ProviderAccounts>>>;
 
-/** Throws an error that names the variable. */
+type Open = (environment: Environment, log?: RunnerLog) => Account | undefined;
+
+/** The account that variables describe. */
+const openers: Readonly<Record<ModelProvider, Open>> = {
+  anthropic: anthropicAccount,
+  bedrock: bedrockAccount,
+  vertex: vertexAccount,
+  openai: openaiAccount,
+  azure: azureAccount,
+  chatgpt: chatgptAccount,
+};
+
+/** Its account of the runner's own variables comes first. Throws an error that names the variable. */
 export function accountsOf(environment: Environment, log?: RunnerLog): Accounts {
-  const found = [
-    anthropicAccount(environment),
-    bedrockAccount(environment),
-    vertexAccount(environment),
-    openaiAccount(environment),
-    azureAccount(environment),
-    chatgptAccount(environment, log),
-  ];
-  return Object.fromEntries(found.flatMap((account) => (account ? [[account.name, account]] : [])));
+  const all = [...ownAccounts(environment, log), ...listedAccounts(environment, log)];
+  return Object.fromEntries(
+    modelProviders.flatMap((provider) => {
+      const accounts = all.filter((account) => account.provider === provider);
+      return accounts.length > 0 ? [[provider, new ProviderAccounts(accounts)]] : [];
+    }),
+  );
+}
+
+const ownName = 'default';
+
+function ownAccounts(environment: Environment, log?: RunnerLog): NamedAccount[] {
+  return modelProviders.flatMap((provider) => {
+    const account = openers[provider](environment, log);
+    return account ? [{ ...account, id: `${provider}/${ownName}`, models: [] }] : [];
+  });
+}
+
+function listedAccounts(environment: Environment, log?: RunnerLog): NamedAccount[] {
+  return accountEntries(environment).map(({ provider, name, models, variables, at }) => {
+    if (name === ownName)
+      throw new Error(`${at}.name: "${ownName}" is the account of the runner's own variables`);
+    let account: Account | undefined;
+    try {
+      account = openers[provider](variables, log);
+    } catch (error) {
+      throw new Error(`${at}.variables: ${(error as Error).message}`);
+    }
+    if (!account) throw new Error(`${at}.variables: ${providerFacts[provider].setting} is required`);
+    const ofEntry = `of the account ${name} in ${accountsName}`;
+    return {
+      ...account,
+      setting: `${account.setting} ${ofEntry}`,
+      about: `${name}: ${account.about}`,
+      id: `${provider}/${name}`,
+      models,
+    };
+  });
 }
 
 /**
- * A name for each account that differs when its credentials do, and says nothing about them. Credentials that are
- * renewed may get another name at the next start.
+ * A name for the accounts of each provider that differs when their credentials do, and says nothing about them.
+ * Credentials that are renewed may get another name at the next start.
  */
 export const accountNames = (accounts: Accounts): Readonly<Partial<Record<ModelProvider, string>>> =>
   Object.fromEntries(
-    Object.values(accounts).map(({ name, about, secrets }) => {
-      const digest = createHash('sha256').update(JSON.stringify([name, about, secrets()]));
-      return [name, `${name}/${digest.digest('hex').slice(0, 12)}`];
+    Object.entries(accounts).map(([provider, { all }]) => {
+      const digest = createHash('sha256');
+      for (const { about, secrets } of all) digest.update(JSON.stringify([provider, about, secrets()]));
+      return [provider, `${provider}/${digest.digest('hex').slice(0, 12)}`];
     }),
   );
 
@@ -44,19 +88,20 @@ export const hasAccount = (environment: Environment): boolean =>
 
 const accountVariables = [
   ...['ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN'],
-  ...['OPENAI_API_KEY', 'AZURE_OPENAI_ENDPOINT', 'AZURE_OPENAI_API_KEY', 'MUSTER_CODEX_AUTH'],
+  ...['OPENAI_API_KEY', 'AZURE_OPENAI_ENDPOINT', 'AZURE_OPENAI_API_KEY', 'MUSTER_CODEX_AUTH', accountsName],
 ];
 
 /**
- * Of several accounts of a backend, the one that serves the models that the table of models does not assign to a provider.
+ * Of several providers of a backend, the one that serves the models that the table of models does not assign to a provider.
  */
 export const usualProvider = (backend: Backend, accounts: Accounts): ModelProvider | undefined =>
   backendFacts[backend].usualProviders.find((name) => accounts[name]);
 
-/** Which account serves the backend, and which others models of the table may use. */
+/** Which accounts serve the backend, in their order, and which others models of the table may use. */
 export function accountText(backend: Backend, accounts: Accounts): string | undefined {
   const usual = usualProvider(backend, accounts);
   if (!usual) return undefined;
   const others = backendFacts[backend].providers.filter((name) => name !== usual && accounts[name]);
-  return [accounts[usual]?.about, ...others.map((name) => `also ${accounts[name]?.about}`)].join('; ');
+  const textOf = (name: ModelProvider) => accounts[name]?.all.map(({ about }) => about).join(', then ');
+  return [textOf(usual), ...others.map((name) => `also ${textOf(name)}`)].join('; ');
 }

@@ -4,7 +4,7 @@ import type { Environment } from '../workspace/environment.ts';
 import type { Account } from './account.ts';
 
 /** Accounts whose credential is a fixed text in a header. */
-interface FixedAccount extends Pick<Account, 'name' | 'setting' | 'about' | 'isSubscription'> {
+interface FixedAccount extends Pick<Account, 'provider' | 'setting' | 'about' | 'isSubscription'> {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   /** Added to the features that the request lists in `anthropic-beta`. */
@@ -57,7 +57,7 @@ export function anthropicAccount(environment: Environment): Account | undefined 
     beta?: string,
   ): Account =>
     fixedAccount({
-      name: 'anthropic',
+      provider: 'anthropic',
       setting,
       about: setting,
       ...{ url, headers, secret, custom },
@@ -78,7 +78,7 @@ export function anthropicAccount(environment: Environment): Account | undefined 
 export function openaiAccount({ OPENAI_API_KEY, OPENAI_BASE_URL }: Environment): Account | undefined {
   if (!OPENAI_API_KEY) return undefined;
   return fixedAccount({
-    name: 'openai',
+    provider: 'openai',
     setting: 'OPENAI_API_KEY',
     about: 'OPENAI_API_KEY',
     url: OPENAI_BASE_URL || 'https://api.openai.com/v1',
@@ -98,7 +98,7 @@ export function azureAccount(environment: Environment): Account | undefined {
   if (!AZURE_OPENAI_API_KEY) throw new Error('AZURE_OPENAI_API_KEY must be set with AZURE_OPENAI_ENDPOINT');
   const base = baseUrl('AZURE_OPENAI_ENDPOINT', AZURE_OPENAI_ENDPOINT);
   return fixedAccount({
-    name: 'azure',
+    provider: 'azure',
     setting: 'AZURE_OPENAI_API_KEY',
     about: `Azure OpenAI (AZURE_OPENAI_API_KEY, ${base.host})`,
     url: String(joinUrl(String(base), version ? '/openai' : '/openai/v1', '')),

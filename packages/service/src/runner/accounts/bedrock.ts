@@ -30,11 +30,11 @@ export function bedrockAccount(environment: Environment): Account | undefined {
   );
   const custom = customHeaders(environment.ANTHROPIC_CUSTOM_HEADERS);
   const apiKey = environment.AWS_BEARER_TOKEN_BEDROCK;
-  const signer = new Signer(region);
+  const signer = new Signer(region, environment);
   const secrets = [apiKey, environment.AWS_SECRET_ACCESS_KEY, environment.AWS_SESSION_TOKEN].filter(isText);
   const how = apiKey ? 'AWS_BEARER_TOKEN_BEDROCK' : 'AWS credentials';
   return {
-    name: 'bedrock',
+    provider: 'bedrock',
     setting: apiKey ? 'AWS_BEARER_TOKEN_BEDROCK' : 'the AWS credentials',
     about: `Amazon Bedrock (${how}, ${region})`,
     secrets: () => [...secrets, ...signer.secrets, ...secretsIn(custom)],
@@ -44,12 +44,13 @@ export function bedrockAccount(environment: Environment): Account | undefined {
       return { url: joined, headers: { ...call.headers, ...signed, ...custom } };
     },
     ...(!apiKey && { renew: (refused: AuthorizedCall) => signer.renew(refused) }),
+    files: [environment.AWS_SHARED_CREDENTIALS_FILE, environment.AWS_CONFIG_FILE].filter(isText),
   };
 }
 
 const isText = (value: string | undefined): value is string => Boolean(value);
 
-type Credentials = Awaited<ReturnType<ReturnType<Libraries['chain']>>>;
+type Credentials = Awaited<ReturnType<ReturnType<Libraries['defaultProvider']>>>;
 type Libraries = Awaited<ReturnType<typeof loadLibraries>>;
 
 /** Loaded with the first request: most runners need none of it. */
@@ -58,18 +59,20 @@ async function loadLibraries() {
     import('@smithy/signature-v4'),
     import('@aws-sdk/credential-provider-node'),
   ]);
-  return { SignatureV4, chain: () => defaultProvider() };
+  return { SignatureV4, defaultProvider };
 }
 
 class Signer {
   readonly #region: string;
+  readonly #environment: Environment;
   #libraries: Promise<Libraries> | undefined;
   /** Caches credentials and renews them before they expire. */
-  #chain: ReturnType<Libraries['chain']> | undefined;
+  #chain: ReturnType<Libraries['defaultProvider']> | undefined;
   #credentials: Credentials | undefined;
 
-  constructor(region: string) {
+  constructor(region: string, environment: Environment) {
     this.#region = region;
+    this.#environment = environment;
   }
 
   get secrets(): string[] {
@@ -110,8 +113,8 @@ class Signer {
   }
 
   async #find(forceRefresh = false): Promise<Credentials> {
-    const { chain } = await this.#load();
-    this.#chain ??= chain();
+    const { defaultProvider } = await this.#load();
+    this.#chain ??= keysIn(this.#environment) ?? defaultProvider(filesIn(this.#environment));
     try {
       this.#credentials = await this.#chain({ forceRefresh });
       return this.#credentials;
@@ -121,6 +124,25 @@ class Signer {
     }
   }
 }
+
+/** The keys of an account that has its own. */
+function keysIn(environment: Environment): (() => Promise<Credentials>) | undefined {
+  const {
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    AWS_SESSION_TOKEN: sessionToken,
+    AWS_PROFILE: profile,
+  } = environment;
+  if (profile || !accessKeyId || !secretAccessKey) return undefined;
+  return async () => ({ accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) });
+}
+
+/** Where AWS's chain looks, in the place of the variables of this process. */
+const filesIn = (environment: Environment) => ({
+  ...(environment.AWS_PROFILE && { profile: environment.AWS_PROFILE }),
+  ...(environment.AWS_SHARED_CREDENTIALS_FILE && { filepath: environment.AWS_SHARED_CREDENTIALS_FILE }),
+  ...(environment.AWS_CONFIG_FILE && { configFilepath: environment.AWS_CONFIG_FILE }),
+});
 
 /** The interface that the signer needs. */
 class Sha256 {

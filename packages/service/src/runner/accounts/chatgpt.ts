@@ -30,7 +30,7 @@ export function chatgptAccount(environment: Environment, log?: RunnerLog): Accou
   );
   const login = new Login(file, tokenUrl, log);
   return {
-    name: 'chatgpt',
+    provider: 'chatgpt',
     setting: 'MUSTER_CODEX_AUTH',
     about: 'a ChatGPT login (MUSTER_CODEX_AUTH)',
     isSubscription: true,
@@ -46,6 +46,7 @@ export function chatgptAccount(environment: Environment, log?: RunnerLog): Accou
         },
       };
     },
+    files: [file],
     renew: async ({ headers }) => {
       await login.renew(String(headers.authorization).replace(/^Bearer /, ''));
     },

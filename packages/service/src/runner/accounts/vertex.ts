@@ -21,9 +21,10 @@ export function vertexAccount(environment: Environment): Account | undefined {
     environment.ANTHROPIC_VERTEX_BASE_URL || `https://${hostOf(region)}/v1`,
   );
   const custom = customHeaders(environment.ANTHROPIC_CUSTOM_HEADERS);
-  const tokens = new GoogleTokens(project);
+  const keyFile = environment.GOOGLE_APPLICATION_CREDENTIALS || undefined;
+  const tokens = new GoogleTokens(project, keyFile);
   return {
-    name: 'vertex',
+    provider: 'vertex',
     setting: 'the Google credentials',
     about: `Google Vertex (Google credentials, ${project}, ${region})`,
     secrets: () => [...tokens.secrets, ...secretsIn(custom)],
@@ -40,6 +41,7 @@ export function vertexAccount(environment: Environment): Account | undefined {
       };
     },
     renew: (refused) => tokens.renew(refused),
+    ...(keyFile && { files: [keyFile] }),
   };
 }
 
@@ -53,21 +55,24 @@ function hostOf(region: string): string {
 type Client = Awaited<ReturnType<typeof findClient>>;
 
 /** Loaded with the first request: most runners need none of it. Without the project the library would ask Google for it. */
-async function findClient(projectId: string) {
+async function findClient(projectId: string, keyFilename: string | undefined) {
   const { GoogleAuth } = await import('google-auth-library');
-  return new GoogleAuth({ projectId, scopes: 'https://www.googleapis.com/auth/cloud-platform' }).getClient();
+  const scopes = 'https://www.googleapis.com/auth/cloud-platform';
+  return new GoogleAuth({ projectId, scopes, ...(keyFilename && { keyFilename }) }).getClient();
 }
 
 /** The client caches its token, renews it before it expires, and shares a renewal among all requests. */
 class GoogleTokens {
   readonly #project: string;
+  readonly #keyFile: string | undefined;
   #client: Promise<Client> | undefined;
   #token = '';
   /** An answer to a request with the token before may still arrive. */
   #before = '';
 
-  constructor(project: string) {
+  constructor(project: string, keyFile: string | undefined) {
     this.#project = project;
+    this.#keyFile = keyFile;
   }
 
   get secrets(): string[] {
@@ -75,7 +80,7 @@ class GoogleTokens {
   }
 
   async headers(): Promise<Record<string, string>> {
-    this.#client ??= findClient(this.#project);
+    this.#client ??= findClient(this.#project, this.#keyFile);
     const finding = this.#client;
     try {
       const headers = Object.fromEntries(await (await finding).getRequestHeaders());

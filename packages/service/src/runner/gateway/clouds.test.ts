@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { frameOf } from '../../../../../test/provider/script.ts';
-import { ask, ended, started, testGateway } from '../../../../../test/support/test-gateway.ts';
+import { ask, ended, onlyAccount, started, testGateway } from '../../../../../test/support/test-gateway.ts';
 import { type Account, AccountError, keyRefused } from '../accounts/account.ts';
 import { accountsOf } from '../accounts/accounts.ts';
 
@@ -129,7 +129,7 @@ describe('an account that can renew its credentials', () => {
   const accountWith = (renew: () => Promise<void>): Account => {
     let token = 0;
     return {
-      name: 'chatgpt',
+      provider: 'chatgpt',
       setting: 'MUSTER_CODEX_AUTH',
       about: '',
       secrets: () => [],
@@ -146,7 +146,7 @@ describe('an account that can renew its credentials', () => {
   const at = (account: Account) =>
     open(
       { provider: { name: 'chatgpt', models: ['gpt-5.5'] } },
-      { providers: { chatgpt: account }, limits: { limitWaitMs: 0 } },
+      { providers: { chatgpt: onlyAccount(account) }, limits: { limitWaitMs: 0 } },
     );
   const refuseAlways = () => {
     upstream.answer = (_request, response) =>
@@ -197,11 +197,14 @@ it('Vertex gets requests for the models of the run only', async () => {
       CLAUDE_CODE_USE_VERTEX: '1',
       CLOUD_ML_REGION: 'eu',
       ANTHROPIC_VERTEX_PROJECT_ID: 'p',
-    }).vertex as Account),
+    }).vertex?.all[0] as Account),
     authorize: async (call) => ({ url: new URL(`${upstream.url}${call.path}`), headers: call.headers }),
   };
   const models = ['claude-opus-4-8@20260101'];
-  const endpoint = await open({ provider: { name: 'vertex', models } }, { providers: { vertex: account } });
+  const endpoint = await open(
+    { provider: { name: 'vertex', models } },
+    { providers: { vertex: onlyAccount(account) } },
+  );
   const path = '/vertex/projects/muster/locations/global/publishers/anthropic/models';
   const content = JSON.stringify({ ...body, anthropic_version: 'vertex-2023-10-16', stream: true });
   const statusOf = async (name: string) => (await ask(endpoint, `${path}/${name}`, { body: content })).status;

@@ -5,11 +5,11 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ModelProvider } from '@muster/sdk/contract';
-import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
+import type { ProviderAccess } from '../../harness/harness.ts';
 import { refuseSmallParts } from '../../lib/small-parts.ts';
 import { hashSecret } from '../../lib/token.ts';
 import { type ProtocolName, providerFacts } from '../accounts/account.ts';
-import { type Accounts, accountNames } from '../accounts/accounts.ts';
+import type { Accounts } from '../accounts/accounts.ts';
 import type { RunTrace } from '../run/run-trace.ts';
 import type { ResolvedMcpServers } from '../workspace/mcp-servers.ts';
 import { answer } from './answer.ts';
@@ -18,7 +18,7 @@ import { Egress } from './egress.ts';
 import { McpServers } from './mcp-servers.ts';
 import { ProviderEndpoint } from './provider.ts';
 import type { ProviderFailure } from './provider-errors.ts';
-import type { ProviderEndpointOptions, SharedOptions } from './provider-options.ts';
+import type { ProviderListener, SharedOptions } from './provider-options.ts';
 import { providerProtocols, refuse } from './provider-protocols.ts';
 import { RequestChecker } from './request-body.ts';
 import { forwardToService, type ToolRequestOptions } from './tool-requests.ts';
@@ -64,7 +64,8 @@ export interface EndpointOptions extends Pick<ToolRequestOptions, 'token' | 'bef
   readonly provider?: ProviderAccess | undefined;
   readonly git?: (request: IncomingMessage, response: ServerResponse, path: string) => void;
   readonly mcpServers?: Pick<ResolvedMcpServers, 'remote' | 'headerValues'>;
-  readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
+  readonly usualAccount?: string | undefined;
+  readonly listener: ProviderListener;
 }
 
 const protocols = Object.keys(providerProtocols) as readonly ProtocolName[];
@@ -80,12 +81,10 @@ export class Gateway {
   readonly #shared: Shared;
 
   constructor(options: GatewayOptions) {
-    const names = accountNames(options.providers);
     const chosen = { ...defaultLimits, ...options.limits };
     this.#shared = {
       ...options,
       ...chosen,
-      accountName: ({ name }) => names[name] ?? '',
       memory: new Capacity(chosen.requestBytes),
       checker: new RequestChecker(),
     };
@@ -98,7 +97,7 @@ export class Gateway {
   }
 }
 
-type Shared = GatewayOptions & SharedOptions & Pick<ProviderEndpointOptions, 'accountName'>;
+type Shared = GatewayOptions & SharedOptions;
 
 export class OpenEndpoint {
   /** The first failure of the provider that ends the run; never rejects. */
@@ -133,7 +132,8 @@ export class OpenEndpoint {
       new ProviderEndpoint({
         ...shared,
         ...run.provider,
-        account: shared.providers[run.provider.name],
+        accounts: shared.providers[run.provider.name],
+        usualAccount: run.usualAccount,
         token: run.token,
         listener: run.listener,
         trace: run.trace,
@@ -173,6 +173,11 @@ export class OpenEndpoint {
   get port(): number | undefined {
     const address = this.#server.address() as AddressInfo | string | null;
     return typeof address === 'object' ? address?.port : undefined;
+  }
+
+  /** Its account now; undefined when the run uses no model, or the runner has none. */
+  get account(): string | undefined {
+    return this.#provider?.account;
   }
 
   get providerName(): ModelProvider | undefined {

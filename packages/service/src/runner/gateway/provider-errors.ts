@@ -5,8 +5,24 @@ import { bounded } from '../report-text.ts';
 
 /** Why a run can't continue with its provider: for some time, or until a person fixes it. */
 export type ProviderFailure =
-  | { readonly type: 'limit'; readonly until: Date; readonly waitMs: number; readonly message: string }
-  | { readonly type: 'refused'; readonly code: FaultCode; readonly message: string };
+  | {
+      readonly type: 'limit';
+      readonly until: Date;
+      readonly waitMs: number;
+      readonly message: string;
+      /** The same without the provider's text, which may quote the request. */
+      readonly summary: string;
+      /** The provider did not say how long. */
+      readonly isGuess?: boolean;
+    }
+  | {
+      readonly type: 'refused';
+      readonly code: FaultCode;
+      readonly message: string;
+      readonly summary: string;
+      /** If the provider said until when. */
+      readonly until?: Date | undefined;
+    };
 
 export interface FailedAnswer {
   readonly provider: ModelProvider;
@@ -24,15 +40,34 @@ const shortestMs = secondMs;
 const longestMs = 7 * 24 * 3_600 * secondMs;
 const fallbackMs = 60 * secondMs;
 
+const largestErrorBytes = 1024 * 1024;
+
+/** An error whole, up to that size. */
+export async function errorBody(answer: AsyncIterable<Buffer>): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of answer) {
+    bytes += part.length;
+    if (bytes > largestErrorBytes) break;
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString();
+}
+
 /** Undefined when the run can continue: the harness handles the error. */
 export function failureOf(answer: FailedAnswer, now: Date): ProviderFailure | undefined {
   const error = errorIn(answer.body, answer.headers);
-  const answered = `${providerFacts[answer.provider].title} answered ${answer.status}${detailOf(error, answer.body)}`;
+  const summary = `${providerFacts[answer.provider].title} answered ${answer.status}`;
+  const answered = `${summary}${detailOf(error, answer.body)}`;
   const code = refusalCode(answer.status, error);
-  if (code) return { type: 'refused', code, message: `${answered}. ${remedy(answer, code)}` };
-  if (answer.status !== 429) return undefined;
-  const waitMs = Math.min(Math.max(waitOf(answer, error, now) ?? fallbackMs, shortestMs), longestMs);
-  return { type: 'limit', until: new Date(now.getTime() + waitMs), waitMs, message: answered };
+  if (!code && answer.status !== 429) return undefined;
+  const named = waitOf(answer, error, now);
+  const waitMs = Math.min(Math.max(named ?? fallbackMs, shortestMs), longestMs);
+  const until = new Date(now.getTime() + waitMs);
+  if (!code)
+    return { type: 'limit', until, waitMs, message: answered, summary, isGuess: named === undefined };
+  const message = `${answered}. ${remedy(answer, code)}`;
+  return { type: 'refused', code, message, summary, until: named === undefined ? undefined : until };
 }
 
 /** An account that has no credentials to send. */
@@ -40,7 +75,12 @@ export const accountFailure = (
   account: Pick<FailedAnswer, 'provider' | 'setting' | 'runnerName'>,
   code: FaultCode,
   message: string,
-): ProviderFailure => ({ type: 'refused', code, message: `${message}. ${remedy(account, code)}` });
+): ProviderFailure => ({
+  type: 'refused',
+  code,
+  message: `${message}. ${remedy(account, code)}`,
+  summary: bounded(message, 300),
+});
 
 /** An error event in a stream has no status. This is the one that the same error has as an answer. */
 export function statusOfEvent(event: Readonly<Record<string, unknown>>): number | undefined {
@@ -110,6 +150,10 @@ const notFoundTypes = ['not_found_error', 'NOT_FOUND', 'ResourceNotFoundExceptio
 const refusedCredentials =
   /^(?:ExpiredToken(?:Exception)?|UnrecognizedClientException|InvalidSignatureException|IncompleteSignature|MissingAuthenticationTokenException|InvalidClientTokenId)$/;
 
+/** Whether the provider can't decrypt reasoning in the request, because another account made it. */
+export const isForeignReasoning = (status: number, body: string): boolean =>
+  status === 400 && errorIn(body).code === 'invalid_encrypted_content';
+
 /** Whether other credentials of the same account could help. */
 export function areCredentialsRefused(answer: Pick<FailedAnswer, 'status' | 'headers' | 'body'>): boolean {
   if (answer.status === 401) return true;
@@ -144,7 +188,8 @@ function remedy(
   }
 }
 
-const isKey = (setting: string): boolean => /_(KEY|TOKEN|BEDROCK)$/.test(setting);
+/** It may be followed by the account that it belongs to. */
+const isKey = (setting: string): boolean => /^[A-Z_]+_(KEY|TOKEN|BEDROCK)\b/.test(setting);
 
 /** For credentials that are no single value. */
 function otherRemedy(setting: string, runner: string, code: FaultCode): string {
@@ -156,7 +201,7 @@ function otherRemedy(setting: string, runner: string, code: FaultCode): string {
     case 'MODEL_UNKNOWN':
       return `Use another model, or correct its name in the file that MUSTER_MODELS of ${runner} names`;
     default:
-      return setting === 'MUSTER_CODEX_AUTH'
+      return setting.startsWith('MUSTER_CODEX_AUTH')
         ? `Sign in again with codex login, so that the file in ${setting} of ${runner} is new`
         : `Renew ${setting} of ${runner}`;
   }

@@ -1,6 +1,6 @@
 import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
 import type { RunnerLog } from '../../lib/log.ts';
-import type { Account } from '../accounts/account.ts';
+import type { ProviderAccounts } from '../accounts/provider-accounts.ts';
 import type { Observed } from '../observed.ts';
 import type { RunTrace } from '../run/run-trace.ts';
 import type { Capacity } from './capacity.ts';
@@ -26,14 +26,19 @@ export interface SharedOptions {
   readonly receiveMs: number;
 }
 
+export interface ProviderListener extends Pick<HarnessListener, 'usage' | 'item' | 'action'> {
+  /** The account that the run uses from now on. */
+  account?(id: string): void;
+}
+
 export interface ProviderEndpointOptions extends ProviderAccess, SharedOptions {
   /** Undefined when the runner has none for the provider. */
-  readonly account: Account | undefined;
-  /** As polls name it. */
-  readonly accountName: (account: Account) => string;
+  readonly accounts: ProviderAccounts | undefined;
+  /** The account that the agent stays with, if the runner has it. */
+  readonly usualAccount?: string | undefined;
   /** The run's token, which is never forwarded. */
   readonly token: string;
-  readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
+  readonly listener: ProviderListener;
   readonly onFailure: (failure: ProviderFailure) => void;
   /** Records a request to a model, where traces are sent. */
   readonly trace?: Pick<RunTrace, 'chat'> | undefined;

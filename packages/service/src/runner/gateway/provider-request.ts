@@ -20,6 +20,8 @@ export interface UncheckedRequest {
   readonly model?: string | undefined;
   /** What to replace the model by. */
   readonly renames?: Readonly<Record<string, string>> | undefined;
+  /** Reasoning that the provider has encrypted is left out. */
+  readonly dropsReasoning?: boolean | undefined;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
@@ -41,7 +43,7 @@ const bounds = { depth: 128, values: 1_000_000 };
 
 /** Checks a request to a provider and serializes it again. The largest takes up to a second: use a worker thread. */
 export function checkRequest(request: UncheckedRequest): CheckedRequest {
-  const { provider, path, webSearch, model, renames, bytes } = request;
+  const { provider, path, webSearch, model, renames, dropsReasoning, bytes } = request;
   const exceeded = exceededBound(bytes, bounds);
   if (exceeded === 'depth') return refused(400, `The body is nested deeper than ${bounds.depth} levels`);
   if (exceeded === 'values') return refused(400, `The body has more than ${bounds.values} values`);
@@ -49,7 +51,7 @@ export function checkRequest(request: UncheckedRequest): CheckedRequest {
   if (!isObject(body)) return refused(400, 'The body is not a JSON object in UTF-8');
   const problem = bodyProblem(provider, path, webSearch ? withoutSearch(body) : body, model !== undefined);
   if (problem !== undefined) return refused(400, problem);
-  const text = JSON.stringify(forwarded(body, renames));
+  const text = JSON.stringify(forwarded(dropsReasoning ? withoutReasoning(body) : body, renames));
   const written = new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>;
   if (written.length > largestBodyBytes)
     return refused(413, `The body is larger than ${largestBodyBytes} bytes`);
@@ -118,6 +120,13 @@ function withoutSearch(body: Fields): Fields {
       : list;
   return { ...body, tools: rest(body.tools), input: rest(body.input) };
 }
+
+const withoutReasoning = ({ input, ...body }: Fields): Fields => ({
+  ...body,
+  input: Array.isArray(input)
+    ? input.filter((item) => !isObject(item) || item.type !== 'reasoning' || !isSet(item.encrypted_content))
+    : input,
+});
 
 /** Fields that refer to data stored elsewhere. */
 const references = ['url', 'file_id', 'file_url', 'container_id'];

@@ -2,29 +2,26 @@ import { once } from 'node:events';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import { modelFamily } from '../../lib/models.ts';
-import {
-  type Account,
-  AccountError,
-  type AuthorizedCall,
-  type ProtocolName,
-  providerFacts,
-} from '../accounts/account.ts';
+import { AccountError, type AuthorizedCall, type ProtocolName, providerFacts } from '../accounts/account.ts';
+import type { NamedAccount } from '../accounts/provider-accounts.ts';
 import { bounded } from '../report-text.ts';
 import type { ChatSpan } from '../run/run-trace.ts';
 import { Capacity } from './capacity.ts';
 import { MeasuredRequest } from './measured-request.ts';
 import { formatOf, Meter } from './meter.ts';
+import { type Again, answerHeaders, type Call, isRepeated, type RateLimit } from './provider-call.ts';
 import {
   accountFailure,
   areCredentialsRefused,
+  errorBody,
   failureOf,
+  isForeignReasoning,
   type ProviderFailure,
   statusOfEvent,
   withoutKeys,
 } from './provider-errors.ts';
 import type { ProviderEndpointOptions } from './provider-options.ts';
 import {
-  modelIn,
   type ProviderProtocol,
   providerProtocols,
   refuse,
@@ -33,10 +30,11 @@ import {
 } from './provider-protocols.ts';
 import { largestBodyBytes } from './provider-request.ts';
 import { receiveBody } from './request-body.ts';
-import { forwardedHeaders, requestUpstream, statusOf } from './upstream.ts';
+import { RunAccounts } from './run-accounts.ts';
+import { RunChecks } from './run-checks.ts';
+import { requestUpstream, statusOf } from './upstream.ts';
 import { UsageReport } from './usage-report.ts';
 
-const largestErrorBytes = 1024 * 1024;
 /** Bytes of requests that one run may have in memory: one of the largest, and some small ones. */
 const mostRunBytes = largestBodyBytes + 16 * 1024 * 1024;
 /** A harness makes one call at a time, or a few. */
@@ -46,25 +44,6 @@ const mostWarnings = 20;
 
 /** Without it Claude Code would retry for minutes. */
 const doNotRetry = { 'x-should-retry': 'false' } as const;
-
-type RateLimit = Extract<ProviderFailure, { readonly type: 'limit' }>;
-/** Why a request is sent again. */
-type Again = RateLimit | 'renewed';
-
-interface Call {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly account: Account;
-  readonly path: string;
-  readonly query: string;
-  readonly isModelCall: boolean;
-  readonly body: Uint8Array;
-  /** What the request asks for, to meter an answer that does not name it. */
-  readonly model: string;
-  readonly serviceTier: string | undefined;
-  /** The account's credentials were renewed for this call. */
-  isRenewed: boolean;
-}
 
 /** The run's access to its provider: forwards requests with the account's credentials, and meters the answers. */
 export class ProviderEndpoint {
@@ -79,28 +58,33 @@ export class ProviderEndpoint {
   readonly #cancels = new Set<() => void>();
   readonly #refusedModels = new Set<string>();
   readonly #memory: Capacity;
-  /** All runs share the checker: each run has one request there at a time. */
-  readonly #checks: Capacity;
+  readonly #checks: RunChecks;
   #calls = 0;
   #waits = 0;
   /** Set once the provider has ended the run; every later request gets the same answer. */
   #refusal: { readonly status: number; readonly message: string } | undefined;
+  readonly #accounts: RunAccounts;
 
   constructor(options: ProviderEndpointOptions) {
     this.#options = options;
+    this.#accounts = new RunAccounts(options);
     this.#title = providerFacts[options.name].title;
     this.#protocolName = providerFacts[options.name].protocol;
     this.#protocol = providerProtocols[this.#protocolName];
     this.#usage = new UsageReport(options);
     this.#memory = new Capacity(mostRunBytes, options.memory);
-    this.#checks = new Capacity(1, options.checker.turn);
+    this.#checks = new RunChecks(options, this.#protocolName);
+  }
+
+  get account(): string | undefined {
+    return this.#accounts.current;
   }
 
   /** `path` is relative to the URL of the provider's API. */
   handle(request: IncomingMessage, response: ServerResponse, path: string, query: string): void {
-    const { name, account, log } = this.#options;
+    const { name, accounts, log } = this.#options;
     const signature = `${request.method} ${path}`;
-    if (!account)
+    if (!accounts)
       return this.#answer(
         response,
         404,
@@ -118,11 +102,11 @@ export class ProviderEndpoint {
       this.#calls -= 1;
     });
     const isModelCall = this.#protocol.modelCalls.test(signature);
-    const noBody = { body: new Uint8Array(), model: '', serviceTier: undefined };
+    const noBody = { body: new Uint8Array(), model: '', serviceTier: undefined, isWithoutReasoning: true };
     const how = { path, query: requestQuery(this.#protocol, query), isModelCall, isRenewed: false };
-    const call = { request, response, account, ...how, ...noBody };
+    const call = { request, response, ...how, ...noBody };
     if (request.method === 'GET') request.resume();
-    const handled = request.method === 'GET' ? this.#forward(call) : this.#admit(call);
+    const handled = request.method === 'GET' ? this.#begin(call) : this.#admit(call);
     handled.catch((error: unknown) => {
       log.error({ provider: name, err: error }, 'provider request failed');
       response.destroy();
@@ -132,6 +116,7 @@ export class ProviderEndpoint {
   /** Ends every call in progress; its usage so far is reported. */
   close(): void {
     for (const cancel of [...this.#cancels]) cancel();
+    this.#accounts.close();
   }
 
   #refuse(response: ServerResponse, { status, message }: { status: number; message: string }): void {
@@ -143,8 +128,8 @@ export class ProviderEndpoint {
   }
 
   /** Checks the whole request before any of it is forwarded. */
-  async #admit(call: Call): Promise<void> {
-    const { checker, models, renames, webSearch, receiveMs } = this.#options;
+  async #admit(call: Omit<Call, 'account'>): Promise<void> {
+    const { models, receiveMs } = this.#options;
     const { request, response, path } = call;
     const received = await receiveBody(request, response, {
       memory: this.#memory,
@@ -157,16 +142,8 @@ export class ProviderEndpoint {
       return this.#answer(response, received.status, received.message, headers);
     }
     try {
-      const release = await this.#checks.take(1, response);
-      const about = {
-        provider: this.#protocolName,
-        path,
-        model: modelIn(this.#protocol, path),
-        renames,
-        webSearch,
-      };
-      const unchecked = { ...about, bytes: received.bytes };
-      const checked = release && (await checker.check(unchecked).finally(release));
+      const isWithoutReasoning = this.#checks.dropsReasoning;
+      const checked = await this.#checks.check(path, received.bytes, response);
       if (!checked || response.destroyed) return;
       if (checked.type === 'refused') return this.#answer(response, checked.status, checked.message);
       const forbidden = checked.models.find((model) => !models.includes(model));
@@ -176,20 +153,29 @@ export class ProviderEndpoint {
         models: [model = ''],
         serviceTier,
       } = checked;
-      await this.#forward({ ...call, body, model, serviceTier });
+      await this.#begin({ ...call, body, model, serviceTier, isWithoutReasoning });
     } finally {
       received.release();
     }
+  }
+
+  async #begin(call: Omit<Call, 'account'>): Promise<void> {
+    const { response, model, isModelCall } = call;
+    if (this.#refusal) return this.#refuse(response, this.#refusal);
+    const account = isModelCall ? this.#accounts.take(model) : this.#accounts.peek(model);
+    if (account) return this.#forward({ ...call, account });
+    const failure = this.#accounts.noneFor(model);
+    if (isModelCall) this.#endRun(failure, 404);
+    this.#refuse(response, { status: 404, message: failure.message });
   }
 
   #refuseModel(model: string): string {
     const { models, listener } = this.#options;
     const shown = bounded(model, 100);
     const text = `The gateway refused a request for the model ${JSON.stringify(shown)}: this run may use ${models.join(', ')}.`;
-    if (!this.#refusedModels.has(shown) && this.#refusedModels.size < mostWarnings) {
-      this.#refusedModels.add(shown);
-      listener.item({ type: 'WARNING', text, data: { model: shown } });
-    }
+    if (this.#refusedModels.has(shown) || this.#refusedModels.size >= mostWarnings) return text;
+    this.#refusedModels.add(shown);
+    listener.item({ type: 'WARNING', text, data: { model: shown } });
     return text;
   }
 
@@ -205,7 +191,7 @@ export class ProviderEndpoint {
       if (isModelCall) listener.action('Waiting for the model');
       const limit = await this.#attempt(call, leftMs);
       if (!limit) return;
-      if (limit === 'renewed') continue;
+      if (limit === 'renewed' || limit === 'switched') continue;
       leftMs -= limit.waitMs;
       await this.#waitFor(limit, response);
     }
@@ -246,8 +232,9 @@ export class ProviderEndpoint {
     return response.destroyed ? undefined : this.#send(call, authorized, leftMs);
   }
 
-  /** The account has no credentials. Where a person has to fix that, the run ends. */
-  #withoutCredentials({ response, account, isModelCall, model }: Call, error: AccountError): undefined {
+  /** The account has no credentials. Where a person has to fix that, another account takes over, or the run ends. */
+  #withoutCredentials(call: Call, error: AccountError): Again | undefined {
+    const { response, account, isModelCall, model } = call;
     const message = withoutKeys(error.message, account.secrets());
     const { code } = error;
     const outcome = code ? 'key_refused' : 'unreachable';
@@ -260,8 +247,31 @@ export class ProviderEndpoint {
     }
     const { name, runnerName } = this.#options;
     const failure = accountFailure({ provider: name, setting: account.setting, runnerName }, code, message);
-    if (isModelCall) this.#endRun(failure, 401);
+    if (isModelCall && this.#switch(call, failure)) return 'switched';
+    if (isModelCall) this.#endRun(this.#accounts.whenNoneIsLeft(model, failure), 401);
     this.#refuse(response, { status: 401, message: failure.message });
+  }
+
+  /** Whether another account takes over. */
+  #switch(call: Call, failure: ProviderFailure): boolean {
+    const next = this.#accounts.replace(call.account, call.model, failure);
+    if (!next) return false;
+    call.account = next;
+    call.isRenewed = false;
+    return true;
+  }
+
+  /** Reasoning in the session may have been encrypted for another account. */
+  async #dropReasoning(call: Call): Promise<boolean> {
+    const { account, path, body, response } = call;
+    if (call.isWithoutReasoning || !this.#accounts.areSeveral) return false;
+    const reduced = await this.#checks.withoutReasoning(path, body, response);
+    if (!reduced) return false;
+    const text = `${account.id} can't read the encrypted reasoning of another account: this run leaves it out.`;
+    this.#options.listener.item({ type: 'WARNING', text });
+    call.body = reduced;
+    call.isWithoutReasoning = true;
+    return true;
   }
 
   async #renew(call: Call, refused: AuthorizedCall): Promise<Again | undefined> {
@@ -279,6 +289,7 @@ export class ProviderEndpoint {
     const { stallMs } = this.#options;
     const { request, response, isModelCall } = call;
     const { url } = authorized;
+    const sentMs = Date.now();
     const outgoing = requestUpstream(url, request.method ?? 'POST', authorized.headers);
     const span = isModelCall ? this.#measure(call) : undefined;
     let meter: Meter | undefined;
@@ -314,13 +325,12 @@ export class ProviderEndpoint {
       outgoing.once('response', (answer) => {
         stall.refresh();
         const status = statusOf(answer);
-        if (isModelCall) this.outage = status >= 500 ? `${this.#title} answered ${status}.` : undefined;
+        if (isModelCall) this.#answered(call, status, sentMs);
         if (status >= 400) {
           const failing = this.#handleError(call, authorized, answer, leftMs);
           failing.then((again) => isRepeated(again, span, status) && release(), cancel);
           return resolve(failing.catch(() => undefined));
         }
-        if (isModelCall) this.#options.onAccepted();
         resolve(undefined);
         meter = this.#meter(call, answer, () => stall.refresh(), span);
         response.writeHead(status, answerHeaders(answer));
@@ -329,9 +339,17 @@ export class ProviderEndpoint {
       });
       outgoing.once('close', () => resolve(undefined));
       // Once sent, the body is needed again only after a rate limit, or with other credentials.
-      if (leftMs <= 0 && !this.#mayRenew(call)) outgoing.once('finish', () => resolve(undefined));
+      if (leftMs <= 0 && !this.#mayRenew(call) && !this.#accounts.areSeveral)
+        outgoing.once('finish', () => resolve(undefined));
       outgoing.end(call.body);
     });
+  }
+
+  #answered({ account }: Call, status: number, sentMs: number): void {
+    this.outage = status >= 500 ? `${this.#title} answered ${status}.` : undefined;
+    if (status >= 400) return;
+    this.#accounts.accepted(account, sentMs);
+    this.#options.onAccepted();
   }
 
   #measure({ model }: Call): MeasuredRequest {
@@ -370,28 +388,27 @@ export class ProviderEndpoint {
     leftMs: number,
   ): Promise<Again | undefined> {
     const { response, account, isModelCall } = call;
-    const parts: Buffer[] = [];
-    let bytes = 0;
-    for await (const part of answer as AsyncIterable<Buffer>) {
-      bytes += part.length;
-      if (bytes > largestErrorBytes) break;
-      parts.push(part);
-    }
-    const body = withoutKeys(Buffer.concat(parts).toString(), account.secrets());
+    const body = withoutKeys(await errorBody(answer), account.secrets());
     const status = statusOf(answer);
     if (this.#mayRenew(call) && areCredentialsRefused({ status, headers: answer.headers, body }))
       return this.#renew(call, authorized);
-    const failure = isModelCall ? this.#failureOf(answer, status, body) : undefined;
+    if (isForeignReasoning(status, body) && (await this.#dropReasoning(call))) return 'switched';
+    const failure = isModelCall ? this.#failureOf(account, answer, status, body) : undefined;
     if (failure?.type === 'limit' && failure.waitMs <= leftMs) return failure;
-    if (failure) this.#endRun(failure, status);
+    if (failure && !response.destroyed && this.#switch(call, failure)) return 'switched';
+    if (failure) this.#endRun(this.#accounts.whenNoneIsLeft(call.model, failure), status);
     const { 'content-length': _length, ...headers } = answerHeaders(answer);
     response.writeHead(status, { ...headers, ...(failure && doNotRetry) }).end(body);
     return undefined;
   }
 
-  #failureOf({ headers }: IncomingMessage, status: number, body: string): ProviderFailure | undefined {
+  #failureOf(
+    { setting }: NamedAccount,
+    { headers }: IncomingMessage,
+    status: number,
+    body: string,
+  ): ProviderFailure | undefined {
     const { name, runnerName } = this.#options;
-    const setting = this.#options.account?.setting;
     return failureOf({ provider: name, setting, status, headers, body, runnerName }, new Date());
   }
 
@@ -403,7 +420,7 @@ export class ProviderEndpoint {
   }
 
   #meter(call: Call, answer: IncomingMessage, onByte: () => void, span: ChatSpan | undefined): Meter {
-    const { account, isModelCall } = call;
+    const { account, isModelCall, model } = call;
     return new Meter({
       reader: this.#protocol.reader(),
       format: formatOf(answer.headers['content-type']),
@@ -418,18 +435,9 @@ export class ProviderEndpoint {
         if (!status) return;
         // As the body of an answer with the same error.
         const body = withoutKeys(JSON.stringify(event.response ?? event), account.secrets());
-        const failure = this.#failureOf(answer, status, body);
-        if (failure) this.#endRun(failure, status);
+        const failure = this.#failureOf(account, answer, status, body);
+        if (failure) this.#endRun(this.#accounts.whenAnswered(account, model, failure), status);
       },
     });
   }
 }
-
-/** The provider has refused this request. Ends its record. */
-function isRepeated(again: Again | undefined, request: MeasuredRequest | undefined, status: number): boolean {
-  request?.end(String(status), again !== 'renewed');
-  return again !== undefined;
-}
-
-const answerHeaders = (answer: IncomingMessage): OutgoingHttpHeaders =>
-  forwardedHeaders(answer, (name) => name !== 'set-cookie');

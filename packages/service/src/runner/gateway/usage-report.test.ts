@@ -1,21 +1,24 @@
 import { expect, test } from 'vitest';
 import type { Usage } from '../../harness/harness.ts';
-import type { Account } from '../accounts/account.ts';
+import type { NamedAccount } from '../accounts/provider-accounts.ts';
 import type { AnswerUsage } from './provider-protocols.ts';
 import { UsageReport } from './usage-report.ts';
 
 const tokens = { input: 100, cachedInput: 20, cacheWrite: 0, cacheWrite1h: 0, output: 10 };
 const prices = new Map([['known', { input: 1, cachedInput: 1, output: 1 }]]);
 
-function usageOf(model: string, account: Partial<Account> = {}): Usage {
+function usageOf(model: string, account: Partial<NamedAccount> = {}): Usage {
   const usages: Usage[] = [];
   const report = new UsageReport({
     ...{ name: 'anthropic', models: [], prices },
-    accountName: () => 'anthropic/a',
     listener: { usage: (usage) => void usages.push(usage), item: () => {} },
   });
   const answered: AnswerUsage = { model, tokens, fast: false, tier: undefined, finishReason: undefined };
-  report.report(answered, { model: '', serviceTier: undefined, account: account as Account });
+  report.report(answered, {
+    model: '',
+    serviceTier: undefined,
+    account: { id: 'anthropic/a', ...account } as NamedAccount,
+  });
   return usages[0] as Usage;
 }
 

@@ -1,12 +1,11 @@
 import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
-import type { Account } from '../accounts/account.ts';
+import type { NamedAccount } from '../accounts/provider-accounts.ts';
 import { storable } from '../report-text.ts';
 import type { ChatSpan } from '../run/run-trace.ts';
 import { allInput, costOf, type Prices, priceOf } from './prices.ts';
 import type { AnswerUsage } from './provider-protocols.ts';
 
 export interface UsageReportOptions extends ProviderAccess {
-  readonly accountName: (account: Account) => string;
   readonly prices: Prices;
   readonly listener: Pick<HarnessListener, 'usage' | 'item'>;
 }
@@ -15,7 +14,7 @@ export interface UsageReportOptions extends ProviderAccess {
 export interface MeteredRequest {
   readonly model: string;
   readonly serviceTier: string | undefined;
-  readonly account: Account;
+  readonly account: NamedAccount;
 }
 
 /** As much as a report may have. */
@@ -31,7 +30,7 @@ export class UsageReport {
   }
 
   report(answered: AnswerUsage, request: MeteredRequest, span?: Pick<ChatSpan, 'used'>): void {
-    const { prices, listener, accountName } = this.#options;
+    const { prices, listener } = this.#options;
     const tier = answered.tier ?? request.serviceTier;
     const usage = { ...answered, model: this.#pricedModel(answered.model, request.model), tier };
     const costUsd = costOf(usage.model, usage.tokens, usage, prices);
@@ -45,7 +44,7 @@ export class UsageReport {
     const part = {
       ...used,
       model: storable(usage.model).slice(0, modelLength),
-      account: accountName(request.account),
+      account: request.account.id,
       unpricedTokens: costUsd === undefined ? used.inputTokens + used.outputTokens : 0,
       estimated: request.account.isSubscription === true,
     };

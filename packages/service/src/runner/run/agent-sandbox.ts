@@ -23,6 +23,7 @@ export interface AgentSandboxOptions {
   /** The gateway accepts only this. */
   readonly token: string;
   readonly provider: ProviderAccess | undefined;
+  readonly usualAccount?: string;
   /** The remote MCP servers of the workspace. */
   readonly mcpServers?: EndpointOptions['mcpServers'];
   readonly folders: OwnFolders;
@@ -79,6 +80,7 @@ export async function openAgentSandbox(
     listenAt: sandbox ? { socketPath } : { port: 0 },
     allowHosts: sandbox ? environment.allowHosts : undefined,
     provider: options.provider,
+    usualAccount: options.usualAccount,
     git: git.handle,
     ...(options.mcpServers && { mcpServers: options.mcpServers }),
     listener,

@@ -7,7 +7,7 @@ import { bounded, jsonBytes, storable, storableValue } from '../report-text.ts';
 import { ToolCalls } from './tool-calls.ts';
 import { noUsage, sumOf } from './usage.ts';
 
-type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed' | 'context'>;
+type Latest = Pick<ReportRequest, 'currentAction' | 'account' | 'session' | 'unpushed' | 'context'>;
 type Contents = Latest & Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage'>;
 /** Chooses which images of tools are stored. */
 export interface ImageCheck {
@@ -160,6 +160,10 @@ export class ReportQueue {
   session(name: string): void {
     this.#sessionName = name;
     this.#set({ session: bounded(name, 512) });
+  }
+
+  account(id: string): void {
+    this.#set({ account: id });
   }
 
   context({ usedTokens, windowTokens }: ContextUse): void {

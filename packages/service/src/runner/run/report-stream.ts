@@ -43,7 +43,10 @@ export interface ReportStreamOptions extends Omit<QueueOptions, 'onChange' | 'fl
 }
 
 export type RunEnd = NonNullable<ReportRequest['end']>;
-type Extra = Pick<ReportRequest, 'started' | 'traceId' | 'end' | 'omitTasks' | 'steers' | 'reached'>;
+type Extra = Pick<
+  ReportRequest,
+  'started' | 'account' | 'traceId' | 'end' | 'omitTasks' | 'steers' | 'reached'
+>;
 type Report = Omit<ReportRequest, 'runnerId' | 'agentKey' | 'runId' | 'report'>;
 
 /** Items that are added together go into one report. */
@@ -319,6 +322,7 @@ function withoutContents(report: Report, error: unknown): Report | undefined {
     ...(report.session && { session: report.session }),
     ...(report.unpushed && { unpushed: report.unpushed }),
     ...(report.started && { started: true }),
+    ...(report.account && { account: report.account }),
     ...(report.steers && { steers: report.steers }),
     ...(report.omitTasks === false && { omitTasks: false }),
     ...(report.end && { end: reportRefusedEnd(error) }),

@@ -314,13 +314,14 @@ export class Run {
     void gateway.accepted
       .then(() => this.#reportReached([`provider:${gateway.providerName}`]))
       .catch(() => {});
-    await this.#reportReached(reached, { started: true, ...this.#traced });
+    const { account } = gateway;
+    await this.#reportReached(reached, { started: true, ...(account && { account }), ...this.#traced });
   }
 
   /** Agents that wait for what this run reached are retried. */
   async #reportReached(
     names: readonly string[],
-    extra: Pick<ReportRequest, 'started' | 'traceId'> = {},
+    extra: Pick<ReportRequest, 'started' | 'account' | 'traceId'> = {},
   ): Promise<void> {
     const { outages } = this.#context;
     const reached = names.filter((name) => outages.mayBeAwaited(name));

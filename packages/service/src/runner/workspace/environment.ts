@@ -14,8 +14,12 @@ const reservedName =
 /** Variables of the runner that no agent and no child process gets. A cloud's are the runner's own if it gets models there. */
 export const isRunnerSecret = (name: string, runner: Environment): boolean =>
   runnerSecret.test(name) ||
-  (isOn(runner.CLAUDE_CODE_USE_BEDROCK) && /^AWS_/.test(name)) ||
-  (isOn(runner.CLAUDE_CODE_USE_VERTEX) && /^(GOOGLE_|CLOUDSDK_|CLOUD_ML_)/.test(name));
+  (mayUse(runner, 'CLAUDE_CODE_USE_BEDROCK') && /^AWS_/.test(name)) ||
+  (mayUse(runner, 'CLAUDE_CODE_USE_VERTEX') && /^(GOOGLE_|CLOUDSDK_|CLOUD_ML_)/.test(name));
+
+/** Accounts in a file may be of either cloud. */
+const mayUse = (runner: Environment, cloud: string): boolean =>
+  isOn(runner[cloud]) || Boolean(runner.MUSTER_ACCOUNTS);
 
 /** What the processes of an agent get, and which of it came from a secret or from the runner. */
 export interface ResolvedVariables {

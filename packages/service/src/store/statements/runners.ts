@@ -1,4 +1,4 @@
-import type { Backend, RunState, Task } from '@muster/sdk/contract';
+import type { Backend, ProviderAccount, RunState, Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 import { namesOf, rowsOf } from '../tables.ts';
 import { hasSteers, isSteerOf } from './shared-sql.ts';
@@ -17,6 +17,7 @@ export interface RunnerRow {
   free_rehearsed: number;
   polls: number;
   leaving: boolean;
+  accounts: readonly ProviderAccount[];
   /** The token resource that registered it; empty for the service's own runner. */
   token: string;
 }
@@ -34,6 +35,7 @@ const runnerColumns = {
   free_rehearsed: 'int',
   polls: 'bigint',
   leaving: 'boolean',
+  accounts: 'json',
   token: 'text',
 } as const satisfies Record<keyof RunnerRow, string>;
 
@@ -75,7 +77,7 @@ export const renewLease = statement<[runner: string, leaseMs: number], Held>(
    SET free_real = n.free_real, free_rehearsed = n.free_rehearsed, polls = n.polls,
      leaving = r.leaving OR n.leaving,
      lease_until = ${leaseEnd}, capabilities = n.capabilities,
-     backends = n.backends, rehearses = n.rehearses, build = n.build
+     backends = n.backends, rehearses = n.rehearses, build = n.build, accounts = n.accounts
    FROM ${rowsOf(runnerColumns)}
    WHERE r.id = n.id AND r.tenant = n.tenant AND r.token = n.token AND r.pool = n.pool
      AND r.name = n.name AND r.polls < n.polls
@@ -269,7 +271,7 @@ export const findRunners = statement<
 
 export type LiveRunnerRow = Pick<
   RunnerRow,
-  'name' | 'pool' | 'backends' | 'rehearses' | 'build' | 'leaving'
+  'tenant' | 'name' | 'pool' | 'backends' | 'rehearses' | 'build' | 'leaving' | 'accounts'
 > & {
   is_sandboxed: boolean;
   is_disk_full: boolean;
@@ -278,7 +280,7 @@ export type LiveRunnerRow = Pick<
 /** The live runners of a tenant: its own, and those of the service. */
 export const readLiveRunners = statement<[tenant: number], LiveRunnerRow>(
   'read-live-runners',
-  `SELECT name, pool, backends, rehearses, build, leaving, 'sandbox' = ANY (capabilities) AS is_sandboxed,
+  `SELECT tenant, name, pool, backends, rehearses, build, leaving, accounts, 'sandbox' = ANY (capabilities) AS is_sandboxed,
      'disk-full' = ANY (capabilities) AS is_disk_full
    FROM runners WHERE tenant IN (0, $1) AND lease_until > now() ORDER BY pool, name`,
 );

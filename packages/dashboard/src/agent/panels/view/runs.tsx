@@ -92,7 +92,7 @@ function RunRow({
   /** The first entry of the run, if it was not removed. */
   readonly start: TimelineEntry | undefined;
 }) {
-  const { runId, startedAt, cost, runnerId, outcome, traceId } = run;
+  const { runId, startedAt, cost, runnerId, account, outcome, traceId } = run;
   const attempt = attemptText(run, Number(start?.data.attempt ?? 0));
   return (
     <tr data-outcome={isLiveRun(run) ? 'live' : outcome} data-result={hasResult(run)}>
@@ -103,7 +103,8 @@ function RunRow({
         <span className="run-outcome">{runText(run)}</span>
         {attempt !== '' && <small>{attempt}</small>}
         <small>on {runnerId}</small>
-        {/* An older node sends none. */}
+        {/* An older node sends neither. */}
+        {account && <small>with {account}</small>}
         {traceId && <small className="run-trace">trace {traceId}</small>}
       </td>
       <td>
