@@ -3,7 +3,8 @@ import type { Usage } from '../../harness/harness.ts';
 
 export const noUsage: Usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costUsd: 0 };
 
-const most = { costUsd: 1e9, tokens: 1e12 };
+/** As JSON can carry it. The service refuses less. */
+const most = { costUsd: 1e9, tokens: Number.MAX_SAFE_INTEGER };
 
 type Amount = 'inputTokens' | 'cachedInputTokens' | 'outputTokens' | 'costUsd' | 'unpricedTokens';
 
