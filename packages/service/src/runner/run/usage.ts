@@ -3,7 +3,7 @@ import type { Usage } from '../../harness/harness.ts';
 
 export const noUsage: Usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costUsd: 0 };
 
-/** As JSON can carry it. The service refuses less. */
+/** As much as JSON carries: the service accepts less, and says so. */
 const most = { costUsd: 1e9, tokens: Number.MAX_SAFE_INTEGER };
 
 type Amount = 'inputTokens' | 'cachedInputTokens' | 'outputTokens' | 'costUsd' | 'unpricedTokens';
