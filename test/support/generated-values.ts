@@ -137,7 +137,7 @@ function validByName(schema: Schema, field: string, known: KnownValues): fc.Arbi
     case 'part':
       return mostly(0, 1, 2);
     case 'parts':
-      return mostly(1, 2, 3);
+      return typesOf(schema).includes('integer') ? mostly(1, 2, 3) : undefined;
     case 'content':
       return fc
         .uint8Array({ minLength: 1, maxLength: 20 })
