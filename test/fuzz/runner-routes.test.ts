@@ -106,6 +106,8 @@ interface Sent {
   readonly isForeign: boolean;
 }
 
+const mostly = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
+  fc.oneof({ weight: 5, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: other });
 const text = fc.oneof(
   fc.string({ maxLength: 20 }),
   fc.constantFrom('\u0000', '\ud800', 'x'.repeat(70_000), '../..'),
@@ -114,37 +116,37 @@ const integer = fc.oneof(
   fc.integer({ min: 0, max: 40 }),
   fc.constantFrom(-1, 1.5, 2 ** 31 - 1, 2 ** 31, Number.MAX_SAFE_INTEGER, 2 ** 53, 1e308),
 );
+/** Of a report, which has many texts. */
+const reported = mostly('text', text);
 const item = fc.record({
   type: fc.constantFrom('MESSAGE', 'WARNING', 'TOOL_CALL', 'NONE'),
-  text,
+  text: reported,
   data: fc.oneof(
     fc.constant({}),
-    fc.dictionary(text, text, { maxKeys: 3 }),
+    fc.dictionary(reported, reported, { maxKeys: 3 }),
     fc.constant({ __proto__: null }),
   ),
 });
 const push = fc.record({
-  repo: text,
-  ref: text,
-  commits: fc.array(text, { maxLength: 2 }),
-  files: fc.array(text, { maxLength: 3 }),
+  repo: reported,
+  ref: reported,
+  commits: fc.array(reported, { maxLength: 2 }),
+  files: fc.array(reported, { maxLength: 3 }),
 });
 const end = fc.record(
   {
     outcome: fc.constantFrom('COMPLETED', 'INTERRUPTED', 'FAILED', 'PARKED', 'HANDED_BACK', 'LOST'),
-    response: text,
+    response: reported,
     structuredOutput: fc.jsonValue({ maxDepth: 3 }),
-    question: text,
+    question: reported,
     finished: fc.boolean(),
-    error: fc.record({ code: text, message: text }),
+    error: fc.record({ code: reported, message: reported }),
     limitUntil: fc.constantFrom('2020-01-01T00:00:00Z', '9999-12-31T23:59:59Z', 'soon'),
   },
   { requiredKeys: ['outcome'] },
 );
 
 /** Mostly the same one, of one part, so that it is completed and loaded. */
-const mostly = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
-  fc.oneof({ weight: 5, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: other });
 const checkpointId = mostly<string>(randomUUID(), fc.constantFrom(randomUUID(), 'none'));
 const part = mostly(0, integer);
 
@@ -165,29 +167,32 @@ const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
     {
       report: integer,
       started: fc.boolean(),
-      currentAction: text,
-      session: text,
+      currentAction: reported,
+      session: reported,
       items: fc.array(item, { maxLength: 3 }),
       usage: fc.record(
-        { inputTokens: integer, costUsd: fc.oneof(fc.double(), integer) },
+        { inputTokens: mostly(1, integer), costUsd: mostly(0.1, fc.oneof(fc.double(), integer)) },
         { requiredKeys: [] },
       ),
       pushes: fc.array(push, { maxLength: 2 }),
       diff: fc.record(
         {
-          repo: text,
-          files: integer,
-          insertions: integer,
-          deletions: integer,
-          text,
+          repo: reported,
+          files: mostly(1, integer),
+          insertions: mostly(1, integer),
+          deletions: mostly(1, integer),
+          text: reported,
           workingTree: fc.boolean(),
         },
         { requiredKeys: ['repo', 'files', 'insertions', 'deletions', 'text'] },
       ),
-      unpushed: fc.record({ commits: integer, files: integer, isSaved: fc.boolean() }),
-      steers: fc.array(fc.record({ followUpId: text, sequence: integer, taken: fc.boolean() }), {
-        maxLength: 3,
-      }),
+      unpushed: fc.record({ commits: mostly(1, integer), files: mostly(1, integer), isSaved: fc.boolean() }),
+      steers: fc.array(
+        fc.record({ followUpId: reported, sequence: mostly(1, integer), taken: fc.boolean() }),
+        {
+          maxLength: 3,
+        },
+      ),
       end,
       gone: fc.boolean(),
     },
@@ -244,7 +249,9 @@ const plausible: fc.Arbitrary<Sent> = fc
         ...(route !== 'runnerPoll' && route !== 'runnerEndedAgents' && named),
         ...(runId !== null && route !== 'runnerPoll' && route !== 'runnerEndedAgents' && { runId }),
         // Most of these requests are about a run that the runner may hold.
-        ...(/Checkpoint|Credential|Attachment/.test(route) && run % 4 > 0 && claimedLast.get(runnerId)),
+        ...(/Report|Checkpoint|Credential|Attachment/.test(route) &&
+          run % 4 > 0 &&
+          claimedLast.get(runnerId)),
         ...(route === 'runnerPartials' ? { partials: [{ ...named, ...more }] } : more),
       };
       const about = { route, key: token.key, wrong: undefined, isForeign };
