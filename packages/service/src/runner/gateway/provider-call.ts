@@ -14,6 +14,8 @@ export interface Call {
   readonly response: ServerResponse;
   /** Another one when this one is paused for the request. */
   account: NamedAccount;
+  /** Each account gets it once. */
+  readonly asked: Set<string>;
   readonly path: string;
   readonly query: string;
   readonly isModelCall: boolean;

@@ -128,7 +128,7 @@ export class ProviderEndpoint {
   }
 
   /** Checks the whole request before any of it is forwarded. */
-  async #admit(call: Omit<Call, 'account'>): Promise<void> {
+  async #admit(call: Omit<Call, 'account' | 'asked'>): Promise<void> {
     const { models, receiveMs } = this.#options;
     const { request, response, path } = call;
     const received = await receiveBody(request, response, {
@@ -159,11 +159,11 @@ export class ProviderEndpoint {
     }
   }
 
-  async #begin(call: Omit<Call, 'account'>): Promise<void> {
+  async #begin(call: Omit<Call, 'account' | 'asked'>): Promise<void> {
     const { response, model, isModelCall } = call;
     if (this.#refusal) return this.#refuse(response, this.#refusal);
     const account = isModelCall ? this.#accounts.take(model) : this.#accounts.peek(model);
-    if (account) return this.#forward({ ...call, account });
+    if (account) return this.#forward({ ...call, account, asked: new Set([account.id]) });
     const failure = this.#accounts.noneFor(model);
     if (isModelCall) this.#endRun(failure, 404);
     this.#refuse(response, { status: 404, message: failure.message });
@@ -255,7 +255,8 @@ export class ProviderEndpoint {
   /** Whether another account takes over. */
   #switch(call: Call, failure: ProviderFailure): boolean {
     const next = this.#accounts.replace(call.account, call.model, failure);
-    if (!next) return false;
+    if (!next || call.asked.has(next.id)) return false;
+    call.asked.add(next.id);
     call.account = next;
     call.isRenewed = false;
     return true;

@@ -73,6 +73,8 @@ export class RunAccounts {
   /** What ends the run when every account that has the model is paused: it waits for the first that can go on by itself. */
   whenNoneIsLeft(model: string, failure: ProviderFailure): ProviderFailure {
     const serving = this.#accounts?.serving(this.#providerModel(model)) ?? [];
+    const ready = this.peek(model);
+    if (ready) return continuedWith(ready, failure);
     const pauses = serving.flatMap(({ id }) => {
       const pause = this.#accounts?.pauseOf(id);
       return pause ? [{ id, ...pause }] : [];
@@ -90,16 +92,8 @@ export class RunAccounts {
 
   /** What ends the run when a part of the answer was passed on: only the next run can use another account. */
   whenAnswered(failed: NamedAccount, model: string, failure: ProviderFailure): ProviderFailure {
-    const next = this.replace(failed, model, failure);
-    if (!next) return this.whenNoneIsLeft(model, failure);
-    const { message, summary } = failure;
-    return {
-      type: 'limit',
-      until: new Date(),
-      waitMs: 0,
-      message: `${message}. ${next.id} takes over`,
-      summary,
-    };
+    this.replace(failed, model, failure);
+    return this.whenNoneIsLeft(model, failure);
   }
 
   noneFor(model: string): ProviderFailure {
@@ -144,6 +138,15 @@ export class RunAccounts {
     return Object.hasOwn(renames, model) ? (renames[model] ?? model) : model;
   }
 }
+
+/** The next run goes on immediately. */
+const continuedWith = ({ id }: NamedAccount, { message, summary }: ProviderFailure): ProviderFailure => ({
+  type: 'limit',
+  until: new Date(),
+  waitMs: 0,
+  message: `${message}. ${id} takes over`,
+  summary,
+});
 
 const pausedText = ({ untilMs }: Pause): string =>
   Number.isFinite(untilMs)

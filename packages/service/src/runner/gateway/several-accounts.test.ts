@@ -179,6 +179,21 @@ describe('when no account is left', () => {
     expect(stateOf(accounts, 'main')).toMatchObject({ state: 'PAUSED' });
   });
 
+  it('the run waits, though the first account is no longer paused by then: a request is sent once to each', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    answering({
+      main: limited(1),
+      spare: (request, response) => {
+        vi.setSystemTime(Date.now() + 2_000);
+        limited(3_600)(request, response);
+      },
+    });
+    const endpoint = await open({}, { providers: two(), limits: { limitWaitMs: 0 } });
+    expect((await send(endpoint)).status).toBe(429);
+    expect(asked()).toEqual(['main', 'spare']);
+    expect(await endpoint.failure).toMatchObject({ type: 'limit', waitMs: 0 });
+  });
+
   it('and all are refused or without credit, a person has to act', async () => {
     answering({ main: refusing(401), spare: refusing(402) });
     const endpoint = await openTwo();
