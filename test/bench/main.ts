@@ -17,6 +17,7 @@ import { sizes } from './sizes.ts';
 import { start } from './start.ts';
 import { throughput } from './throughput.ts';
 import { traces } from './traces.ts';
+import { usageBench } from './usage.ts';
 import { warmStart } from './warm-start.ts';
 
 /**
@@ -33,6 +34,7 @@ const defaultParts = {
   traces: { measure: traces, tools: ['wrk'] },
   latency: { measure: latency, tools: ['pgbench'] },
   output: { measure: output, tools: [] },
+  usage: { measure: usageBench, tools: [] },
   deliveries: { measure: deliveries, tools: ['wrk'] },
   memory: { measure: memory, tools: [] },
   'first-request': { measure: firstRequest, tools: [] },

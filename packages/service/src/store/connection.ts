@@ -56,14 +56,22 @@ export function statement<Parameters extends readonly unknown[], Row>(
     query<Row>(connection, { name, text, values: parameters as unknown as unknown[] });
 }
 
-/** The same for a text that is put together by its caller, with a name for each; without a name it is planned for its values. */
+/**
+ * The same for a text that is put together by its caller, with a name for each; without a name it is planned for its values.
+ * `memoryMb` is what a statement that sorts and groups many rows may use for each of that.
+ */
 export async function query<Row>(
   connection: Connection,
-  { name, text, values }: { name?: string; text: string; values: unknown[] },
+  { name, text, values, memoryMb }: { name?: string; text: string; values: unknown[]; memoryMb?: number },
 ): Promise<Row[]> {
   sent.statements += 1;
-  if (connection instanceof pg.Pool && (!name || pooled.has(connection)))
-    return queryInTransaction<Row>(connection, { text, values }, !name);
+  if (connection instanceof pg.Pool && (!name || pooled.has(connection))) {
+    const settings = [
+      ...(name ? [] : ['plan_cache_mode = force_custom_plan']),
+      ...(memoryMb ? [`work_mem = '${memoryMb}MB'`] : []),
+    ];
+    return queryInTransaction<Row>(connection, { text, values }, settings);
+  }
   const result = await send(
     connection,
     name && !pooled.has(connection) ? { name, text, values } : { text, values },
@@ -150,13 +158,14 @@ export async function begin(client: pg.PoolClient): Promise<void> {
 async function queryInTransaction<Row>(
   database: pg.Pool,
   sendable: pg.QueryConfig,
-  isPlannedForValues: boolean,
+  ownSettings: readonly string[],
 ): Promise<Row[]> {
   const client = await database.connect();
   try {
     const [, , result] = await Promise.all([
       begin(client),
-      isPlannedForValues && send(client, { text: 'SET LOCAL plan_cache_mode = force_custom_plan' }),
+      ownSettings.length > 0 &&
+        send(client, { text: ownSettings.map((setting) => `SET LOCAL ${setting}`).join(';') }),
       send(client, sendable),
       send(client, { text: 'COMMIT' }),
     ]);

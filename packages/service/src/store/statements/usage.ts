@@ -87,6 +87,9 @@ function filterText(filter: UsageFilter, tenant: string, bind: Bind): string {
          AND l.key = ${bind(labelName(key))} AND l.value = ${bind(value)})`;
 }
 
+/** Groups of a year of a large tenant would not fit into the few MiB that a statement has otherwise. */
+const memoryMb = 32;
+
 /**
  * A page of what a tenant used, in the order of time and keys. Every row that fits is read and added up for each page: the
  * range of time is limited, and the statement ends after the time that every statement has. It is planned for its values.
@@ -95,61 +98,80 @@ export async function readUsage(connection: Connection, usage: UsageQuery): Prom
   const values: unknown[] = [];
   const bind: Bind = (value) => `$${values.push(value)}`;
   const text = textOf(usage, bind);
-  return query<UsageTotalRow>(connection, { text, values });
+  return query<UsageTotalRow>(connection, { text, values, memoryMb });
 }
 
 function textOf(usage: UsageQuery, bind: Bind): string {
+  const { groupBy } = usage;
   const tenant = `${bind(usage.tenant)}::int`;
-  const range = { from: `${bind(usage.from)}::timestamptz`, to: `${bind(usage.to)}::timestamptz` };
-  const zone = usage.interval === 'total' ? 'NULL' : `${bind(usage.zone)}::text`;
   const limit = `${bind(usage.limit)}::int`;
-  const startOf = (time: string): string =>
-    usage.interval === 'total' ? range.from : `date_trunc('${usage.interval}', ${time}, ${zone})`;
-  const own = usage.groupBy.flatMap((key, i) => (ownKeys[key] ? [`${ownKeys[key]} AS k${i}`] : []));
-  const ownNames = usage.groupBy.flatMap((key, i) => (ownKeys[key] ? [`k${i}`] : []));
-  const filters = usage.filter.map((filter) => filterText(filter, tenant, bind));
-  const amounts = usageAmounts.map((name) => `u.${name}`).join(', ');
-  const used = (table: string, time: string, runs: string, conditions: readonly string[]): string =>
-    `SELECT ${[`${startOf(time)} AS start`, ...own].join(', ')}, u.agent, u.root, ${runs}, ${amounts}, u.is_estimated
-     FROM ${table} u WHERE ${[`u.tenant = ${tenant}`, ...conditions, ...filters].join(' AND ')}`;
-  // A day of UTC counts as the day of that date.
-  const day = usage.interval === 'total' ? 'u.day' : `((u.day AT TIME ZONE 'UTC') AT TIME ZONE ${zone})`;
-  const inHours = [`u.hour >= ${range.from}`, `u.hour < ${range.to}`];
-  const inDays = [
-    `u.day > ${range.from} - interval '1 day'`,
-    `u.day < ${range.to} + interval '1 day'`,
-    `${day} >= ${range.from}`,
-    `${day} < ${range.to}`,
-  ];
+  const names = groupBy.map((_, i) => `k${i}`);
+  const ownNames = names.filter((_, i) => ownKeys[groupBy[i] as UsageKey]);
+  const of = ['start', ...ownNames, 'agent', ...(groupBy.includes('root') ? ['root'] : [])].join(', ');
   const sums = [
-    ...usageAmounts.map((name) => `sum(${name})${name === 'cost' ? '' : '::bigint'} AS ${name}`),
+    ...usageAmounts.map((name) => `sum(${name}) AS ${name}`),
     'bool_or(is_estimated) AS is_estimated',
   ].join(', ');
-  const byRun = ['start', ...ownNames, 'agent', 'root'].join(', ');
-  const keys = usage.groupBy.map((_, i) => `k${i}`);
-  const others = usage.groupBy.flatMap((key, i) =>
+  const carried = ['start', ...ownNames, 'runs', ...usageAmounts, 'is_estimated'].map((name) => `p.${name}`);
+  const others = groupBy.flatMap((key, i) =>
     ownKeys[key] ? [] : [`${keyText(key, tenant, bind)} AS k${i}`],
   );
-  const carried = ['start', ...ownNames, 'runs', ...usageAmounts, 'is_estimated'];
-  const byKeys = ['start', ...keys].join(', ');
-  const order = ['start', ...keys.map((key) => `${key} COLLATE "C"`)].join(', ');
+  const byKeys = ['start', ...names].join(', ');
+  // Sorted after they are grouped: there are fewer then.
+  const carriedByKeys = [byKeys, 'runs', 'agents', ...usageAmounts, 'is_estimated'].join(', ');
+  const order = ['start', ...names.map((name) => `${name} COLLATE "C"`)].join(', ');
   const after = usage.after && [usage.after.start, ...usage.after.keys];
   const place = after?.map((value, i) => `${bind(value)}::${i === 0 ? 'timestamptz' : 'text'}`).join(', ');
+  const counts = usageAmounts.map((name) => `sum(${name})${name === 'cost' ? '' : '::bigint'} AS ${name}`);
   return boundedPage({
     rows: `WITH by_run AS (
-       SELECT ${byRun}, run, sum(runs) AS runs, ${sums} FROM (
-         ${used('usage_hours', 'u.hour', 'u.run, 1 AS runs', inHours)}
-         UNION ALL ${used('usage_days', day, 'NULL AS run, u.runs', inDays)}
-       ) u GROUP BY ${byRun}, run
+       SELECT ${of}, run, sum(runs) AS runs, ${sums} FROM (${usedText(usage, tenant, bind)}) u GROUP BY ${of}, run
      ), by_agent AS (
-       SELECT ${byRun}, sum(CASE WHEN run IS NULL THEN runs ELSE 1 END) AS runs, ${sums} FROM by_run GROUP BY ${byRun}
-     ), named AS (SELECT ${[...carried.map((name) => `p.${name}`), ...others].join(', ')} FROM by_agent p)
-     SELECT ${byKeys}, sum(runs)::int AS runs, count(*)::int AS agents, ${sums} FROM named
-     ${place ? `WHERE (${order}) > (${place})` : ''}
-     GROUP BY ${byKeys} ORDER BY ${order} LIMIT ${limit} + 1`,
-    bytes: ['200', ...keys.map((key) => `octet_length(${key})`)].join(' + '),
+       SELECT ${of}, count(run) + sum(runs) AS runs, ${sums} FROM by_run GROUP BY ${of}
+     ), named AS (SELECT ${[...carried, ...others].join(', ')} FROM by_agent p)
+     SELECT ${carriedByKeys} FROM (
+       SELECT ${byKeys}, sum(runs)::int AS runs, count(*)::int AS agents, ${counts.join(', ')},
+         bool_or(is_estimated) AS is_estimated
+       FROM named ${place ? `WHERE (${order}) > (${place})` : ''} GROUP BY ${byKeys} OFFSET 0
+     ) s ORDER BY ${order} LIMIT ${limit} + 1`,
+    bytes: ['200', ...names.map((name) => `octet_length(${name})`)].join(' + '),
     order,
     limit,
     mostBytes: limits.pageBytes,
   });
+}
+
+/**
+ * The rows to add up. PostgreSQL adds large whole numbers as decimal ones, and finds the offset of a zone for each time it
+ * truncates: both take longer than to read the rows.
+ */
+function usedText(usage: UsageQuery, tenant: string, bind: Bind): string {
+  const { interval, groupBy } = usage;
+  const from = `${bind(usage.from)}::timestamptz`;
+  const to = `${bind(usage.to)}::timestamptz`;
+  const isTotal = interval === 'total';
+  const zone = isTotal ? '' : `${bind(usage.zone)}::text`;
+  const own = groupBy.flatMap((key, i) => (ownKeys[key] ? [`${ownKeys[key]} AS k${i}`] : []));
+  const amounts = usageAmounts.map((name) => `u.${name}${name === 'cost' ? '' : '::float8'} AS ${name}`);
+  const filters = usage.filter.map((filter) => filterText(filter, tenant, bind));
+  const startOf = (time: string): string => (isTotal ? from : `date_trunc('${interval}', ${time}, ${zone})`);
+  const rowsIn = (tables: string, start: string, runs: string, conditions: readonly string[]): string =>
+    `SELECT ${[`${start} AS start`, ...own, 'u.agent', 'u.root', runs, ...amounts, 'u.is_estimated'].join(', ')}
+     FROM ${tables} WHERE ${[`u.tenant = ${tenant}`, ...conditions, ...filters].join(' AND ')}`;
+  const hours = `SELECT h.hour, ${startOf('h.hour')} AS start FROM generate_series(${from}, ${to}, interval '1 hour') h (hour) OFFSET 0`;
+  // A day of UTC counts as the day of that date.
+  const day = isTotal ? 'u.day' : `((u.day AT TIME ZONE 'UTC') AT TIME ZONE ${zone})`;
+  const inHours = rowsIn(
+    `usage_hours u JOIN (${hours}) h ON h.hour = u.hour`,
+    'h.start',
+    'u.run, 0 AS runs',
+    [`u.hour >= ${from}`, `u.hour < ${to}`],
+  );
+  const inDays = rowsIn('usage_days u', startOf(day), 'NULL AS run, u.runs', [
+    `u.day > ${from} - interval '1 day'`,
+    `u.day < ${to} + interval '1 day'`,
+    `${day} >= ${from}`,
+    `${day} < ${to}`,
+  ]);
+  return `${inHours} UNION ALL ${inDays}`;
 }

@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Claim, PollReply } from '@muster/sdk/contract';
+import { runnerKey } from './instant-runner.ts';
+import { ceiling, gate, say, seconds } from './report.ts';
+import { alternated, here, median, post, type Service, startService } from './tools.ts';
+
+const runs = 256;
+const callers = 64;
+const rows = 1_000_000;
+const agents = 20_000;
+
+type Run = Pick<Claim, 'agentKey' | 'runId'>;
+
+/** What it costs to count usage, and to add up that of a month out of a year. */
+export async function usageBench(): Promise<void> {
+  const service = await startService({ MUSTER_RUNNER: 'off' });
+  await reports(service);
+  await sums(service);
+  await service.close();
+}
+
+/** Reports that say what a request used, against reports that change as much of the agent without that. */
+async function reports(service: Service): Promise<void> {
+  for (let i = 0; i < runs; i += 1)
+    await post(service, '/v1/agent/spawn', {
+      agentId: { agent: [`used-${i}`] },
+      description: 'Fix the login flow.',
+    });
+  const runner = { url: service.url, key: await runnerKey(service) };
+  const runnerId = randomUUID();
+  const claimed: Run[] = [];
+  for (let poll = 1; claimed.length < runs; poll += 1) {
+    const { claims } = await post<PollReply>(runner, '/v1/runner/poll', {
+      ...{ runnerId, name: 'bench-usage', poll, backends: ['BACKEND_A', 'BACKEND_B'], rehearses: true },
+      free: { real: 0, rehearsed: runs - claimed.length },
+      runs: claimed,
+    });
+    for (const { agentKey, runId } of claims) {
+      await post(runner, '/v1/runner/report', { runnerId, agentKey, runId, report: 1, started: true });
+      claimed.push({ agentKey, runId });
+    }
+  }
+  const number = { report: 1 };
+  const perSecond = (more: object) => () => reportsPerSecond({ runner, runnerId, claimed, number }, more);
+  await perSecond({ usage })();
+  const { plain, metered } = await alternated({ plain: perSecond({}), metered: perSecond({ usage }) }, 5);
+  say(`      reports without usage: ${plain.toFixed(0)}/s; with usage: ${metered.toFixed(0)}/s`);
+  gate('reports with usage against reports without', metered / plain, 0.95);
+}
+
+const used = { inputTokens: 1_000, cachedInputTokens: 900, outputTokens: 100, costUsd: 0.0125 };
+const usage = { ...used, parts: [{ ...used, model: 'claude-opus-4-8', account: 'anthropic/0123456789ab' }] };
+
+interface Runs {
+  readonly runner: Pick<Service, 'url' | 'key'>;
+  readonly runnerId: string;
+  readonly claimed: readonly Run[];
+  /** Of the last report of each. */
+  readonly number: { report: number };
+}
+
+/** By 64 callers, each with runs of its own, because the reports of a run have to arrive in order. */
+async function reportsPerSecond({ runner, runnerId, claimed, number }: Runs, more: object): Promise<number> {
+  const from = performance.now();
+  const untilMs = from + seconds * 1_000;
+  const first = number.report + 1;
+  let sent = 0;
+  const items = [{ type: 'MESSAGE', text: 'The test passes now.' }];
+  await Promise.all(
+    Array.from({ length: callers }, async (_, caller) => {
+      const own = claimed.filter((_, i) => i % callers === caller);
+      for (let report = first; performance.now() < untilMs; report += 1) {
+        number.report = Math.max(number.report, report);
+        for (const run of own) {
+          const body = {
+            runnerId,
+            ...run,
+            report,
+            omitTasks: true,
+            session: `session-${report}`,
+            items,
+            ...more,
+          };
+          await post(runner, '/v1/runner/report', body);
+          sent += 1;
+        }
+      }
+    }),
+  );
+  return (sent * 1_000) / (performance.now() - from);
+}
+
+async function sums(service: Service): Promise<void> {
+  await service.database.query(readFileSync(here('usage-fill.sql'), 'utf8'), [rows, agents]);
+  await service.database.query('ANALYZE usage_hours');
+  const medianMs = async (request: object): Promise<number> => {
+    const times: number[] = [];
+    for (let time = 0; time < 9; time += 1) {
+      const from = performance.now();
+      await post(service, '/v1/usage', request);
+      times.push(performance.now() - from);
+    }
+    return median(times);
+  };
+  const days = (count: number) => new Date(Date.now() - count * 86_400_000).toISOString();
+  const month = { from: days(30), groupBy: ['workspace'] };
+  for (const [name, request] of [
+    ['30 days, one sum', { from: days(30), interval: 'total' }],
+    ['30 days by model and account', { from: days(30), groupBy: ['model', 'account'] }],
+    ['30 days by agent', { from: days(30), interval: 'total', groupBy: ['agent'] }],
+  ] as const)
+    say(`      ${name}: ${(await medianMs(request)).toFixed(0)} ms`);
+  ceiling('30 days by day and workspace, of a million rows of a year, in ms', await medianMs(month), 300);
+}
