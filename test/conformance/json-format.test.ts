@@ -304,6 +304,7 @@ describe('absent fields and null', () => {
       ['removeFollowUp', expectOk(await api.post('/v1/agent/queue/remove', { agentId, followUpId: 'f' }))],
       ['clearFollowUps', expectOk(await api.post('/v1/agent/clear-follow-ups', { agentId }))],
       ['queue', expectOk(await api.post('/v1/agent/queue', { agentId, description: 'y' }))],
+      ['usage', expectOk(await api.post('/v1/usage', { groupBy: ['agent'] }))],
       ['kill', expectOk(await api.post('/v1/agent/kill', { agentId }))],
       ['wait', expectOk(await api.post('/v1/agent/wait', { agentId }))],
       ['waitMany', expectOk(await api.post('/v1/agents/wait', { agentIds: [agentId] }))],

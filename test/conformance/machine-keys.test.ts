@@ -66,6 +66,7 @@ describe('machine roles', () => {
 
   test.each([
     'fail',
+    'usage',
     'listDeliveries',
     'redeliver',
     'testIntegration',

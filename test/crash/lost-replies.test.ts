@@ -25,6 +25,7 @@ afterAll(() => node?.close());
 const readsOnly: readonly string[] = [
   'listSessions',
   'service',
+  'usage',
   'listDeliveries',
   'testIntegration',
   'validateResource',
