@@ -99,6 +99,7 @@ const rules: Readonly<Record<string, Rules>> = {
         'needs keys, and runs until it is stopped; test/agents starts runners like this',
       'The runner builder-1 serves https://muster.example.com': 'the output of the block above',
       '{': "a price file; the runner's unit tests read such files",
+      '- provider: anthropic': "a list of accounts; the runner's unit tests read such files",
       'apiVersion: keda.sh/v1alpha1': 'needs a Kubernetes cluster with KEDA',
       'job "runners" {': 'needs Nomad',
       "wanted=$(muster runner demand builders -o yaml | sed -n 's/wanted: //p')": 'starts units of systemd',

@@ -31,7 +31,7 @@ export const policy = {
   title: 'Policies',
   one: 'policy',
   purpose:
-    'What agents may use: models, efforts, tiers, personas, long turns. `default` holds for all agents of the tenant; a workspace may name another one, and then both hold.',
+    'The models and settings that agents may have, and how long their turns may be. `default` holds for all agents of the tenant; a workspace may name another one, and then both hold.',
   group: 'Access',
   // Policies.
   aliases: ['policie'],
