@@ -22,7 +22,7 @@ interface Yardstick {
 
 type MeasuredProcess = 'service' | 'runner';
 
-const mostTurnMs = 250;
+const mostTurnMs = 500;
 /** Of a fixed piece of work, where that takes longer than usual. A quiet machine does it in 15 to 30 ms. */
 const mostYardsticks = 16;
 /** On a busy machine the same work takes up to ten times its usual processor time: the least of these counts. */
