@@ -9,7 +9,7 @@ const tests = new LifeTests(9);
 
 describe('the account of an integration', () => {
   tests.test(
-    'starts no agent by hand, and is heard in the change request of one',
+    'spawns no agent by a label or a mention, and its comment on a change request is delivered to the agent',
     async ({ expect, onTestFinished }) => {
       const token = { fromSecret: 'personal-token' };
       const { host, scenario, played } = await tests.start(onTestFinished, { token });

@@ -5,7 +5,7 @@ const service = 'packages/service/src';
 /** Which account of a provider an agent uses. */
 export const accountBugs: readonly PlantedBug[] = [
   {
-    name: 'sticky lost: an agent goes back to the first account as soon as that is no longer paused',
+    name: 'sticky lost: an agent uses the first account again as soon as its pause ends',
     file: `${service}/runner/accounts/provider-accounts.ts`,
     find: 'return left.find(({ id }) => id === usual) ?? left[0];',
     replace: 'return left[0];',

@@ -68,7 +68,7 @@ const addUsage = statement<string[], never>(
    ON CONFLICT (tenant, hour, agent, run, model, provider_account) DO UPDATE SET ${addToRow()}`,
 );
 
-interface CountedRow extends Pick<UsageRow, 'model' | 'provider_account' | (typeof usageAmounts)[number]> {}
+type CountedRow = Amounts & Pick<UsageRow, 'model' | 'provider_account'>;
 
 /** Of one run, by model and account. */
 const readCounted = statement<[tenant: number, agent: string, run: number], CountedRow>(
@@ -79,7 +79,7 @@ const readCounted = statement<[tenant: number, agent: string, run: number], Coun
 
 type Spent = Extract<DomainEvent, { type: 'spent' }>;
 type SpentBy = AgentChange['after']['agent'];
-type Amounts = Pick<UsageRow, (typeof usageAmounts)[number]>;
+export type Amounts = Pick<UsageRow, (typeof usageAmounts)[number]>;
 type Share = Amounts & Pick<UsageRow, 'model' | 'provider_account' | 'is_estimated'>;
 
 /** Writes what a batch of changes used. */

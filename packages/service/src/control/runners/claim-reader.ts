@@ -194,7 +194,7 @@ const tooMuch = {
   problem: `the secrets of this run have more than ${limits.secretBytesPerRun} bytes together`,
 };
 
-/** 0 is no limit of the pool. */
+/** In minutes. A pool with 0 has no limit. */
 const shortestTurn = (ofPool: number, policies: readonly (PolicyDocument | undefined)[]): number => {
   const all = [ofPool, ...policies.map((policy) => policy?.maxTurnMinutes ?? 0)].filter((one) => one > 0);
   return all.length > 0 ? Math.min(...all) : 0;

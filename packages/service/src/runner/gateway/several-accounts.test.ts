@@ -136,7 +136,7 @@ describe('an account at a limit of over a minute', () => {
     expect(asked()).toEqual(['main', 'main']);
   });
 
-  it('stays with the account that took over, also in the next run, when the first one is no longer paused', async () => {
+  it('keeps the account that took over, also in the next run, after the pause of the first one has ended', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     answering({ main: limited(3_600) });
     const accounts = two();
@@ -179,7 +179,7 @@ describe('when no account is left', () => {
     expect(stateOf(accounts, 'main')).toMatchObject({ state: 'PAUSED' });
   });
 
-  it('the run waits, though the first account is no longer paused by then: a request is sent once to each', async () => {
+  it('the run waits, even if the pause of the first account ends meanwhile: a request is sent once to each account', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     answering({
       main: limited(1),

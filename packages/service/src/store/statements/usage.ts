@@ -1,6 +1,6 @@
 import { limits, type UsageInterval, type UsageKey } from '@muster/sdk/contract';
 import { type Connection, query } from '../connection.ts';
-import { usageAmounts } from '../save-usage.ts';
+import { type Amounts, usageAmounts } from '../save-usage.ts';
 import { boundedPage } from './shared-sql.ts';
 
 export interface UsageQuery {
@@ -22,13 +22,8 @@ export type UsageFilter =
   /** Null: every account of the provider. */
   | { readonly key: 'owner'; readonly ownerProvider: string; readonly account: string | null };
 
-export interface UsageTotalRow {
+export interface UsageTotalRow extends Amounts {
   start: string;
-  cost: number;
-  input_tokens: number;
-  cached_tokens: number;
-  output_tokens: number;
-  unpriced_tokens: number;
   is_estimated: boolean;
   runs: number;
   agents: number;
