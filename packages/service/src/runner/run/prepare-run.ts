@@ -1,6 +1,6 @@
 import type { MusterClient } from '@muster/sdk';
 import type { Claim, EnvironmentDocument, ReportRequest } from '@muster/sdk/contract';
-import type { Harness, HarnessListener, ProviderAccess, Work } from '../../harness/harness.ts';
+import type { Credit, Harness, HarnessListener, ProviderAccess, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { isPrivateRule } from '../../lib/host-rules.ts';
 import type { RunnerLog } from '../../lib/log.ts';
@@ -63,6 +63,8 @@ export interface PrepareContext {
   readonly log: RunnerLog;
   /** The trace of the run, where traces are sent. */
   readonly trace?: RunTrace | undefined;
+  /** What the run may spend. */
+  readonly credit: Credit;
 }
 
 export interface RunListener extends HarnessListener, CheckpointListener {
@@ -149,6 +151,7 @@ async function prepare(
   const shared = {
     ...{ context, claim, listener, mask, repos: sources.repos, submodules: sources.submodules },
     environment: values.environment,
+    credit: context.credit,
     limits: limited,
     signal: signals.run,
   };
@@ -180,7 +183,17 @@ async function prepare(
   const { servers, environment } = values.mcpServers;
   const mcpServers = { servers, environment, commonVariables: processes.variables };
   return {
-    work: { claim, workspaceFolder, homeFolder, resumes, endpoint, processes, mcpServers, mask },
+    work: {
+      claim,
+      workspaceFolder,
+      homeFolder,
+      resumes,
+      endpoint,
+      processes,
+      mcpServers,
+      mask,
+      credit: context.credit,
+    },
     repos: sources.repos,
     gateway,
     reached: isFresh ? hostsOf(sources.repos) : [],

@@ -245,7 +245,7 @@ export class Run {
     await this.#before;
     this.#preparing.signal.throwIfAborted();
     const signals = { run: this.#acting.signal, preparing: this.#preparing.signal };
-    const context = { ...this.#context, trace: this.#trace };
+    const context = { ...this.#context, trace: this.#trace, credit: this.#credit };
     return prepareRun(this.#claim, harness, context, this.#stream.queue, signals, this.#mask);
   }
 
@@ -290,7 +290,8 @@ export class Run {
         if (result.type === 'parked') this.#warn(result.message);
         await this.#steers.end();
         const end = endOf(result, this.#context.limits.reportedTextLength, this.#mask);
-        return this.#withCause(end, prepared.gateway.providerName);
+        const isBudget = result.type === 'parked' && result.isBudget;
+        return isBudget ? end : this.#withCause(end, prepared.gateway.providerName);
       }
       await session.close().catch(() => session.kill());
       this.#session = this.#open();
