@@ -81,8 +81,10 @@ function pricesOf({ models }: PriceList): Map<string, Price> {
 const ordinaryTiers = ['default', 'standard', 'standard_only', 'auto'];
 
 /** How much dearer a fast mode or a service tier is; undefined when that is not known. */
-export const factorOf = (price: Price, mode: string | undefined): number | undefined =>
-  mode === undefined || ordinaryTiers.includes(mode) ? 1 : price.tiers?.[mode];
+export function factorOf({ tiers = {} }: Price, mode: string | undefined): number | undefined {
+  if (mode === undefined || ordinaryTiers.includes(mode)) return 1;
+  return Object.hasOwn(tiers, mode) ? tiers[mode] : undefined;
+}
 
 /** In USD; undefined when there is no price for the model or its tier. */
 export function costOf(

@@ -1,31 +1,44 @@
+import { type MusterClient, MusterError } from '@muster/sdk';
+import { type CreditReply, type CreditRequest, limits } from '@muster/sdk/contract';
 import type { Credit, Refusal, Reservation } from '../../harness/harness.ts';
-import { messageOf } from '../../lib/errors.ts';
+import type { RunnerLog } from '../../lib/log.ts';
 import { backoffMs, faultOf, pauseUnless, unlessAborted } from '../retry.ts';
 
-export interface CreditRequest {
-  /** The whole cost of the run that is to be covered: a repeated request takes nothing more. */
-  readonly upToUsd: number;
-  /** The model that has no price. */
-  readonly unpricedModel?: string;
+type Asked = Pick<CreditRequest, 'upToUsd' | 'unpricedModel'>;
+
+/** Throws when the service did not answer. */
+export type AskCredit = (request: Asked, signal: AbortSignal) => Promise<CreditReply>;
+
+const callTimeoutMs = 10_000;
+
+export function askCredit(
+  client: MusterClient,
+  run: Pick<CreditRequest, 'runnerId' | 'agentKey' | 'runId'>,
+  log: RunnerLog,
+): AskCredit {
+  return async (request, signal) => {
+    const options = { signal, timeoutMs: callTimeoutMs };
+    try {
+      return await client.call('runnerCredit', { ...run, ...request }, options);
+    } catch (error) {
+      if (isOfOlderService(error)) return { coveredUsd: 0, unlimited: true, refused: '' };
+      if (faultOf(error) !== 'retry') log.warn({ ...run, err: error }, 'credit not granted');
+      throw error;
+    }
+  };
 }
 
-export interface CreditReply {
-  /** Up to which amount the whole cost of the run is covered. */
-  readonly coveredUsd: number;
-  /** No budget is above the agent. */
-  readonly unlimited: boolean;
-  /** Why nothing more may be spent; empty when more may be. */
-  readonly refused: string;
-}
+/** A service of an earlier version has no budgets, and nothing at this path. */
+const isOfOlderService = (error: unknown): boolean =>
+  error instanceof MusterError && error.httpStatus === 404 && /^there is nothing at /.test(error.message);
 
-export type AskCredit = (request: CreditRequest, signal: AbortSignal) => Promise<CreditReply>;
-
-/** How long an answer counts that names no amount: then a budget may have been set or changed. */
-const unlimitedMs = 30_000;
-/** As much as a report may say that a run has cost. */
+/** How long an answer counts that names no amount: after that, a budget may have been set or changed. */
+const unlimitedMs = limits.unlimitedCreditSeconds * 1_000;
+/** As much as a run may have cost, and as a name may be long, in a request. */
 const largestUsd = 1e9;
-/** The service counts in fractions of a dollar, which floating-point numbers can't all represent. */
-const tolerance = 1e-6;
+const modelLength = 256;
+/** Sums of fractions of a dollar are not exact. */
+const toleranceUsd = 1e-6;
 
 /**
  * The credit of one run. What it has cost and what its requests in progress can cost at most is always covered by what the
@@ -33,7 +46,6 @@ const tolerance = 1e-6;
  */
 export class RunCredit implements Credit {
   readonly #ask: AskCredit;
-  readonly #unlimitedMs: number;
   readonly #reserved = new Set<{ readonly mostUsd: number }>();
   #settledUsd = 0;
   #coveredUsd = 0;
@@ -43,9 +55,8 @@ export class RunCredit implements Credit {
   /** Never rejects. */
   #asking: Promise<void> | undefined;
 
-  constructor(ask: AskCredit, options: { readonly unlimitedMs?: number } = {}) {
+  constructor(ask: AskCredit) {
     this.#ask = ask;
-    this.#unlimitedMs = options.unlimitedMs ?? unlimitedMs;
   }
 
   async reserve(
@@ -77,44 +88,40 @@ export class RunCredit implements Credit {
   #isCovered(mostUsd: number | undefined, model: string): boolean {
     if (this.#isUnlimited(undefined)) return true;
     if (mostUsd === undefined) return this.#isUnlimited(model);
-    return this.#usd + mostUsd <= this.#coveredUsd + tolerance;
+    return this.#usdWith(mostUsd) <= this.#coveredUsd + toleranceUsd;
   }
 
   #isUnlimited(model: string | undefined): boolean {
     return Date.now() < (this.#unlimitedUntilMs.get(model) ?? 0);
   }
 
-  /** What the run has cost, and what it may cost with the requests in progress. */
-  get #usd(): number {
-    return [...this.#reserved].reduce((usd, reserved) => usd + reserved.mostUsd, this.#settledUsd);
+  /** What the run may have cost after its requests in progress and one more. */
+  #usdWith(mostUsd: number): number {
+    const usd = [...this.#reserved].reduce((sum, reserved) => sum + reserved.mostUsd, this.#settledUsd);
+    return Math.min(usd + mostUsd, largestUsd);
   }
 
   /** Repeats the request until the service answers it. */
   async #askFor(wantedUsd: number | undefined, model: string, signal: AbortSignal): Promise<void> {
-    const upToUsd = Math.min(this.#usd + (wantedUsd ?? 0), largestUsd);
-    const request = { upToUsd, ...(wantedUsd === undefined && { unpricedModel: model }) };
+    const upToUsd = this.#usdWith(wantedUsd ?? 0);
+    const unpriced = wantedUsd === undefined && { unpricedModel: model.slice(0, modelLength) };
     for (let failures = 1; !signal.aborted; failures++) {
       try {
-        return this.#take(request, await this.#ask(request, signal));
-      } catch (error) {
-        if (signal.aborted) return;
-        if (faultOf(error) !== 'retry') {
-          this.#refused = `The service grants this run no credit: ${messageOf(error)}`;
-          return;
-        }
+        const reply = await this.#ask({ upToUsd, ...unpriced }, signal);
+        if (this.#take(reply, upToUsd, unpriced ? model : undefined)) return;
+      } catch {
+        // Until it is answered, nothing is spent.
       }
       await pauseUnless(signal, backoffMs(failures));
     }
   }
 
-  #take({ upToUsd, unpricedModel }: CreditRequest, { coveredUsd, unlimited, refused }: CreditReply): void {
-    const untilMs = Date.now() + this.#unlimitedMs;
-    this.#coveredUsd = coveredUsd;
+  /** Returns whether the reply answers the request. */
+  #take({ coveredUsd, unlimited, refused }: CreditReply, upToUsd: number, unpriced?: string): boolean {
     this.#refused = refused;
-    if (refused !== '') return;
-    if (unlimited) this.#unlimitedUntilMs.set(undefined, untilMs);
-    else if (unpricedModel !== undefined) this.#unlimitedUntilMs.set(unpricedModel, untilMs);
-    else if (coveredUsd + tolerance < upToUsd || upToUsd >= largestUsd)
-      this.#refused = `The service covers ${coveredUsd} USD of this run; it needs ${upToUsd} USD`;
+    this.#coveredUsd = coveredUsd;
+    if (unlimited || unpriced !== undefined)
+      this.#unlimitedUntilMs.set(unlimited ? undefined : unpriced, Date.now() + unlimitedMs);
+    return refused !== '' || unlimited || unpriced !== undefined || coveredUsd + toleranceUsd >= upToUsd;
   }
 }

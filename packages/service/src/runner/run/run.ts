@@ -3,6 +3,7 @@ import type { Harness, HarnessSession, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { schemaProblem } from '../../lib/output-schema/schema-worker.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
+import { askCredit, RunCredit } from '../gateway/run-credit.ts';
 import { harnessFor, noHarness, type Slot, slotOf } from '../harnesses.ts';
 import type { RunNote } from '../late-reports.ts';
 import type { RunOutput } from '../live-output.ts';
@@ -41,6 +42,7 @@ export class Run {
   readonly #stream: ReportStream;
   readonly #turns: Turns;
   readonly #steers: Steers;
+  readonly #credit: RunCredit;
   /** Hides the values of the run's secrets in everything that is reported. */
   readonly #mask = new ValueMask();
   readonly #trace: RunTrace | undefined;
@@ -72,6 +74,9 @@ export class Run {
     this.#output = context.live.open(this.ref, this.#mask, claim.token);
     this.#note = context.late.noteOf(this.ref);
     this.#stream = this.#openStream();
+    this.#credit = new RunCredit(
+      askCredit(context.client, { ...this.ref, runnerId: context.runnerId }, context.log),
+    );
     const images = new MessageImages({
       ...this.ref,
       client: context.client,
@@ -287,10 +292,11 @@ export class Run {
       const result = await this.#turns.take(deliver, prepared);
       const isUnopened = result.type === 'failed' && result.code === 'SESSION_NOT_OPENED';
       if (!isUnopened || !(await this.#restoreOlderSession(prepared))) {
-        if (result.type === 'parked') this.#warn(result.message);
+        const isBudget = result.type === 'parked' && result.isBudget === true;
+        // The service has written that a budget is spent.
+        if (result.type === 'parked' && !isBudget) this.#warn(result.message);
         await this.#steers.end();
         const end = endOf(result, this.#context.limits.reportedTextLength, this.#mask);
-        const isBudget = result.type === 'parked' && result.isBudget;
         return isBudget ? end : this.#withCause(end, prepared.gateway.providerName);
       }
       await session.close().catch(() => session.kill());
