@@ -1,15 +1,16 @@
-import type { ReplyOf } from '../contract/routes.ts';
+import type { BodyOf, ReplyOf } from '../contract/routes.ts';
 import type { UsageRequest, UsageRow } from '../contract/usage.ts';
 import { type Caller, type CallSettings, readPages } from './caller.ts';
 import { timeText } from './inputs.ts';
 import { PoolRunnerClient } from './pool-runners.ts';
+import { type AgentRef, agentIdOf } from './values.ts';
 
 export interface UsageInput extends Omit<UsageRequest, 'from' | 'to'> {
   readonly from?: string | Date | undefined;
   readonly to?: string | Date | undefined;
 }
 
-/** What agents used. */
+/** What agents used, and what they may spend. */
 export class UsageClient extends PoolRunnerClient {
   readonly #caller: Caller;
 
@@ -29,5 +30,19 @@ export class UsageClient extends PoolRunnerClient {
       const { rows, nextPageToken } = await this.usage({ ...input, pageToken }, settings);
       return { entries: rows, nextPageToken };
     });
+  }
+  /** The budgets of the catalog, and those of live agents. */
+  budgets(request: BodyOf<'budgets'> = {}, settings: CallSettings = {}): Promise<ReplyOf<'budgets'>> {
+    return this.#caller.call('budgets', request, settings);
+  }
+
+  /** The most that the agent and all agents below it may spend, in USD; null removes the limit. */
+  setBudget(
+    agent: AgentRef,
+    budgetUsd: number | null,
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'setBudget'>> {
+    const change = budgetUsd === null ? { remove: true } : { budgetUsd };
+    return this.#caller.call('setBudget', { agentId: agentIdOf(agent), ...change }, settings);
   }
 }
