@@ -3,7 +3,7 @@ import { type AskCredit, RunCredit } from '../../packages/service/src/runner/gat
 
 /** Of a run without a budget above it. */
 export const unlimitedCredit = (): Credit =>
-  new RunCredit(async () => ({ coveredUsd: 0, unlimited: true, refused: '' }));
+  new RunCredit(async () => ({ coveredUsd: 0, unlimited: true, refusal: '' }));
 
 /** A budget over one run, and what the run has asked of it. */
 export class FakeBudget {
@@ -25,9 +25,9 @@ export class FakeBudget {
     const { upToUsd, unpricedModel } = request;
     if (unpricedModel !== undefined && !this.allowsUnpriced) return refusing(`${unpricedModel} has no price`);
     if (upToUsd > this.amountUsd) return refusing(spent);
-    return { coveredUsd: Math.min(this.amountUsd, upToUsd + this.spareUsd), unlimited: false, refused: '' };
+    return { coveredUsd: Math.min(this.amountUsd, upToUsd + this.spareUsd), unlimited: false, refusal: '' };
   };
 }
 
 export const spent = 'The budget of the tenant is spent';
-const refusing = (refused: string) => ({ coveredUsd: 0, unlimited: false, refused });
+const refusing = (refusal: string) => ({ coveredUsd: 0, unlimited: false, refusal });

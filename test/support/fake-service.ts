@@ -182,7 +182,7 @@ class FakeService {
     if (path === '/v1/agent/tasks') return { tasks: this.tasks };
     if (path === '/v1/agent/tasks/update') return this.#updateTask(body);
     if (path === '/v1/runner/agents/ended') return { ended: this.endedAgents };
-    if (path === '/v1/runner/credit') return { coveredUsd: 0, unlimited: true, refused: '' };
+    if (path === '/v1/runner/credit') return { coveredUsd: 0, unlimited: true, refusal: '' };
     if (path === '/v1/agent/spawn') this.spawned.push(body);
     return {};
   }

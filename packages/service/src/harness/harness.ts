@@ -123,7 +123,7 @@ export interface Reservation {
 
 export interface Refusal {
   /** The budget that is spent, for people. */
-  readonly refused: string;
+  readonly refusal: string;
 }
 
 /** The MCP servers of the agent's workspace. No name is that of Muster's own server. */

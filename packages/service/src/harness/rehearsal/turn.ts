@@ -299,8 +299,8 @@ export class Turn {
     const { work, listener, stopped } = this.#options;
     const reserved = await work.credit.reserve(usage.costUsd, '', stopped);
     if (!reserved) return undefined;
-    if ('refused' in reserved)
-      return { type: 'parked', until: new Date(), message: reserved.refused, isBudget: true };
+    if ('refusal' in reserved)
+      return { type: 'parked', until: new Date(), message: reserved.refusal, isBudget: true };
     listener.usage(usage);
     reserved.settle(usage.costUsd);
     return undefined;

@@ -165,8 +165,8 @@ export class ProviderEndpoint {
   /** Whether the call may be sent. The run ends when a budget above it is spent. */
   async #reserve(call: Omit<Call, 'account' | 'asked'>): Promise<boolean> {
     if (this.#refusal) return true;
-    const refusal = await this.#spending.reserve(call);
-    if (refusal) this.#endRun({ type: 'budget', message: refusal.refused }, 403);
+    const refused = await this.#spending.reserve(call);
+    if (refused) this.#endRun({ type: 'budget', message: refused.refusal }, 403);
     return !call.response.destroyed;
   }
 

@@ -14,7 +14,7 @@ function creditOf(amountUsd: number) {
     reserve: (usd: number | undefined, signal = never, model = 'm') => credit.reserve(usd, model, signal),
     granted: async (usd: number): Promise<Reservation> => {
       const reserved = await credit.reserve(usd, 'm', never);
-      if (!reserved || 'refused' in reserved) throw new Error(`not granted: ${JSON.stringify(reserved)}`);
+      if (!reserved || 'refusal' in reserved) throw new Error(`not granted: ${JSON.stringify(reserved)}`);
       return reserved;
     },
     upTo: () => budget.asked.map(({ upToUsd }) => Number(upToUsd.toFixed(6))),
@@ -61,7 +61,7 @@ describe('the credit of a run', () => {
   it('counts a request that cost more than was reserved', async () => {
     const { granted, reserve } = creditOf(1);
     (await granted(0.5)).settle(2);
-    expect(await reserve(0.1)).toEqual({ refused: spent });
+    expect(await reserve(0.1)).toEqual({ refusal: spent });
   });
 
   it('is asked for by one request at a time; the others use its answer', async () => {
@@ -84,15 +84,15 @@ describe('the credit of a run', () => {
     const { reserve } = creditOf(3.5);
     const replies = await Promise.all(Array.from({ length: 32 }, () => reserve(1)));
     expect(replies.filter((reply) => reply && 'settle' in reply)).toHaveLength(3);
-    expect(replies.filter((reply) => reply && 'refused' in reply)).toHaveLength(29);
+    expect(replies.filter((reply) => reply && 'refusal' in reply)).toHaveLength(29);
   });
 
   it('stays refused once it was, whatever is settled then', async () => {
     const { budget, granted, reserve } = creditOf(1);
     const first = await granted(1);
-    expect(await reserve(0.1)).toEqual({ refused: spent });
+    expect(await reserve(0.1)).toEqual({ refusal: spent });
     first.settle(0);
-    expect(await reserve(0.001)).toEqual({ refused: spent });
+    expect(await reserve(0.001)).toEqual({ refusal: spent });
     expect(budget.asked).toHaveLength(2);
   });
 
@@ -102,7 +102,7 @@ describe('the credit of a run', () => {
     let asked = 0;
     const credit = new RunCredit(async () => {
       asked += 1;
-      return { coveredUsd: 0, unlimited, refused: unlimited ? '' : spent };
+      return { coveredUsd: 0, unlimited, refusal: unlimited ? '' : spent };
     });
     for (const usd of [1, 1e12, undefined])
       expect(await credit.reserve(usd, 'm', never)).toHaveProperty('settle');
@@ -111,7 +111,7 @@ describe('the credit of a run', () => {
     vi.setSystemTime(Date.now() + 29_000);
     expect(await credit.reserve(1, 'm', never)).toHaveProperty('settle');
     vi.setSystemTime(Date.now() + 2_000);
-    expect(await credit.reserve(1, 'm', never)).toEqual({ refused: spent });
+    expect(await credit.reserve(1, 'm', never)).toEqual({ refusal: spent });
   });
 
   it('counts what was reserved while there was no budget', async () => {
@@ -119,7 +119,7 @@ describe('the credit of a run', () => {
     const asked: number[] = [];
     const credit = new RunCredit(async ({ upToUsd }) => {
       asked.push(upToUsd);
-      return { coveredUsd: upToUsd, unlimited: asked.length === 1, refused: '' };
+      return { coveredUsd: upToUsd, unlimited: asked.length === 1, refusal: '' };
     });
     await credit.reserve(3, 'm', never);
     credit.spent(4);
@@ -136,13 +136,13 @@ describe('the credit of a run', () => {
     expect(budget.asked).toEqual([{ upToUsd: 0, unpricedModel: 'new' }]);
     budget.allowsUnpriced = false;
     expect(await reserve(undefined, never, 'x'.repeat(1_000))).toEqual({
-      refused: `${'x'.repeat(256)} has no price`,
+      refusal: `${'x'.repeat(256)} has no price`,
     });
   });
 
   it('is asked for with an amount that the service accepts, however absurd it is', async () => {
     const { reserve, upTo } = creditOf(10);
-    expect(await reserve(Number.POSITIVE_INFINITY)).toEqual({ refused: spent });
+    expect(await reserve(Number.POSITIVE_INFINITY)).toEqual({ refusal: spent });
     expect(upTo()).toEqual([1e9]);
   });
 });
@@ -182,7 +182,7 @@ describe('without an answer of the service', () => {
     let asked = 0;
     const credit = new RunCredit(async () => {
       asked += 1;
-      return { coveredUsd: asked < 3 ? 0.5 : 1, unlimited: false, refused: '' };
+      return { coveredUsd: asked < 3 ? 0.5 : 1, unlimited: false, refusal: '' };
     });
     expect(await credit.reserve(1, 'm', never)).toHaveProperty('settle');
     expect(asked).toBe(3);

@@ -21,7 +21,7 @@ export function askCredit(
     try {
       return await client.call('runnerCredit', { ...run, ...request }, options);
     } catch (error) {
-      if (isOfOlderService(error)) return { coveredUsd: 0, unlimited: true, refused: '' };
+      if (isOfOlderService(error)) return { coveredUsd: 0, unlimited: true, refusal: '' };
       if (faultOf(error) !== 'retry') log.warn({ ...run, err: error }, 'credit not granted');
       throw error;
     }
@@ -51,7 +51,7 @@ export class RunCredit implements Credit {
   #coveredUsd = 0;
   /** Until then, by model without a price; `undefined`: anything. */
   readonly #unlimitedUntilMs = new Map<string | undefined, number>();
-  #refused = '';
+  #refusal = '';
   /** Never rejects. */
   #asking: Promise<void> | undefined;
 
@@ -66,7 +66,7 @@ export class RunCredit implements Credit {
   ): Promise<Reservation | Refusal | undefined> {
     for (;;) {
       if (signal.aborted) return undefined;
-      if (this.#refused !== '') return { refused: this.#refused };
+      if (this.#refusal !== '') return { refusal: this.#refusal };
       if (this.#isCovered(mostUsd, model)) return this.#hold(mostUsd ?? 0);
       this.#asking ??= this.#askFor(mostUsd, model, signal).finally(() => {
         this.#asking = undefined;
@@ -117,11 +117,11 @@ export class RunCredit implements Credit {
   }
 
   /** Returns whether the reply answers the request. */
-  #take({ coveredUsd, unlimited, refused }: CreditReply, upToUsd: number, unpriced?: string): boolean {
-    this.#refused = refused;
+  #take({ coveredUsd, unlimited, refusal }: CreditReply, upToUsd: number, unpriced?: string): boolean {
+    this.#refusal = refusal;
     this.#coveredUsd = coveredUsd;
     if (unlimited || unpriced !== undefined)
       this.#unlimitedUntilMs.set(unlimited ? undefined : unpriced, Date.now() + unlimitedMs);
-    return refused !== '' || unlimited || unpriced !== undefined || coveredUsd + toleranceUsd >= upToUsd;
+    return refusal !== '' || unlimited || unpriced !== undefined || coveredUsd + toleranceUsd >= upToUsd;
   }
 }

@@ -33,7 +33,7 @@ export class Spending {
     if (response.destroyed) leave();
     const reserved = await this.#options.credit.reserve(usd, model, gone.signal);
     response.off('close', leave);
-    if (!reserved || 'refused' in reserved) return reserved;
+    if (!reserved || 'refusal' in reserved) return reserved;
     call.reservation = reserved;
     const release = (): void => reserved.settle(0);
     if (response.destroyed) release();
