@@ -7,14 +7,13 @@ import { join } from 'node:path';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
-import { FakeBudget, spent, unlimitedCredit } from '../../../../../test/support/credit.ts';
+import { unlimitedCredit } from '../../../../../test/support/credit.ts';
 import { ignored, message } from '../../../../../test/support/harness-session.ts';
 import { unsandboxedProcesses } from '../../../../../test/support/processes.ts';
 import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
-import { RunCredit } from '../../runner/gateway/run-credit.ts';
 import { agentProcesses } from '../../runner/sandbox/processes.ts';
-import type { AgentTools, Credit, HarnessSession, Processes, Push, Usage } from '../harness.ts';
+import type { AgentTools, HarnessSession, Processes, Push, Usage } from '../harness.ts';
 import { rehearsalHarness } from './rehearsal.ts';
 
 let folder: string;
@@ -32,7 +31,6 @@ async function open(
   tools: Partial<AgentTools> = {},
   turnMs = 20,
   processes: Processes = unsandboxedProcesses({ workspaceFolder, homeFolder: folder }),
-  credit: Credit = unlimitedCredit(),
 ) {
   const [items, used, pushes, sessions]: [ReportItem[], Usage[], Push[], string[]] = [[], [], [], []];
   const whole = {
@@ -57,7 +55,7 @@ async function open(
       resumes: false,
       mcpServers: { servers: [], environment: {}, commonVariables: [] },
       mask: new ValueMask(['hidden-value']),
-      credit,
+      credit: unlimitedCredit(),
       endpoint: { url: '', token: '' },
       processes,
       tools: { openTasks: async () => [], ...tools } as AgentTools,
@@ -433,25 +431,3 @@ function isAlive(pid: number): boolean {
     return false;
   }
 }
-
-describe('usage within a budget', () => {
-  it('is reserved before it is reported, and ends the turn where the budget refuses it', async () => {
-    const budget = new FakeBudget(1);
-    const { session, used, items } = await open({}, {}, 20, undefined, new RunCredit(budget.ask));
-    const text = '!usage 10 0 1 0.6\n!usage 10 0 1 0.4\n!usage 10 0 1 0.01\n!say not reached';
-    const result = await session.deliver(message(text));
-    expect(result).toMatchObject({ type: 'parked', message: spent, isBudget: true });
-    expect(used.map(({ costUsd }) => costUsd)).toEqual([0.6, 0.4]);
-    expect(budget.asked.map(({ upToUsd }) => upToUsd)).toEqual([0.6, 1, 1.01]);
-    expect(texts(items, 'MESSAGE')).toEqual([]);
-  });
-
-  it('is not reported by a turn that is interrupted while it waits for the service', async () => {
-    const credit = new RunCredit(() => Promise.reject(new Error('away')));
-    const { session, used } = await open({}, {}, 20, undefined, credit);
-    const turn = session.deliver(message('!usage 10 0 1 0.6'));
-    session.interrupt();
-    expect(await turn).toMatchObject({ type: 'interrupted' });
-    expect(used).toEqual([]);
-  });
-});

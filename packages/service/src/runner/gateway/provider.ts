@@ -285,7 +285,6 @@ export class ProviderEndpoint {
     const outgoing = requestUpstream(url, request.method ?? 'POST', authorized.headers);
     const span = isModelCall ? this.#measure(call) : undefined;
     let meter: Meter | undefined;
-    let isAnswered = false;
     const cancel = (): void => {
       meter?.settle();
       span?.end('cancelled');
@@ -306,14 +305,11 @@ export class ProviderEndpoint {
     };
     const onClose = (): void => {
       release();
-      if (response.writableFinished) return;
-      if (isModelCall && !isAnswered && outgoing.writableFinished && !outgoing.destroyed)
-        this.#spending.abandoned(call, span);
-      cancel();
+      if (!response.writableFinished) cancel();
     };
     this.#cancels.add(cancel);
-    // Before the rest of the reservation is released.
     response.prependListener('close', onClose);
+    if (isModelCall) this.#spending.watch(call, outgoing, span);
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
       span?.end(error.code ?? error.name);
       if (!response.destroyed) this.#unreachable(call, url, error);
@@ -321,7 +317,6 @@ export class ProviderEndpoint {
     return new Promise((resolve) => {
       outgoing.once('response', (answer) => {
         stall.refresh();
-        isAnswered = true;
         const status = statusOf(answer);
         if (isModelCall) this.#answered(call, status, sentMs);
         if (status >= 400) {

@@ -1,7 +1,9 @@
+import { type MusterClient, MusterError } from '@muster/sdk';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { FakeBudget, spent } from '../../../../../test/support/credit.ts';
 import type { Reservation } from '../../harness/harness.ts';
-import { RunCredit } from './run-credit.ts';
+import { silentLog } from '../../lib/log.ts';
+import { askCredit, RunCredit } from './run-credit.ts';
 
 const never = new AbortController().signal;
 
@@ -192,5 +194,22 @@ describe('without an answer of the service', () => {
     const { budget, reserve } = creditOf(10);
     expect(await reserve(1, AbortSignal.abort())).toBeUndefined();
     expect(budget.asked).toEqual([]);
+  });
+});
+
+describe('the service', () => {
+  const asking = (status: number, text: string) => {
+    const call = () => Promise.reject(new MusterError(status, { message: text }));
+    const client = { call } as unknown as MusterClient;
+    return askCredit({ client, runnerId: 'r', log: silentLog }, { agentKey: 'a', runId: 1 });
+  };
+
+  it('of an earlier version has no budgets', async () => {
+    const ask = asking(404, 'there is nothing at /v1/runner/credit');
+    expect(await ask({ upToUsd: 1 }, never)).toMatchObject({ unlimited: true });
+  });
+
+  it.each([404, 409, 400, 503])('that answers %d grants nothing', async (status) => {
+    await expect(asking(status, 'no')({ upToUsd: 1 }, never)).rejects.toThrow('no');
   });
 });

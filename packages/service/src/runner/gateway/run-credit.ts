@@ -12,10 +12,10 @@ export type AskCredit = (request: Asked, signal: AbortSignal) => Promise<CreditR
 const callTimeoutMs = 10_000;
 
 export function askCredit(
-  client: MusterClient,
-  run: Pick<CreditRequest, 'runnerId' | 'agentKey' | 'runId'>,
-  log: RunnerLog,
+  { client, runnerId, log }: { client: MusterClient; runnerId: string; log: RunnerLog },
+  { agentKey, runId }: Pick<CreditRequest, 'agentKey' | 'runId'>,
 ): AskCredit {
+  const run = { runnerId, agentKey, runId };
   return async (request, signal) => {
     const options = { signal, timeoutMs: callTimeoutMs };
     try {

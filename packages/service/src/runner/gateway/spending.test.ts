@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
 import { FakeBudget, spent } from '../../../../../test/support/credit.ts';
 import {
@@ -274,7 +274,7 @@ describe('while the service does not answer', () => {
     await endpoint.close();
     await expect(sent).rejects.toThrow();
     const asked = budget.asked.length;
-    await vi.waitFor(() => expect(budget.asked.length).toBeLessThanOrEqual(asked + 1));
+    await eventually(() => expect(budget.asked.length).toBeLessThanOrEqual(asked + 1));
     expect(upstream.seen).toEqual([]);
   });
 });

@@ -1,3 +1,4 @@
+import type { ClientRequest } from 'node:http';
 import type { Refusal } from '../../harness/harness.ts';
 import type { ChatSpan } from '../run/run-trace.ts';
 import { cutUsage } from './meter.ts';
@@ -35,6 +36,7 @@ export class Spending {
     response.off('close', leave);
     if (!reserved || 'refusal' in reserved) return reserved;
     call.reservation = reserved;
+    // The listeners that report usage when the client leaves are prepended to this one.
     const release = (): void => reserved.settle(0);
     if (response.destroyed) release();
     else response.once('close', release);
@@ -47,8 +49,16 @@ export class Spending {
     else this.#options.credit.spent(costUsd);
   }
 
-  /** The client left after the whole request was sent, but before any of the answer arrived. */
-  abandoned(call: Call, span: ChatSpan | undefined): void {
-    this.used(cutUsage(undefined, likelyInputTokens(call), 0), call, span);
+  /** A call whose client leaves when all of it was sent, but nothing is answered yet, pays for its input. */
+  watch(call: Call, outgoing: ClientRequest, span: ChatSpan | undefined): void {
+    const { response } = call;
+    const leave = (): void => {
+      if (!outgoing.writableFinished || outgoing.destroyed) return;
+      this.used(cutUsage(undefined, likelyInputTokens(call), 0), call, span);
+    };
+    const unwatch = (): void => void response.off('close', leave);
+    outgoing.once('response', unwatch).once('close', unwatch);
+    // Before the request to the provider is destroyed.
+    response.prependListener('close', leave);
   }
 }

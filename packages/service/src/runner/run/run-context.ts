@@ -7,7 +7,7 @@ import type { Outages } from '../outages.ts';
 import type { PrepareContext } from './prepare-run.ts';
 
 /** What a runner gives to each of its runs. */
-export interface RunContext extends Omit<PrepareContext, 'trace' | 'credit'> {
+export interface RunContext extends PrepareContext {
   readonly url: string;
   readonly harnesses: Harnesses;
   readonly limits: RunLimits;

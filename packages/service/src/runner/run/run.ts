@@ -3,7 +3,6 @@ import type { Harness, HarnessSession, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { schemaProblem } from '../../lib/output-schema/schema-worker.ts';
 import { ValueMask } from '../../lib/value-mask.ts';
-import { askCredit, RunCredit } from '../gateway/run-credit.ts';
 import { harnessFor, noHarness, type Slot, slotOf } from '../harnesses.ts';
 import type { RunNote } from '../late-reports.ts';
 import type { RunOutput } from '../live-output.ts';
@@ -42,7 +41,6 @@ export class Run {
   readonly #stream: ReportStream;
   readonly #turns: Turns;
   readonly #steers: Steers;
-  readonly #credit: RunCredit;
   /** Hides the values of the run's secrets in everything that is reported. */
   readonly #mask = new ValueMask();
   readonly #trace: RunTrace | undefined;
@@ -74,9 +72,6 @@ export class Run {
     this.#output = context.live.open(this.ref, this.#mask, claim.token);
     this.#note = context.late.noteOf(this.ref);
     this.#stream = this.#openStream();
-    this.#credit = new RunCredit(
-      askCredit(context.client, { ...this.ref, runnerId: context.runnerId }, context.log),
-    );
     const images = new MessageImages({
       ...this.ref,
       client: context.client,
@@ -250,7 +245,7 @@ export class Run {
     await this.#before;
     this.#preparing.signal.throwIfAborted();
     const signals = { run: this.#acting.signal, preparing: this.#preparing.signal };
-    const context = { ...this.#context, trace: this.#trace, credit: this.#credit };
+    const context = { ...this.#context, trace: this.#trace };
     return prepareRun(this.#claim, harness, context, this.#stream.queue, signals, this.#mask);
   }
 
@@ -293,7 +288,7 @@ export class Run {
       const isUnopened = result.type === 'failed' && result.code === 'SESSION_NOT_OPENED';
       if (!isUnopened || !(await this.#restoreOlderSession(prepared))) {
         const isBudget = result.type === 'parked' && result.isBudget === true;
-        // The service has written that a budget is spent.
+        // The service has written so in the timeline.
         if (result.type === 'parked' && !isBudget) this.#warn(result.message);
         await this.#steers.end();
         const end = endOf(result, this.#context.limits.reportedTextLength, this.#mask);
