@@ -71,7 +71,8 @@ export class UsageReport {
 
   #warnNoPrice({ model, fast, tier }: AnswerUsage): void {
     const mode = fast ? ' in fast mode' : tier ? ` in the tier ${tier}` : '';
-    const what = `${model || '(a model that the answer does not name)'}${mode}`;
+    const isModeUnknown = priceOf(model, this.#options.prices) !== undefined;
+    const what = `${model || '(a model that the answer does not name)'}${isModeUnknown ? mode : ''}`;
     if (this.#warnedModels.has(what)) return;
     this.#warnedModels.add(what);
     const text = `The price of ${what} is unknown: its tokens are counted, but cost nothing. Add it to the file that MUSTER_PRICES of the runner names.`;
