@@ -73,6 +73,7 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
     failingSince,
     wasFinished: (!hasMessages && (finished || wasFinished)) || undefined,
     batch,
+    budget: undefined,
     ...(told.length > 0 && { toldBudgets: told }),
     spawnDue: false,
     claimedAt: loaded.now,
