@@ -3,6 +3,7 @@ import type { Agent } from '../../packages/service/src/domain/agent.ts';
 import {
   budgetAt,
   budgetKeyOf,
+  isSpent,
   type Ledger,
   type StoredBudget,
 } from '../../packages/service/src/domain/budget.ts';
@@ -51,6 +52,10 @@ export class MemoryBudgets {
     );
     const all = [...(document ? [{ key: 'budget/all', name: 'all', document }] : []), ...own];
     return all.map((budget) => ({ ...budget, ledger: this.#ledgers.get(`${tenant}/${budget.key}`) ?? null }));
+  }
+
+  areSpent(agent: Agent, now: string): boolean {
+    return this.over(agent).some((stored) => isSpent(budgetAt(stored, now)));
   }
 
   rowsOver(agent: Agent): BudgetRow[] {

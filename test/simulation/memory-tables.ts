@@ -82,6 +82,14 @@ export class MemoryTables {
     return live;
   }
 
+  /** When the last run of a tenant has ended. */
+  lastEnd(tenant: number): string {
+    const ends = [...this.agents.values()].map(
+      ({ agent, run }) => (agent.tenant === tenant && run?.endedAt) || '',
+    );
+    return ends.reduce((last, end) => (end > last ? end : last), '');
+  }
+
   /** How many more runs a tenant may have on all runners. */
   freeRuns(tenant: number): number {
     return this.limitsOf(tenant).maxRunsTotal - this.liveRuns(tenant);

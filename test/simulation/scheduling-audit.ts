@@ -181,8 +181,14 @@ export class SchedulingAudit {
     if (claims.length > 0 || stops.length > 0) return;
     const { runnerId, free, rehearses = false } = request;
     const since = new Date(this.#simulation.clock.nowMs - seenMs).toISOString();
+    // The end of a run makes room, of which no poll hears at once.
+    const isFreed = (tenant: number) => this.#simulation.tables.lastEnd(tenant) > since;
+    const { tables, clock } = this.#simulation;
     const starved = this.#waitingFor(request, since).find(
-      ({ settings }) => free[rehearses || isRehearsalModel(settings.model) ? 'rehearsed' : 'real'] > 0,
+      (agent) =>
+        !isFreed(agent.tenant) &&
+        !tables.budgets.areSpent(agent, clock.now) &&
+        free[rehearses || isRehearsalModel(agent.settings.model) ? 'rehearsed' : 'real'] > 0,
     );
     holds(
       starved === undefined,

@@ -292,7 +292,8 @@ export class SimRunner {
   async #report(key: string, process: Process, fields: Partial<ReportRequest>): Promise<boolean> {
     const { network, clock, random } = this.#simulation;
     process.reports += 1;
-    const hasUsage = process.reports % 2 === 0 || process.unreportedUsd > 0;
+    const hasUsage =
+      this.#isCurrent(key, process) && (process.reports % 2 === 0 || process.unreportedUsd > 0);
     const usage = hasUsage ? this.#use(key, process, process.reports) : undefined;
     const request: ReportRequest = {
       runnerId: this.id,

@@ -12,6 +12,7 @@ import { nextBatch, openCycles } from '../batch.ts';
 import { type Budget, budgetLines, isSpent, stopBy } from '../budget.ts';
 import { type Decide, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { refusePolicy } from '../policy.ts';
 import { aborted, type Refusal } from '../refusal.ts';
 import { block, pend } from '../settle.ts';
@@ -33,15 +34,8 @@ export interface ClaimingRunner {
 /** Gives the agent's next run to a runner. Null: a policy or a budget does not allow it, and the agent is stopped. */
 export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }, state) => {
   const { agent } = state;
-  if (agent.claimableAt === null || agent.claimableAt > loaded.now) {
-    return aborted('NOT_CLAIMABLE', `the agent ${agent.path.join('/')} has no run to claim`);
-  }
-  if (agent.pool !== runner.pool) {
-    return aborted('OTHER_POOL', `the agent ${agent.path.join('/')} runs in pool "${agent.pool}"`);
-  }
-  if (loaded.freeRuns(agent) <= 0) {
-    return aborted('POOL_FULL', `pool "${agent.pool}" has as many runs as its maxRunsTotal allows`);
-  }
+  const unclaimable = refuseClaim(loaded, runner, agent);
+  if (unclaimable) return unclaimable;
   const budgets = loaded.budgets(agent.id);
   const spent = budgets.find(isSpent);
   if (spent) return decided(loaded, null, [outOfBudget(state, spent, loaded.now)]);
@@ -53,8 +47,8 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
   if (refused) return decided(loaded, null, [blockedBy(refused, state, loaded.now)]);
   openCycles(draft);
   const rehearsed = runner.rehearses || isRehearsalModel(draft.agent.settings.model);
-  const before = state.run?.account ?? '';
-  draft.run = newRun(number, batch, { ...runner, account: rehearsed ? '' : before }, loaded.now);
+  const account = rehearsed ? '' : (state.run?.account ?? '');
+  draft.run = newRun(number, batch, { ...runner, account }, loaded.now);
   draft.set({
     runCount: number,
     claimableAt: null,
@@ -92,6 +86,19 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
   draft.move('PHASE_RUNNING', 'STARTING');
   return decided(loaded, draft.state, [draft]);
 };
+
+function refuseClaim(loaded: LoadedAgents, runner: ClaimingRunner, agent: Agent): Refusal | null {
+  if (agent.claimableAt === null || agent.claimableAt > loaded.now) {
+    return aborted('NOT_CLAIMABLE', `the agent ${agent.path.join('/')} has no run to claim`);
+  }
+  if (agent.pool !== runner.pool) {
+    return aborted('OTHER_POOL', `the agent ${agent.path.join('/')} runs in pool "${agent.pool}"`);
+  }
+  if (loaded.freeRuns(agent) <= 0) {
+    return aborted('POOL_FULL', `pool "${agent.pool}" has as many runs as its maxRunsTotal allows`);
+  }
+  return null;
+}
 
 function outOfBudget(state: AgentState, spent: Budget, now: Instant): Draft {
   const draft = Draft.of(state, now);
