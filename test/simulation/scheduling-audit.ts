@@ -81,6 +81,11 @@ export class SchedulingAudit {
     const [poll] = this.#openPolls(runnerId);
     if (!poll) return;
     const slot = backends.includes('') ? 'rehearsed' : 'real';
+    // It looks again after a claim has stopped an agent, because of its budget: that was the turn of its tenant.
+    const { agents } = this.#simulation.tables;
+    for (const { id, tenant, claimableAt } of poll.seen[slot])
+      if (agents.get(id)?.agent.claimableAt !== claimableAt)
+        this.#passes.delete(`${runnerId}/${slot}/${tenant}`);
     poll.seen[slot] = this.#waitingFor(poll.request, clock.now).filter((agent) =>
       backends.includes(neededBackend(agent)),
     );
