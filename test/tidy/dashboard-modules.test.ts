@@ -12,6 +12,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   spawn: shared,
   home: [...shared, 'spawn'],
   catalog: shared,
+  spend: [...shared, 'home'],
   agent: [...shared, 'home', 'share', 'spawn'],
   share: [...shared, 'agent', 'shell'],
   shell: [...shared, 'spawn'],
