@@ -36,6 +36,7 @@ export const spawn = (id: string, path: readonly string[], tasks: readonly Task[
   change: { persona },
   defaultModel: 'rehearsal-a',
   pool: 'default',
+  budgetUsd: null,
   repos: [],
   labels: { spawned: 'yes' },
   tasks,

@@ -44,6 +44,7 @@ export function agentEntry(
     totalTokens: '0',
     repos: [],
     changeRequests: [],
+    budgets: [],
     unpushed: null,
     checkpointAt: null,
     labels: {},

@@ -115,6 +115,7 @@ const bodies: Record<RunnerRoute, (owner: Owner) => Record<string, unknown>> = {
     leaving: true,
   }),
   runnerReport: (owner) => ({ ...runOf(owner), report: 1000, end: { outcome: 'COMPLETED', finished: true } }),
+  runnerCredit: (owner) => ({ ...runOf(owner), upToUsd: 1 }),
   runnerPartials: ({ runner, claim }) => ({
     runnerId: runner.runnerId,
     partials: [

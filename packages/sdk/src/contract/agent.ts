@@ -1,4 +1,5 @@
 import { backends } from './backend.ts';
+import { agentBudget, budgetUsdIn } from './budget.ts';
 import { changeRequest } from './code-host.ts';
 import { pendingFollowUp, settingsIn } from './follow-up.ts';
 import { agentId, agentIdIn, tenantIn } from './identity.ts';
@@ -58,6 +59,7 @@ export const spawnRequest = request('SpawnRequest', {
   persona: settingsIn.agent,
   workspace: nameIn,
   labels: labelsIn,
+  budgetUsd: budgetUsdIn,
 });
 export type SpawnRequest = Infer<typeof spawnRequest>;
 
@@ -113,6 +115,11 @@ const work = {
   checkpointAt: { ...timestampOrNull, description: 'When the work and the session were last saved.' },
 } as const;
 
+const budgets = {
+  ...list(agentBudget),
+  description: 'All budgets that limit the agent.',
+} as const;
+
 const sandboxed = {
   type: 'boolean',
   description: 'Whether the latest run was in a sandbox; true before the first run.',
@@ -160,6 +167,7 @@ export const agentStatus = reply('AgentStatus', {
   changeRequests: list(changeRequest),
   cost: { type: 'number' },
   treeCost: { type: 'number' },
+  budgets,
   ...tokenCounts,
   progressAt: timestamp,
   createdAt: timestamp,
@@ -200,6 +208,7 @@ export const listEntry = reply('AgentEntry', {
   error: { type: 'string', description: 'Why the agent failed, is blocked or is retrying; otherwise empty.' },
   ...work,
   changeRequests: list(changeRequest),
+  budgets,
   labels,
 });
 export type AgentEntry = Infer<typeof listEntry>;
@@ -255,7 +264,7 @@ export const retryManyRequest = request('RetryAgentsRequest', {
     ...labelsIn,
     title: 'LabelFilter',
     description:
-      'Instead of `agentIds`: every agent with all of these labels that is BLOCKED, RETRYING or in PROVIDER_LIMIT, at any depth.',
+      'Instead of `agentIds`: every agent with all of these labels that is BLOCKED, RETRYING, in BUDGET or in PROVIDER_LIMIT, at any depth.',
   },
   workspace: { ...nameIn, description: 'Instead of `agentIds`: those in this workspace.' },
   account: { ...listRequest.properties.account, description: 'Whose agents, as in a list. Empty: your own.' },

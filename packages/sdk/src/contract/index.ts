@@ -1,6 +1,7 @@
 export * from './agent.ts';
 export * from './attachment.ts';
 export * from './backend.ts';
+export * from './budget.ts';
 export * from './code-host.ts';
 export * from './display-text.ts';
 export * from './document-warnings.ts';
@@ -9,6 +10,7 @@ export * from './faults.ts';
 export * from './follow-up.ts';
 export { globProblem, matchingGlobs } from './glob.ts';
 export * from './identity.ts';
+export type { BudgetDocument } from './kinds/budget.ts';
 export type { EnvironmentDocument } from './kinds/environment.ts';
 export { changeRequestModes, type IntegrationDocument } from './kinds/integration.ts';
 export { type FormField, type KindEntry, type KindGroup, kindGroups } from './kinds/kind.ts';

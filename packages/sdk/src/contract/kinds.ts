@@ -1,3 +1,4 @@
+import { budget } from './kinds/budget.ts';
 import { changeRequest } from './kinds/change-request.ts';
 import { environment } from './kinds/environment.ts';
 import { integration } from './kinds/integration.ts';
@@ -22,6 +23,7 @@ const table = {
   'vm-profile': vmProfile,
   pool,
   policy,
+  budget,
   token,
   'share-link': shareLink,
   integration,

@@ -48,6 +48,10 @@ export const limits = {
   agentsPerWait: 1000,
   /** Agents in one retry of several */
   agentsPerRetry: 1000,
+  /** How long a run that no budget limits may spend before it asks again, so how late a new budget holds for it */
+  unlimitedCreditSeconds: 30,
+  /** Budgets of agents in one list of budgets → `more` is true */
+  budgetsPerList: 500,
   /** `timeoutSeconds` of a wait */
   waitSeconds: 7 * 24 * 3600,
   /** `outputSchema`, in bytes */

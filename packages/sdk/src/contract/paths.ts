@@ -58,6 +58,7 @@ export const paths = {
   /** A second one is refused, because the agent is gone; or deletes a newer agent of that name that has ended too. */
   deleteAgent: post('/v1/agent/delete', 'unsent'),
   labels: post('/v1/agent/labels', 'safe'),
+  setBudget: post('/v1/agent/budget', 'safe'),
   list: post('/v1/agents', 'safe'),
 
   waitMany: post('/v1/agents/wait', 'long'),
@@ -98,12 +99,14 @@ export const paths = {
   validateResource: post('/v1/catalog/{ref.kind}/{ref.name}/validate', 'safe'),
 
   usage: post('/v1/usage', 'safe'),
+  budgets: post('/v1/budgets', 'safe'),
 
   poolDemand: get('/v1/pools/{pool}/demand', 'safe'),
   drainRunners: post('/v1/runners/drain', 'safe'),
 
   runnerPoll: post('/v1/runner/poll'),
   runnerReport: post('/v1/runner/report'),
+  runnerCredit: post('/v1/runner/credit'),
   runnerPartials: post('/v1/runner/partials'),
   runnerSaveCheckpoint: post('/v1/runner/checkpoint/save'),
   runnerCompleteCheckpoint: post('/v1/runner/checkpoint/complete'),

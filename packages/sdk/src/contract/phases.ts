@@ -215,6 +215,23 @@ const rows = {
     advice:
       'The provider of {model} limits requests. The agent retries automatically{at}. Retry to try now, for example with another key.',
   },
+  BUDGET: {
+    phases: ['PHASE_PENDING', 'PHASE_WAITING_FOR_INPUT'],
+    status: 'out of budget',
+    timeWord: 'until',
+    why: 'a budget has too little left for its next request; `needsInput` says which, and who may raise it',
+    changedBy: 'time, if `wakesAt` is set; you: raise the budget, and it continues by itself',
+    needsInput: 'fix',
+    exit: [16, 'a budget has stopped the agent; muster status shows which'],
+    endsAtTime: true,
+    isRetryable: true,
+    keepsBatch: true,
+    section: 'blocked',
+    color: 'yellow',
+    needs: 'a person',
+    advice: '{fix}',
+    in: { PHASE_PENDING: { section: 'waiting', needs: 'nothing', advice: '{fix}' } },
+  },
   RETRYING: {
     phases: pending,
     status: 'retrying',

@@ -306,6 +306,38 @@ export type PollReply = Infer<typeof pollReply>;
 const aboutHeldRun = <const P extends Record<string, Schema>>(title: string, properties: P) =>
   reply(title, { runnerId: { type: 'string', format: 'uuid' }, ...runRef, ...properties });
 
+export const creditRequest = requestWith(
+  'RunnerCreditRequest',
+  ['runnerId', 'agentKey', 'runId', 'upToUsd'],
+  {
+    runnerId: { type: 'string', format: 'uuid' },
+    ...runRef,
+    upToUsd: {
+      type: 'number',
+      minimum: 0,
+      maximum: 1e9,
+      description:
+        'How much the run may have cost after the request that it is about to send, all that it used before included. The same amount again reserves nothing more.',
+    },
+    unpricedModel: {
+      type: 'string',
+      maxLength: 256,
+      description: 'The model of that request, if its price is not known.',
+    },
+  },
+);
+export type CreditRequest = Infer<typeof creditRequest>;
+
+export const creditReply = reply('RunnerCreditReply', {
+  coveredUsd: { type: 'number', description: 'How much the run may cost in total.' },
+  unlimited: {
+    type: 'boolean',
+    description: `No budget limits the run. It asks again after ${limits.unlimitedCreditSeconds} seconds.`,
+  },
+  refused: { ...text, description: 'Why it may not send the request, and none after it; empty if it may.' },
+});
+export type CreditReply = Infer<typeof creditReply>;
+
 const checkpointId = { type: 'string', format: 'uuid' } as const;
 const part = { type: 'integer', minimum: 0, maximum: limits.checkpointParts - 1 } as const;
 

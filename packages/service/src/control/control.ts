@@ -28,6 +28,7 @@ import { blockOnStateError } from './runners/block-on-state-error.ts';
 import { Checkpoints } from './runners/checkpoints.ts';
 import { HeldRuns } from './runners/held-runs.ts';
 import { PoolRunners } from './runners/pool-runners.ts';
+import { RunCredits } from './runners/run-credits.ts';
 import { noteRuns } from './runners/run-notes.ts';
 import { Runners } from './runners/runners.ts';
 import { Maintenance, type MaintenanceOptions } from './upkeep/maintenance.ts';
@@ -147,6 +148,7 @@ export class Control {
       poolRunners: this.poolRunners,
       attachments: this.attachments,
       live: this.live,
+      credits: new RunCredits(shared),
       checkpoints: new Checkpoints(database, heldRuns, this.#quotas, metrics),
       models: this.models,
     };

@@ -1,3 +1,4 @@
+import { Budgets, type BudgetsOptions } from './agents/budgets.ts';
 import { Checklists } from './agents/checklist.ts';
 import { DeletedAgents, type DeletionOptions } from './agents/delete-agent.ts';
 import { FollowUps, type FollowUpsOptions } from './agents/follow-ups.ts';
@@ -9,7 +10,8 @@ import type { Operation } from './operation.ts';
 import type { PoolRunners } from './runners/pool-runners.ts';
 import { type RunnerOperationsOptions, runnerOperations } from './runners/protocol.ts';
 
-type Parts = DeletionOptions &
+type Parts = BudgetsOptions &
+  DeletionOptions &
   FollowUpsOptions &
   InspectionOptions &
   RetriesOptions &
@@ -23,6 +25,7 @@ export function operationsOf(parts: Parts) {
     ...inspection,
     ...parts.lists,
     ...new Lifecycle(parts),
+    ...new Budgets(parts),
     ...new Retries(parts),
     ...new DeletedAgents(parts),
     ...new FollowUps(parts),

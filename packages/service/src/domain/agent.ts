@@ -11,6 +11,7 @@ import {
   type StopKind,
   type Task,
 } from '@muster/sdk/contract';
+import type { BudgetStop } from './budget.ts';
 import type { Thread } from './thread.ts';
 
 /**
@@ -59,6 +60,8 @@ export interface Agent extends Identity {
   readonly memory: Memory;
   readonly result: Result;
   readonly usage: Usage;
+  /** The most that it and everything below it may spend; null if only the budgets above it hold. */
+  readonly budgetUsd: number | null;
   /** The name of the runner where its workspace is. */
   readonly home: string | null;
   /** As in the newest poll of its home runner; null before the first run. */
@@ -137,6 +140,10 @@ export interface Memory {
   readonly retryAt: Instant | null;
   /** The provider or git host that could not be reached: the batch is retried when another run reaches it. */
   readonly awaits?: string | undefined;
+  /** The budget that stopped it. */
+  readonly budget?: BudgetStop | undefined;
+  /** Windows of budgets that it was told are nearly spent. */
+  readonly toldBudgets?: readonly string[];
   readonly interrupted: boolean;
   readonly question: string;
   readonly finished: boolean;
@@ -233,6 +240,8 @@ export interface Run {
   readonly currentAction: string;
   readonly followUpIds: readonly string[];
   readonly usage: Usage;
+  /** Up to what cost the run is covered, by the key of each budget that it has asked. */
+  readonly credits: Readonly<Record<string, number>> | null;
 }
 
 export interface FollowUp {
@@ -341,7 +350,7 @@ export const freshMemory: Memory = {
   claimedAt: null,
 };
 
-interface NewAgent extends Pick<Agent, 'id' | 'pool' | 'backend' | 'labels' | 'settings'> {
+interface NewAgent extends Pick<Agent, 'id' | 'pool' | 'backend' | 'labels' | 'settings' | 'budgetUsd'> {
   readonly identity: Identity;
   readonly parent: Agent | null;
   readonly now: Instant;
@@ -378,6 +387,7 @@ export const newAgent = ({ identity, parent, now, ...given }: NewAgent): Agent =
   memory: freshMemory,
   result: { response: '', structuredOutput: null, error: null, branch: '' },
   usage: noUsage,
+  budgetUsd: given.budgetUsd,
   home: null,
   deferral: null,
   rehearsed: null,

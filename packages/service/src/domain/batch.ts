@@ -42,7 +42,12 @@ function nextMessages(queue: readonly FollowUp[], spawnDue: boolean, settings: S
  * After BLOCKED the retried batch and the whole queue are one batch, so that a message can bring the setting that fixes
  * the fault.
  */
-export function nextBatch(draft: Draft, number: number, children: readonly ChildView[]): Batch {
+export function nextBatch(
+  draft: Draft,
+  number: number,
+  children: readonly ChildView[],
+  lines: readonly string[] = [],
+): Batch {
   const { batch: retried, blocked, spawnDue, claimedAt } = draft.agent.memory;
   const isBlocked = blocked !== '';
   const id = retried?.id ?? number;
@@ -58,7 +63,7 @@ export function nextBatch(draft: Draft, number: number, children: readonly Child
     id,
     tries: (retried?.tries ?? 0) + 1,
     spawn: spawnDue || (retried?.spawn ?? false),
-    preface: [retried?.preface ?? '', preface(children, claimedAt)].filter(Boolean).join('\n'),
+    preface: [retried?.preface ?? '', preface(children, claimedAt), ...lines].filter(Boolean).join('\n'),
     followUpIds: [...(retried?.followUpIds ?? []), ...messages.map((m) => m.id)],
     ephemeralTaskIds: isSame
       ? retried.ephemeralTaskIds

@@ -4,6 +4,8 @@ import { askQuestion, declareFailed, declareFinished } from './commands/ask-fini
 import { blockAgent } from './commands/block-agent.ts';
 import { type ClaimRun, claimRun } from './commands/claim-run.ts';
 import { concludeAgent } from './commands/conclude-agent.ts';
+import { creditRun } from './commands/credit-run.ts';
+import { endBudgetWait } from './commands/end-budget-wait.ts';
 import { killTree } from './commands/kill-tree.ts';
 import { labelAgent } from './commands/label-agent.ts';
 import {
@@ -20,6 +22,7 @@ import { type ReportLate, reportLate } from './commands/report-late.ts';
 import { loseRun, type ReportRun, reportRun } from './commands/report-run.ts';
 import { resumeAgent } from './commands/resume-agent.ts';
 import { retryAgent } from './commands/retry-agent.ts';
+import { setBudget } from './commands/set-budget.ts';
 import { refuseSpawn, type SpawnAgent, spawnAgent } from './commands/spawn-agent.ts';
 import { stopTurn } from './commands/stop-turn.ts';
 import { createTasks, updateTask } from './commands/tasks.ts';
@@ -40,6 +43,8 @@ export interface Needs {
   readonly checklist?: boolean;
   readonly children?: boolean;
   readonly policies?: boolean;
+  /** The budgets over it, as far as they are committed: none is locked. */
+  readonly budgets?: boolean;
   /** Its review threads, with the texts of those that are open and of these. */
   readonly threads?: readonly string[];
   /** How many live agents are below it. */
@@ -87,8 +92,16 @@ const commands = {
   fail: { decide: declareFailed, needs: {} },
   claim: {
     decide: claimRun,
-    needs: ({ runner }: ClaimRun): Needs => ({ ...settling, policies: true, freeRunsIn: runner.pool }),
+    needs: ({ runner }: ClaimRun): Needs => ({
+      ...settling,
+      policies: true,
+      budgets: true,
+      freeRunsIn: runner.pool,
+    }),
   },
+  credit: { decide: creditRun, needs: { budgets: true } },
+  endBudgetWait: { decide: endBudgetWait, needs: {} },
+  setBudget: { decide: setBudget, needs: { budgets: true } },
   conclude: { decide: concludeAgent, needs: settling },
   report: {
     decide: reportRun,
@@ -133,7 +146,8 @@ function queueNeeds(command: QueueFollowUp): Needs {
 }
 
 export function needsOf(command: Command): Needs {
-  if (command.type === 'spawn') return { root: true, liveDescendants: true };
+  if (command.type === 'spawn')
+    return { root: true, liveDescendants: true, budgets: command.budgetUsd !== null };
   const { needs } = commands[command.type];
   return typeof needs === 'function' ? needs(command as never) : needs;
 }

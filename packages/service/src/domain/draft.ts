@@ -94,12 +94,26 @@ export class Draft {
     this.threads = this.#ownThreads.set(thread.id, thread);
   }
 
+  /** What the run is covered for and has not spent goes back to its budgets. */
+  #returnCredit(): void {
+    const { credits, usage } = this.run ?? {};
+    for (const [key, coveredUsd] of Object.entries(credits ?? {}))
+      this.events.push({
+        type: 'taken',
+        key,
+        usd: (usage?.cost ?? 0) - coveredUsd,
+        mostUsd: null,
+        at: this.now,
+      });
+  }
+
   /** Ends the run. `goneAt` is null while a process of it may be left. */
   endRun(outcome: RunOutcome, goneAt: Instant | null): void {
     if (!this.run) return;
     const { context } = this.agent.result;
     const data = { outcome, ...(context && { context }) };
     this.log('RUN_ENDED', { runId: this.run.number, text: outcome, data });
+    this.#returnCredit();
     this.events.push({ type: 'runEnded', runId: this.run.number, outcome });
     this.setRun({ state: 'ENDED', outcome, endedAt: this.now, goneAt, currentAction: '' });
   }

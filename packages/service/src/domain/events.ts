@@ -25,6 +25,17 @@ export type DomainEvent =
       readonly comment: Comment | null;
       readonly at: string;
     }
+  /** What is taken of a budget: reserved, or returned if it is negative. */
+  | {
+      readonly type: 'taken';
+      readonly key: string;
+      readonly usd: number;
+      /** If it is reserved: the most that may be taken in all. */
+      readonly mostUsd: number | null;
+      /** When it was spent: a window that began later does not change. If it is reserved: the beginning of its window. */
+      readonly at: Instant;
+    }
+  | { readonly type: 'waitsForBudget'; readonly key: string; readonly needUsd: number }
   /** What a run used since it was last counted. */
   | {
       readonly type: 'spent';

@@ -29,7 +29,11 @@ export function finishRun(draft: Draft, ending: FinishedRun, children: readonly 
   if (!run) return;
   const wasStopped = run.stop !== '' && ending.outcome !== 'KILLED';
   const declared = ending.outcome === 'COMPLETED' ? draft.agent.memory.failure : '';
-  const outcome = wasStopped ? 'INTERRUPTED' : declared ? 'FAILED' : ending.outcome;
+  const { budget } = draft.agent.memory;
+  // Its harness may call a refused request a failure.
+  const isOutOfBudget = budget !== undefined && /^(INTERRUPTED|FAILED)$/.test(ending.outcome) && !declared;
+  const ended = isOutOfBudget ? 'PARKED' : ending.outcome;
+  const outcome = wasStopped ? 'INTERRUPTED' : declared ? 'FAILED' : ended;
   draft.endRun(outcome, ending.processLeft ? null : now);
   draft.set({ result: { ...draft.agent.result, error: null }, progressAt: now });
   const { batch, preemptedBy, question: asked, finished, wasFinished } = draft.agent.memory;
@@ -56,7 +60,8 @@ export function finishRun(draft: Draft, ending: FinishedRun, children: readonly 
     case 'HANDED_BACK':
       return retry(draft, preemptedBy, children);
     case 'PARKED':
-      draft.remember({ limitUntil: ending.limitUntil ?? now, limitAccount: ending.limitAccount });
+      if (!budget)
+        draft.remember({ limitUntil: ending.limitUntil ?? now, limitAccount: ending.limitAccount });
       return retry(draft, preemptedBy, children);
     case 'FAILED': {
       const error = declared
@@ -66,7 +71,7 @@ export function finishRun(draft: Draft, ending: FinishedRun, children: readonly 
     }
     default:
       dropEphemeral(draft, batch);
-      draft.remember({ batch: null, ...noFaults });
+      draft.remember({ batch: null, budget: undefined, ...noFaults });
       if (question) draft.log('QUESTION', { runId: run.number, text: question });
       return settle(draft, children);
   }

@@ -1,4 +1,5 @@
 import type { AgentState, ChildView, Identity, Instant, Run } from './agent.ts';
+import { type Budget, budgetAt, type StoredBudget } from './budget.ts';
 import type { Draft } from './draft.ts';
 import type { Policy } from './policy.ts';
 
@@ -31,6 +32,9 @@ export class LoadedAgents {
   readonly #holders = new Map<string, string>();
   readonly #children = new Map<string, readonly ChildView[]>();
   readonly #policies = new Map<string, readonly Policy[]>();
+  readonly #budgets = new Map<string, readonly StoredBudget[]>();
+  /** What this batch takes of budgets, by tenant and key. */
+  readonly #taken = new Map<string, number>();
   readonly #liveDescendants = new Map<string, number>();
   readonly #olderRuns = new Map<string, Run>();
   readonly #freeRuns = new Map<string, number>();
@@ -51,6 +55,10 @@ export class LoadedAgents {
 
   addPolicies(id: string, policies: readonly Policy[]): void {
     this.#policies.set(id, policies);
+  }
+
+  addBudgets(id: string, budgets: readonly StoredBudget[]): void {
+    this.#budgets.set(id, budgets);
   }
 
   addLiveDescendants(root: string, count: number): void {
@@ -94,6 +102,16 @@ export class LoadedAgents {
     return this.#policies.get(id) ?? [];
   }
 
+  /** All that limit the agent. */
+  budgets(id: string): Budget[] {
+    const tenant = this.#states.get(id)?.agent.tenant;
+    return (this.#budgets.get(id) ?? []).map((stored) => {
+      const budget = budgetAt(stored, this.now);
+      const takenUsd = budget.takenUsd + (this.#taken.get(`${tenant}/${budget.key}`) ?? 0);
+      return { ...budget, takenUsd };
+    });
+  }
+
   descendants(id: string): AgentState[] {
     return [...this.#states.values()].filter((state) => state.agent.ancestors.includes(id));
   }
@@ -108,8 +126,9 @@ export class LoadedAgents {
   }
 
   apply(changes: readonly AgentChange[]): void {
-    for (const { before, after, olderRun } of changes) {
+    for (const { before, after, olderRun, events } of changes) {
       this.add(after);
+      for (const event of events) if (event.type === 'taken') this.#take(after.agent.tenant, event);
       if (olderRun) this.addOlderRun(after.agent.id, olderRun);
       const isLiveAgain = before !== null && before.agent.endedAt !== null && after.agent.endedAt === null;
       if ((!before || isLiveAgain) && after.agent.parent) {
@@ -118,6 +137,11 @@ export class LoadedAgents {
       if (before && after.agent.runCount > before.agent.runCount)
         this.addFreeRuns(after.agent, this.freeRuns(after.agent) - 1);
     }
+  }
+
+  #take(tenant: number, { key, usd }: { readonly key: string; readonly usd: number }): void {
+    const id = `${tenant}/${key}`;
+    this.#taken.set(id, (this.#taken.get(id) ?? 0) + usd);
   }
 }
 

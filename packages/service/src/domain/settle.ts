@@ -1,5 +1,6 @@
 import { faultOf, isTerminal, type Phase, type PhaseReason } from '@muster/sdk/contract';
 import { type Agent, type AgentError, type ChildView, isLive, keepsBatch, noFaults, works } from './agent.ts';
+import type { BudgetStop } from './budget.ts';
 import { unfinished } from './checklist.ts';
 import type { Draft } from './draft.ts';
 import { discardFollowUp } from './review.ts';
@@ -42,11 +43,12 @@ export function hasWork(draft: Draft): boolean {
 /** Waits for a runner: not before a limit or a delay ends, and not while a killed process may be alive. */
 export function pend(draft: Draft, reason: PhaseReason = 'STARTING'): void {
   const { agent, run, now } = draft;
-  const { limitUntil, retryAt } = agent.memory;
+  const { limitUntil, retryAt, budget } = agent.memory;
   if (run && run.state === 'ENDED' && run.goneAt === null) {
     draft.set({ claimableAt: null });
     return draft.move('PHASE_PENDING', 'STOPPING');
   }
+  if (budget && (budget.until === null || budget.until > now)) return waitForBudget(draft, budget);
   if (limitUntil !== null && limitUntil > now) {
     draft.set({ claimableAt: limitUntil });
     return draft.move('PHASE_PENDING', 'PROVIDER_LIMIT');
@@ -59,9 +61,17 @@ export function pend(draft: Draft, reason: PhaseReason = 'STARTING'): void {
   draft.move('PHASE_PENDING', reason);
 }
 
-/** Ends a wait for the end of a limit or a delay. */
+/** Until its window ends, or until a person has raised it. */
+function waitForBudget(draft: Draft, { key, needUsd, until, message }: BudgetStop): void {
+  draft.remember({ blocked: message });
+  draft.set({ claimableAt: until });
+  draft.events.push({ type: 'waitsForBudget', key, needUsd });
+  draft.move(until === null ? 'PHASE_WAITING_FOR_INPUT' : 'PHASE_PENDING', 'BUDGET');
+}
+
+/** Ends a wait for the end of a limit or a delay, or for a budget. */
 export function pendNow(draft: Draft, reason: 'STARTING' | 'RETRYING'): void {
-  draft.remember({ limitUntil: null, retryAt: null });
+  draft.remember({ limitUntil: null, retryAt: null, budget: undefined });
   draft.set({ claimableAt: draft.now });
   draft.move('PHASE_PENDING', reason);
 }
@@ -109,6 +119,7 @@ export function end(draft: Draft, phase: Phase, reason: PhaseReason, why: string
     unseenChildren: [],
     preemptedBy: null,
     blocked: '',
+    budget: undefined,
     wasFinished: undefined,
     ...noFaults,
   });

@@ -54,6 +54,7 @@ export const agentTable = {
   input_tokens: { type: 'bigint', field: 'usage.inputTokens', of: (a) => a.usage.inputTokens, group: 'cold', shown: 'derived' },
   cached_tokens: { type: 'bigint', field: 'usage.cachedInputTokens', of: (a) => a.usage.cachedInputTokens, group: 'cold', shown: 'derived' },
   output_tokens: { type: 'bigint', field: 'usage.outputTokens', of: (a) => a.usage.outputTokens, group: 'cold', shown: 'derived' },
+  budget_usd: { type: 'float8', field: 'budgetUsd', of: (a) => a.budgetUsd, group: 'cold' },
   home: { type: 'text', field: 'home', of: (a) => a.home, group: 'cold', shown: 'derived' },
   deferral: { type: 'boolean', field: 'deferral', of: (a) => a.deferral, group: 'cold' },
   rehearsed: { type: 'boolean', field: 'rehearsed', of: (a) => a.rehearsed, group: 'cold', shown: 'derived' },

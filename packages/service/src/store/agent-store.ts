@@ -1,5 +1,6 @@
 import type { Task } from '@muster/sdk/contract';
 import type { AgentState, ChildView, FollowUp, Identity, Instant, Run } from '../domain/agent.ts';
+import type { StoredBudget } from '../domain/budget.ts';
 import type { AgentChange, PoolKey } from '../domain/loaded-agents.ts';
 import type { Policy } from '../domain/policy.ts';
 import type { Thread } from '../domain/thread.ts';
@@ -27,6 +28,8 @@ export interface Parts {
   readonly children: readonly ChildView[];
   /** Those of its tenant and of its workspace. */
   readonly policies: readonly Policy[];
+  /** All that limit it. */
+  readonly budgets: readonly StoredBudget[];
 }
 
 export type Part = keyof Parts;
@@ -101,6 +104,11 @@ export interface AgentTransaction {
 /** The connection broke during COMMIT: the transaction may or may not be committed. */
 export class CommitUnknownError extends Error {
   override readonly name = 'CommitUnknownError';
+}
+
+/** Another transaction has taken what this one was about to take of a budget. */
+export class OverdrawnError extends Error {
+  override readonly name = 'OverdrawnError';
 }
 
 /** Another node spawned an agent of this identity between the read and the write. */

@@ -7,6 +7,7 @@ import {
   CommitUnknownError,
   IdentityTakenError,
   keyColumns,
+  OverdrawnError,
 } from './agent-store.ts';
 import { begin, rollBack, statement } from './connection.ts';
 import { followUpOf, readStateOf, runOf, threadOf } from './rows.ts';
@@ -55,9 +56,11 @@ export function postgresAgentStore(pool: pg.Pool): AgentStore {
         const isUndone = await rollBack(client, error);
         if (isCommitting && !isUndone)
           throw new CommitUnknownError('the connection broke during COMMIT', { cause: error });
-        if ((error as { constraint?: string }).constraint === 'agents_holder') {
+        const { constraint } = error as { constraint?: string };
+        if (constraint === 'agents_holder')
           throw new IdentityTakenError('another agent took this identity', { cause: error });
-        }
+        if (constraint === 'budget_kept')
+          throw new OverdrawnError('another transaction took the rest of a budget', { cause: error });
         throw error;
       }
     },

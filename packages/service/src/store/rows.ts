@@ -17,6 +17,7 @@ import type { ReadState } from './agent-store.ts';
 import { isoTime } from './connection.ts';
 import { readFollowUpTimes } from './follow-up-columns.ts';
 import { readRunTimes } from './run-columns.ts';
+import { type BudgetRow, budgetOf } from './statements/budgets.ts';
 import type { RowOf } from './tables.ts';
 
 /** The row of `agent_states`. */
@@ -105,6 +106,7 @@ export interface LoadedAgentRow {
   checklist: Partial<ChecklistTask>[] | null;
   children: ChildRow[] | null;
   policies: Policy[] | null;
+  budgets: BudgetRow[] | null;
 }
 
 /** Made of the object that was parsed, which nobody else has: a copy of this many fields takes longer than all the rest. */
@@ -170,6 +172,7 @@ export const readStateOf = ({ loaded: row }: { readonly loaded: LoadedAgentRow }
     ...(row.checklist && { checklist: tasksOf(row.checklist) }),
     ...(row.children && { children: row.children.map(childOf) }),
     ...(row.policies && { policies: row.policies }),
+    ...(row.budgets && { budgets: row.budgets.map(budgetOf) }),
   },
 });
 

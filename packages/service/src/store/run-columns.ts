@@ -36,6 +36,7 @@ export const runTable = {
   input_tokens: { type: 'bigint', field: 'usage.inputTokens', of: ({ run }) => run.usage.inputTokens, group: 'changing', shown: 'runs' },
   cached_tokens: { type: 'bigint', field: 'usage.cachedInputTokens', of: ({ run }) => run.usage.cachedInputTokens, group: 'changing', shown: 'runs' },
   output_tokens: { type: 'bigint', field: 'usage.outputTokens', of: ({ run }) => run.usage.outputTokens, group: 'changing', shown: 'runs' },
+  credits: { type: 'jsonb', field: 'credits', of: ({ run }) => run.credits, group: 'changing' },
   follow_up_ids: { type: 'text[]', field: 'followUpIds', of: ({ run }) => run.followUpIds, group: 'changing', shown: 'status' },
 } as const satisfies Record<keyof RunRow | 'tenant' | 'agent', RunColumn>;
 

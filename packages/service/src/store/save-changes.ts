@@ -18,6 +18,7 @@ import {
 } from './follow-up-columns.ts';
 import { changedStateFields } from './rows.ts';
 import { changingRunColumns, runColumns, runTable, type SavedRun } from './run-columns.ts';
+import { saveCredit } from './save-credit.ts';
 import { saveThreads } from './save-threads.ts';
 import { saveUsage } from './save-usage.ts';
 import { saveEvents } from './subscribers.ts';
@@ -255,7 +256,11 @@ export async function saveChanges(connection: Connection, changes: readonly Agen
   send(upsertDiffs, combined.flatMap(diffRows));
   const reviewed = changes.filter((change) => change.threadChanges.length > 0);
   if (reviewed.length > 0) sent.push(...saveThreads(connection, reviewed));
-  sent.push(...saveUsage(connection, changes), ...saveEvents(connection, changes));
+  sent.push(
+    ...saveUsage(connection, changes),
+    ...saveEvents(connection, changes),
+    ...saveCredit(connection, changes),
+  );
   await Promise.all(sent);
 }
 

@@ -52,6 +52,21 @@ const insertPosts = statement<[rows: string], never>(
    ORDER BY n.place ON CONFLICT (tenant, key) DO NOTHING`,
 );
 
+const waitColumns = { ...agentKey, key: 'text', need: 'float8', since: 'timestamptz', place: 'int' } as const;
+
+/** Without a key, the agent does not wait any more. */
+const upsertWaits = statement<[rows: string], never>(
+  'upsert-budget-waits',
+  `WITH n AS MATERIALIZED (
+     SELECT DISTINCT ON (n.tenant, n.agent) n.* FROM ${rowsOf(waitColumns)} ORDER BY n.tenant, n.agent, n.place DESC
+   ), ended AS (
+     DELETE FROM budget_waits w USING n WHERE w.tenant = n.tenant AND w.agent = n.agent AND n.key IS NULL
+   )
+   INSERT INTO budget_waits (tenant, agent, key, need, since)
+   SELECT n.tenant, n.agent, n.key, n.need, n.since FROM n WHERE n.key IS NOT NULL
+   ON CONFLICT (tenant, agent) DO UPDATE SET key = excluded.key, need = excluded.need, since = excluded.since`,
+);
+
 /** What follows from what happened to agents, in the order in which it is written. */
 const subscribers: readonly Subscriber[] = [
   {
@@ -64,6 +79,16 @@ const subscribers: readonly Subscriber[] = [
     rowOf: (event, { agent: { tenant, id: agent, result } }) =>
       event.type === 'runEnded' && result.branch !== '' ? { tenant, agent } : null,
     write: considerBranches,
+  },
+  {
+    rowOf: (event, { agent: { tenant, id: agent, since } }, place) => {
+      if (event.type === 'waitsForBudget')
+        return { tenant, agent, key: event.key, need: event.needUsd, since, place };
+      const hasLeft =
+        event.type === 'phaseChanged' && event.fromReason === 'BUDGET' && event.reason !== 'BUDGET';
+      return hasLeft ? { tenant, agent, place } : null;
+    },
+    write: upsertWaits,
   },
   {
     rowOf: (event, { agent: { tenant, id: agent, sequence } }, place) =>

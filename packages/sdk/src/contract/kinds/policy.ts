@@ -1,3 +1,4 @@
+import { budgetUsdIn } from '../budget.ts';
 import { limits } from '../limits.ts';
 import { boolean, type Infer, list } from '../schema.ts';
 import { field, type KindEntry, open, setting } from './kind.ts';
@@ -16,6 +17,12 @@ const schema = open({
   serviceTiers: field(patterns, 'The service tiers that may be set.', ['priority']),
   fastMode: field(boolean, 'Whether agents may use fast mode. Default true.', false),
   personas: field(patterns, 'The personas that agents may have.', ['default', 'review-*']),
+  budgetUsd: {
+    ...budgetUsdIn,
+    description:
+      'The budget of an agent that is spawned without one. Agents below another have none of their own.',
+    examples: [20],
+  },
   maxTurnMinutes: {
     type: 'number',
     minimum: 1,

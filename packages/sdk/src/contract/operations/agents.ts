@@ -1,4 +1,5 @@
 import * as agents from '../agent.ts';
+import { setBudgetReply, setBudgetRequest } from '../budget.ts';
 import { limits } from '../limits.ts';
 import { agentId, type Operations } from './operation.ts';
 import { listStreamQuery } from './queries.ts';
@@ -86,6 +87,14 @@ export const agentOperations = {
     body: agents.labelsRequest,
     reply: agents.labelsReply,
     example: { agentId, labels: { team: 'web', sprint: '' } },
+  },
+  setBudget: {
+    summary:
+      'Sets, raises or removes the budget of an agent. It continues by itself if that budget had stopped it.',
+    access: 'command',
+    body: setBudgetRequest,
+    reply: setBudgetReply,
+    example: { agentId, budgetUsd: 5 },
   },
   list: {
     summary: 'Lists agents, one level deep.',

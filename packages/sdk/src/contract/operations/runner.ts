@@ -18,6 +18,12 @@ export const runnerOperations = {
     body: report.reportRequest,
     reply: report.reportReply,
   },
+  runnerCredit: {
+    summary: 'Reserves money of the budgets for a run.',
+    access: 'runner',
+    body: runner.creditRequest,
+    reply: runner.creditReply,
+  },
   runnerPartials: {
     summary: 'Sends pieces of the texts that runs are producing, for open timeline streams.',
     access: 'runner',

@@ -1,3 +1,4 @@
+import { budgetsReply, budgetsRequest } from '../budget.ts';
 import { usageReply, usageRequest } from '../usage.ts';
 import type { Operations } from './operation.ts';
 
@@ -9,5 +10,12 @@ export const usageOperations = {
     reply: usageReply,
     alsoAs: ['text/csv'],
     example: { interval: 'total', groupBy: ['workspace', 'model'] },
+  },
+  budgets: {
+    summary: 'Lists the budgets of the catalog, and those of live agents, with what is spent.',
+    access: 'person',
+    body: budgetsRequest,
+    reply: budgetsReply,
+    example: {},
   },
 } as const satisfies Operations;

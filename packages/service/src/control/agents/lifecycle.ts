@@ -2,7 +2,7 @@ import { invalid, isRefusal } from '../../domain/refusal.ts';
 import type { Operation } from '../operation.ts';
 import { type CommandOptions, sendCommand } from './send-command.ts';
 
-/** Stopping, ending, retrying, reopening and labelling one agent. */
+/** Stopping, ending, retrying, reopening and labelling one agent, and its budget. */
 export class Lifecycle {
   readonly #options: CommandOptions;
 
@@ -24,6 +24,12 @@ export class Lifecycle {
 
   readonly reopen: Operation<'reopen'> = (caller, { agentId }) =>
     sendCommand(this.#options, caller, agentId, { type: 'reopen' });
+
+  readonly setBudget: Operation<'setBudget'> = async (caller, { agentId, budgetUsd }) => {
+    if (budgetUsd === undefined)
+      return invalid('budgetUsd', 'is required: an amount in USD, or null to remove it');
+    return sendCommand(this.#options, caller, agentId, { type: 'setBudget', budgetUsd });
+  };
 
   readonly labels: Operation<'labels'> = async (caller, { agentId, labels = {} }) => {
     const merged = await sendCommand(this.#options, caller, agentId, { type: 'label', labels });

@@ -86,6 +86,7 @@ export async function spawnCommand(
     ownModels,
     pool,
     policies,
+    budgetUsd: request.budgetUsd ?? (identity.path.length === 1 ? usualBudget(policies) : null),
     repos: reposOf(workspace),
     labels: merge({}, request.labels ?? {}),
     tasks: tasksFrom(request.tasks),
@@ -107,6 +108,12 @@ const policiesOf = (read: DocumentReader, { policy }: WorkspaceDocument): Promis
       document: (await read('policy', name)) ?? null,
     })),
   );
+
+/** The smallest of the policies: a workspace can only narrow that of the tenant. */
+function usualBudget(policies: readonly Policy[]): number | null {
+  const amounts = policies.flatMap(({ document }) => document?.budgetUsd ?? []);
+  return amounts.length > 0 ? Math.min(...amounts) : null;
+}
 
 /** A name that resolves to nothing is refused when it is used. */
 async function refuseUnresolved(
@@ -288,6 +295,8 @@ export function contentDigest(
     fastMode: request.fastMode,
     outputSchema: outputSchema && comparableSchema(outputSchema),
     labels: request.labels,
+    // 0 is an amount, not an absent one.
+    budgetUsd: request.budgetUsd?.toString(),
     preempt: request.preempt || '',
     steer: request.steer || '',
     attachmentIds: request.attachmentIds && [...new Set(request.attachmentIds)],

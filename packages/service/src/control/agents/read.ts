@@ -38,6 +38,7 @@ import type { Tenants } from '../access/tenants.ts';
 import { shareQueries } from '../batches/shared-queries.ts';
 import { OverloadedError, TenantTurns } from '../batches/tenant-limits.ts';
 import { loadRunnerCapacity, noRunners, type RunnerPolls } from '../runners/runner-capacity.ts';
+import { readBudgetsOf } from './budgets.ts';
 import { type PickedAgent, pickAgent } from './identify.ts';
 import {
   answeredFollowUpOf,
@@ -216,6 +217,7 @@ export class Reads {
   async #viewContext(
     rows: readonly (Parameters<typeof waitsForRunner>[0] & {
       tenant: number;
+      id: string;
       pool: string;
       rehearsed: boolean | null;
     })[],
@@ -225,7 +227,11 @@ export class Reads {
     const waiting = rows.filter((row) => waitsForRunner(row, now) || row.rehearsed === null);
     const capacity =
       waiting.length > 0 ? await loadRunnerCapacity(this.#database, this.#isAbsent, waiting) : noRunners;
-    return { capacity, publicUrl: this.#publicUrl(), now, changeRequests };
+    const budgets = await readBudgetsOf(
+      this.#database,
+      rows.filter(({ phase }) => !isTerminal(phase)),
+    );
+    return { capacity, publicUrl: this.#publicUrl(), now, changeRequests, budgets };
   }
 
   /** Those of these agents, which have pushed: others have none. */

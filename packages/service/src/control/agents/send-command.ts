@@ -9,7 +9,19 @@ import type { Targets } from './targets.ts';
 /** Commands of callers that are complete without a look into the catalog. */
 type PlainCommand = Extract<
   AgentCommand,
-  { type: 'clear' | 'createTasks' | 'kill' | 'label' | 'remove' | 'reopen' | 'retry' | 'stop' | 'updateTask' }
+  {
+    type:
+      | 'clear'
+      | 'createTasks'
+      | 'kill'
+      | 'label'
+      | 'remove'
+      | 'reopen'
+      | 'retry'
+      | 'setBudget'
+      | 'stop'
+      | 'updateTask';
+  }
 >;
 
 export interface CommandOptions {

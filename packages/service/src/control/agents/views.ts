@@ -28,9 +28,10 @@ import type { ListRow } from '../../store/statements/list-agents.ts';
 import type { StatusRow } from '../../store/statements/status.ts';
 import type { TimelineRow } from '../../store/statements/timeline.ts';
 import type { RunnerCapacity } from '../runners/runner-capacity.ts';
+import type { ShownBudget } from './budgets.ts';
 
 /** Rows as the API shows them. */
-function agentIdOf(
+export function agentIdOf(
   tenant: Tenant,
   row: Pick<StatusRow, 'owner_provider' | 'account' | 'workspace'>,
   path: readonly string[],
@@ -60,6 +61,7 @@ export interface ViewContext {
   readonly now: string;
   /** By the id of their agent. */
   readonly changeRequests: ReadonlyMap<string, ChangeRequest[]>;
+  readonly budgets: ReadonlyMap<string, readonly ShownBudget[]>;
 }
 
 type Waiting = Pick<StatusRow, 'phase' | 'reason' | 'claimable_at'>;
@@ -89,7 +91,7 @@ function sharedOf(
   row: StatusRow | ListRow,
   { model, persona }: { model: string; persona: string },
   tenant: Tenant,
-  { capacity, publicUrl, now }: ViewContext,
+  { capacity, publicUrl, now, budgets }: ViewContext,
 ) {
   const agentId = agentIdOf(tenant, row, row.path.split('/'));
   const { pool, backend, home } = row;
@@ -117,6 +119,10 @@ function sharedOf(
     cachedInputTokens: String(row.cached_tokens),
     outputTokens: String(row.output_tokens),
     totalTokens: String(row.input_tokens + row.output_tokens),
+    budgets: (budgets.get(row.id) ?? []).map(({ isOfAgent, ...budget }) => ({
+      ...budget,
+      agentId: isOfAgent ? agentIdOf(tenant, row, budget.name.split('/')) : null,
+    })),
     dashboardUrl: dashboardUrl(publicUrl, agentId),
     labels: row.labels,
     ...listedFields(row),

@@ -127,7 +127,7 @@ interface Needed {
 }
 
 const partsOf = (needs: Needs): Part[] =>
-  (['queue', 'checklist', 'children', 'policies'] as const).filter((part) => needs[part]);
+  (['queue', 'checklist', 'children', 'policies', 'budgets'] as const).filter((part) => needs[part]);
 
 class BatchLoader {
   readonly #transaction: AgentTransaction;
@@ -311,7 +311,7 @@ class BatchLoader {
       const read = this.#read.get(id);
       if (!read) continue;
       const { state } = read;
-      const { queue = [], checklist = [], children, policies } = read.parts;
+      const { queue = [], checklist = [], children, policies, budgets } = read.parts;
       const followUps = [...(byId.get(id) ?? []), ...queue];
       loaded.add({
         ...state,
@@ -321,6 +321,7 @@ class BatchLoader {
       });
       if (children) loaded.addChildren(id, children);
       if (policies) loaded.addPolicies(id, policies);
+      if (budgets) loaded.addBudgets(id, budgets);
       for (const run of runs.get(id) ?? []) loaded.addOlderRun(id, run);
     }
     for (const [id, count] of live) loaded.addLiveDescendants(id, count);

@@ -9,6 +9,7 @@ import { heapBytesOf } from '../../lib/json.ts';
 import {
   type AgentStore,
   IdentityTakenError,
+  OverdrawnError,
   type StoredReply,
   type Wanted,
 } from '../../store/agent-store.ts';
@@ -284,8 +285,10 @@ class GroupCommit {
       for (const one of batch) locked.push(...(await this.#commit([one])));
       return locked;
     }
-    // An earlier try of the same request may have taken the identity: the next batch finds its stored reply.
-    if (error instanceof IdentityTakenError || isRolledBack(error)) return batch;
+    // An earlier try of the same request may have taken the identity: the next batch finds its stored reply. What another
+    // transaction took of a budget is missing in the next decision.
+    if (error instanceof IdentityTakenError || error instanceof OverdrawnError || isRolledBack(error))
+      return batch;
     for (const submission of batch) submission.reject(error);
     return [];
   }
@@ -362,8 +365,10 @@ function senderOf({ type }: Command): 'caller' | 'runner' | null {
     case 'lose':
     case 'acknowledgeChild':
     case 'block':
+    case 'endBudgetWait':
       return null;
     case 'claim':
+    case 'credit':
     case 'report':
       return 'runner';
     default:

@@ -1,4 +1,5 @@
 import type { Kind } from '@muster/sdk/contract';
+import { budgetRules } from './kinds/budget.ts';
 import { changeRequestRules } from './kinds/change-request.ts';
 import { environmentRules } from './kinds/environment.ts';
 import { integrationRules } from './kinds/integration.ts';
@@ -14,6 +15,7 @@ const rules: Readonly<Partial<Record<Kind, KindRules>>> = {
   workspace: workspaceRules,
   persona: personaRules,
   environment: environmentRules,
+  budget: budgetRules,
   token: tokenRules,
   'share-link': shareLinkRules,
   integration: integrationRules,

@@ -4,6 +4,7 @@ import type { Attachments } from '../agents/attachments.ts';
 import type { Operation } from '../operation.ts';
 import type { LiveOutputRelay } from '../watching/live-output-relay.ts';
 import type { Checkpoints } from './checkpoints.ts';
+import type { RunCredits } from './run-credits.ts';
 import type { Runners } from './runners.ts';
 
 export interface RunnerOperationsOptions {
@@ -11,6 +12,7 @@ export interface RunnerOperationsOptions {
   readonly checkpoints: Checkpoints;
   readonly attachments: Attachments;
   readonly live: LiveOutputRelay;
+  readonly credits: RunCredits;
 }
 
 type Registered = Exclude<Extract<RouteName, `runner${string}`>, 'runnerPoll' | 'runnerGitCredential'>;
@@ -23,9 +25,11 @@ export function runnerOperations({
   checkpoints,
   attachments,
   live,
+  credits,
 }: RunnerOperationsOptions): Operations {
   const operations: Operations = {
     runnerReport: (caller, request) => runners.report(caller, request),
+    runnerCredit: (caller, request) => credits.reserve(caller, request),
     runnerPartials: (_, request) => live.receive(request),
     runnerSaveCheckpoint: (caller, request) => checkpoints.save(caller, request),
     runnerCompleteCheckpoint: (caller, request) => checkpoints.complete(caller, request),

@@ -5,6 +5,7 @@ import type { AgentCommand } from '../../domain/decide.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Metrics } from '../../lib/metrics.ts';
 import { type AgentKey, keyColumns } from '../../store/agent-store.ts';
+import { findFunded } from '../../store/statements/budgets.ts';
 import { peekAgents } from '../../store/statements/find-agents.ts';
 import { noteLostRunners } from '../../store/statements/runners.ts';
 import { tick } from '../../store/statements/tick.ts';
@@ -15,6 +16,7 @@ import type { Wakes } from '../watching/wakes.ts';
 const tickMs = 1_000;
 /** How many watched agents one query looks at. More are spread over the second, so that no query takes long. */
 const agentsPerQuery = 500;
+const fundedPerTick = 500;
 
 export interface TimersOptions {
   readonly database: pg.Pool;
@@ -97,6 +99,7 @@ export class Timers {
       }
       if (what === 'watched') wakes.changed(key, { phase: text as Phase, sequence: number ?? 0 });
       if (what === 'work') wakes.work(key.tenant, text ?? '');
+      if (what === 'budget') commands.push(this.#wakeFunded());
       if (what === 'gone') commands.push(this.#noteLostRunners());
       if (what === 'runner') wakes.runner(key.id);
       if (what === 'revoked') wakes.revoked(key.id);
@@ -105,6 +108,12 @@ export class Timers {
     }
     await Promise.all(commands);
     return nextMs;
+  }
+
+  /** Agents whose budget has enough left again. */
+  async #wakeFunded(): Promise<void> {
+    const funded = await findFunded(this.#options.database, fundedPerTick);
+    await Promise.all(funded.map((key) => this.#command(key, null, { type: 'endBudgetWait' })));
   }
 
   /** One node finds each. */

@@ -1,11 +1,12 @@
 import { isRehearsalModel } from '@muster/sdk/contract';
 import { type Agent, type AgentState, type Batch, freshMemory, noUsage, type Run } from '../agent.ts';
 import { nextBatch, openCycles } from '../batch.ts';
+import { budgetLines, isSpent, stopBy } from '../budget.ts';
 import { type Decide, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { refusePolicy } from '../policy.ts';
 import { aborted } from '../refusal.ts';
-import { block } from '../settle.ts';
+import { block, pend } from '../settle.ts';
 
 export interface ClaimRun {
   readonly type: 'claim';
@@ -21,7 +22,7 @@ export interface ClaimingRunner {
   readonly sandboxed: boolean;
 }
 
-/** Gives the agent's next run to a runner. Null: a policy does not allow the run, and the agent is blocked. */
+/** Gives the agent's next run to a runner. Null: a policy or a budget does not allow it, and the agent is stopped. */
 export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }, state) => {
   const { agent } = state;
   if (agent.claimableAt === null || agent.claimableAt > loaded.now) {
@@ -33,9 +34,18 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
   if (loaded.freeRuns(agent) <= 0) {
     return aborted('POOL_FULL', `pool "${agent.pool}" has as many runs as its maxRunsTotal allows`);
   }
+  const budgets = loaded.budgets(agent.id);
+  const spent = budgets.find(isSpent);
+  if (spent) {
+    const stopped = Draft.of(state, loaded.now);
+    stopped.remember({ budget: stopBy(spent, 0) });
+    pend(stopped);
+    return decided(loaded, null, [stopped]);
+  }
   const draft = Draft.of(state, loaded.now);
   const number = agent.runCount + 1;
-  const batch = nextBatch(draft, number, loaded.children(agent.id));
+  const { lines, told } = budgetLines(budgets, agent.id, number === 1, agent.memory.toldBudgets ?? []);
+  const batch = nextBatch(draft, number, loaded.children(agent.id), lines);
   const refused = refusePolicy(draft.agent.settings, loaded.policies(agent.id));
   if (refused) {
     const blocked = Draft.of(state, loaded.now);
@@ -64,6 +74,7 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
     failingSince,
     wasFinished: (!hasMessages && (finished || wasFinished)) || undefined,
     batch,
+    ...(told.length > 0 && { toldBudgets: told }),
     spawnDue: false,
     claimedAt: loaded.now,
     homeSince: agent.home === runner.name ? homeSince : number,
@@ -103,6 +114,7 @@ const newRun = (
   currentAction: '',
   followUpIds: batch.followUpIds,
   usage: noUsage,
+  credits: null,
 });
 
 const maxModels = 20;

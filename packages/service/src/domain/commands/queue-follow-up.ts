@@ -183,9 +183,10 @@ function defer(draft: Draft, deliverAt: string): void {
   if (reason === 'RESTING') draft.move(phase, 'DEFERRED');
 }
 
-/** A message starts a run immediately where the agent is idle, is BLOCKED or waits for its children. */
+/** A message starts a run immediately where the agent is idle, is BLOCKED or waits for its children. It may change the model. */
 function wake(draft: Draft): void {
   const { phase, reason } = draft.agent;
+  if (phase === 'PHASE_WAITING_FOR_INPUT' && reason === 'BUDGET') draft.remember({ budget: undefined });
   if (phase === 'PHASE_WAITING_FOR_INPUT' || (phase === 'PHASE_PENDING' && reason === 'CHILDREN'))
     pend(draft);
 }

@@ -9,11 +9,12 @@ export interface RetryAgent {
   readonly type: 'retry';
 }
 
-/** Runs the batch of a BLOCKED agent again, and that of a RETRYING or rate-limited one without waiting any longer. */
+/** Runs the batch of a BLOCKED agent, or of one that a budget has stopped, again, and that of a RETRYING or rate-limited one without waiting any longer. */
 export const retryAgent: Decide<RetryAgent, Done> = (loaded, _command, state) => {
   const { agent } = state;
   const draft = Draft.of(state, loaded.now);
   if (keepsBatch(agent)) {
+    draft.remember({ budget: undefined });
     if (hasWork(draft)) pend(draft);
     else {
       // Nothing to run is left: what blocked it was no run, and its queue was cleared since.
@@ -24,7 +25,7 @@ export const retryAgent: Decide<RetryAgent, Done> = (loaded, _command, state) =>
   }
   if (!reasonRow({ phaseReason: agent.reason }).isRetryable) {
     const path = agent.path.join('/');
-    const message = `the agent ${path} is neither blocked, retrying nor rate limited (${agent.phase}, ${agent.reason})`;
+    const message = `the agent ${path} is neither blocked, out of budget, retrying nor rate limited (${agent.phase}, ${agent.reason})`;
     return precondition('NOT_BLOCKED', path, message);
   }
   if (agent.claimableAt !== null && agent.claimableAt <= loaded.now) return unchanged({});

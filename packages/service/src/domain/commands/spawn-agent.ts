@@ -34,6 +34,8 @@ import {
 import { applied, refuseSettings } from '../settings.ts';
 import { pend } from '../settle.ts';
 
+import { refuseAllotted } from './set-budget.ts';
+
 export interface SpawnAgent {
   readonly type: 'spawn';
   readonly id: string;
@@ -50,6 +52,8 @@ export interface SpawnAgent {
   readonly pool: string;
   /** Those of the tenant and of the workspace. */
   readonly policies?: readonly Policy[];
+  /** The own budget of the agent; null if it has none. */
+  readonly budgetUsd: number | null;
   readonly repos: readonly string[];
   readonly labels: Labels;
   readonly tasks: readonly Task[];
@@ -96,6 +100,7 @@ export function spawnAgent(
     backend,
     labels: command.labels,
     settings: agentSettings,
+    budgetUsd: command.budgetUsd,
     now: loaded.now,
   });
   const draft = Draft.create(agent, { description, expectedOutput, repos, traceparent }, tasks, loaded.now);
@@ -123,7 +128,11 @@ export function refuseSpawn(command: SpawnAgent): Refusal | null {
 export const otherWorkspace = (given: string, parent: Agent): Refusal =>
   invalid('agentId.workspace', `must be that of the parent, "${parent.workspace}"; got "${given}"`);
 
-function refuseParent(loaded: LoadedAgents, { identity }: SpawnAgent, { agent }: AgentState): Refusal | null {
+function refuseParent(
+  loaded: LoadedAgents,
+  { identity, budgetUsd }: SpawnAgent,
+  { agent }: AgentState,
+): Refusal | null {
   const path = agent.path.join('/');
   if (identity.workspace && identity.workspace !== agent.workspace)
     return otherWorkspace(identity.workspace, agent);
@@ -131,7 +140,7 @@ function refuseParent(loaded: LoadedAgents, { identity }: SpawnAgent, { agent }:
   if (loaded.liveDescendants(agent.root) >= limits.liveDescendantsPerRoot) {
     return exhausted(`the tree of ${agent.path[0]} has ${limits.liveDescendantsPerRoot} live agents`);
   }
-  return null;
+  return budgetUsd === null ? null : refuseAllotted(loaded, agent.id, budgetUsd, 'budgetUsd');
 }
 
 const unset: Settings = {

@@ -7,6 +7,7 @@ import { listText } from '../list-text.ts';
 import type { AgentBriefRow, LoadedAgentRow } from '../rows.ts';
 import { loadedRunFields } from '../run-columns.ts';
 import { namesOf } from '../tables.ts';
+import { budgetsPart } from './budgets.ts';
 import { childResponseLength, isBelow } from './shared-sql.ts';
 
 /** The parameters $1 to $6 of a statement that looks for agents by identity or by id. */
@@ -100,6 +101,7 @@ export const stateParameters = (wanted: readonly WantedState[]): StateParameters
   partParameter(wanted, 'checklist'),
   partParameter(wanted, 'children'),
   partParameter(wanted, 'policies'),
+  partParameter(wanted, 'budgets'),
 ];
 
 type StateParameters = [
@@ -108,6 +110,7 @@ type StateParameters = [
   withChecklist: string,
   withChildren: string,
   withPolicies: string,
+  withBudgets: string,
 ];
 
 /**
@@ -151,7 +154,8 @@ export const loadAgents = statement<StateParameters, { loaded: LoadedAgentRow }>
        ) n
        LEFT JOIN resources r ON r.tenant = a.tenant AND r.kind = 'policy' AND r.name = n.name
        WHERE r.document IS NOT NULL OR n.name NOT IN ('default', '')
-     ) p) END AS policies
+     ) p) END AS policies,
+     CASE WHEN ($11::boolean[])[q.n] THEN ${budgetsPart} END AS budgets
    FROM ${wantedAgents(namesOf(agentColumns, 'a'))}
    JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id) l`,
 );

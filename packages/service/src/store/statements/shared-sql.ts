@@ -23,6 +23,10 @@ export const needsInput = `CASE
 export const hasPathBelow = (agent: string, above: string): string =>
   `${agent}.path COLLATE "C" > ${above} || '/' AND ${agent}.path COLLATE "C" < ${above} || '0'`;
 
+/** `PROVIDER_CODEHOST_OAUTH` and `ada` as `codehost_oauth/ada`. */
+export const ownerName = (row: string): string =>
+  `lower(substr(${row}.owner_provider, 10)) || '/' || ${row}.account`;
+
 /** By id: an earlier agent of the same name may have left agents under the same path. */
 export const isBelow = (agent: string, above: string): string => `${above} = ANY (${agent}.ancestors)`;
 

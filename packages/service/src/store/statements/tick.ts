@@ -5,7 +5,7 @@ import { hasVanished } from './runners.ts';
 import { hasSteers } from './shared-sql.ts';
 
 export interface TickRow {
-  what: 'due' | 'lost' | 'gone' | 'watched' | 'work' | 'runner' | 'revoked' | 'next' | 'table';
+  what: 'due' | 'lost' | 'gone' | 'watched' | 'work' | 'runner' | 'revoked' | 'next' | 'table' | 'budget';
   tenant: number | null;
   id: string | null;
   number: number | null;
@@ -44,6 +44,8 @@ export const tick = statement<
    WHERE r.lease_until < now()
    UNION ALL
    SELECT 'gone', NULL, NULL, NULL, NULL WHERE EXISTS (SELECT FROM runners r WHERE ${hasVanished('r')})
+   UNION ALL
+   SELECT 'budget', NULL, NULL, NULL, NULL WHERE EXISTS (SELECT FROM budget_waits)
    UNION ALL
    SELECT 'watched', a.tenant, a.id::text, a.sequence, a.phase
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)

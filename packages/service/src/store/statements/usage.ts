@@ -1,7 +1,7 @@
 import { limits, type UsageInterval, type UsageKey } from '@muster/sdk/contract';
 import { type Connection, query } from '../connection.ts';
 import { type Amounts, usageAmounts } from '../save-usage.ts';
-import { boundedPage } from './shared-sql.ts';
+import { boundedPage, ownerName } from './shared-sql.ts';
 
 export interface UsageQuery {
   readonly tenant: number;
@@ -35,13 +35,10 @@ export interface UsageTotalRow extends Amounts {
 
 type Bind = (value: unknown) => string;
 
-/** `PROVIDER_CODEHOST_OAUTH` and `ada` as `codehost_oauth/ada`. */
-const ownerName = "lower(substr(u.owner_provider, 10)) || '/' || u.account";
-
 /** Keys that the rows have. The others follow from the agent, and are read once of each. */
 const ownKeys: Readonly<Partial<Record<UsageKey, string>>> = {
   workspace: 'u.workspace',
-  account: ownerName,
+  account: ownerName('u'),
   backend: 'u.backend',
   model: 'u.model',
   providerAccount: 'u.provider_account',

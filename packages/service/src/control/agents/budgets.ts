@@ -1,0 +1,98 @@
+import { limits, type ReplyOf } from '@muster/sdk/contract';
+import type pg from 'pg';
+import { type Budget, budgetAt, isOfAgent } from '../../domain/budget.ts';
+import { isRefusal } from '../../domain/refusal.ts';
+import { type AgentKey, keyColumns } from '../../store/agent-store.ts';
+import {
+  type BudgetRow,
+  budgetOf,
+  readBudgets,
+  readBudgetsOver,
+  readReserved,
+} from '../../store/statements/budgets.ts';
+import type { Tenants } from '../access/tenants.ts';
+import type { Operation } from '../operation.ts';
+import { agentIdOf } from './views.ts';
+
+/** A budget as it is shown. */
+export type ShownBudget = Omit<ReplyOf<'status'>['budgets'][number], 'agentId'> & {
+  readonly isOfAgent: boolean;
+};
+
+/** The budgets of these agents, by the id of the agent. */
+export async function readBudgetsOf(
+  database: pg.Pool,
+  agents: readonly AgentKey[],
+): Promise<Map<string, ShownBudget[]>> {
+  const found = new Map<string, ShownBudget[]>();
+  if (agents.length === 0) return found;
+  const rows = await readBudgetsOver(database, ...keyColumns(agents));
+  const reserved = new Map<number, ReadonlyMap<string, number>>();
+  for (const { tenant } of rows)
+    if (!reserved.has(tenant)) reserved.set(tenant, await reservedOf(database, tenant));
+  const now = new Date().toISOString();
+  for (const { tenant, agent, ...row } of rows) {
+    const shown = shownOf(budgetAt(budgetOf(row), now), reserved.get(tenant));
+    found.set(agent, [...(found.get(agent) ?? []), shown]);
+  }
+  return found;
+}
+
+const reservedOf = async (database: pg.Pool, tenant: number): Promise<ReadonlyMap<string, number>> =>
+  new Map((await readReserved(database, tenant)).map(({ key, reserved }) => [key, reserved]));
+
+function shownOf(budget: Budget, reserved: ReadonlyMap<string, number> = new Map()): ShownBudget {
+  const { key, name, amountUsd, takenUsd, resetsAt } = budget;
+  const reservedUsd = Math.max(0, reserved.get(key) ?? 0);
+  const spentUsd = Math.max(0, takenUsd - (reserved.get(key) ?? 0));
+  return { name, isOfAgent: isOfAgent(budget), amountUsd, spentUsd, reservedUsd, resetsAt };
+}
+
+export interface BudgetsOptions {
+  readonly database: pg.Pool;
+  readonly tenants: Tenants;
+}
+
+export class Budgets {
+  readonly #options: BudgetsOptions;
+
+  constructor(options: BudgetsOptions) {
+    this.#options = options;
+  }
+
+  readonly budgets: Operation<'budgets'> = async (caller, request) => {
+    const { database, tenants } = this.#options;
+    const tenant = await tenants.named(request.tenant, caller);
+    if (isRefusal(tenant)) return tenant;
+    const [rows, reserved, tenantName] = await Promise.all([
+      readBudgets(database, tenant, limits.budgetsPerList + 1),
+      reservedOf(database, tenant),
+      tenants.name(tenant),
+    ]);
+    const now = new Date().toISOString();
+    const ofAgents = rows.filter(({ agent }) => agent !== null);
+    const shown = rows.slice(0, rows.length - Math.max(0, ofAgents.length - limits.budgetsPerList));
+    return {
+      budgets: shown.map((row) => {
+        const budget = budgetAt(budgetOf(row), now);
+        const { isOfAgent: hasAgent, ...fields } = shownOf(budget, reserved);
+        return {
+          ...fields,
+          agentId: hasAgent ? agentIdOf(tenantName, row, row.name.split('/')) : null,
+          startsAt: budget.startsAt,
+          ...settingsOf(row),
+          waiting: row.waiting,
+        };
+      }),
+      more: shown.length < rows.length,
+    };
+  };
+}
+
+const settingsOf = ({ document }: Pick<BudgetRow, 'document'>) => ({
+  warnAt: document.warnAt ?? 0.8,
+  window: document.window ?? 'total',
+  zone: document.zone ?? 'UTC',
+  workspace: document.workspace ?? '',
+  account: document.account ?? '',
+});

@@ -1,0 +1,65 @@
+import type { CreditReply, CreditRequest } from '@muster/sdk/contract';
+import type pg from 'pg';
+import { budgetAt, isOfAgent } from '../../domain/budget.ts';
+import { isRefusal, notFound, type Refusal } from '../../domain/refusal.ts';
+import type { AgentKey } from '../../store/agent-store.ts';
+import { begin, rollBack } from '../../store/connection.ts';
+import { budgetOf, countBudgets, readBudgetsOver, type Uncounted } from '../../store/statements/budgets.ts';
+import type { Principal } from '../access/principal.ts';
+import type { Tenants } from '../access/tenants.ts';
+import type { Transact } from '../batches/transact.ts';
+
+export interface RunCreditsOptions {
+  readonly database: pg.Pool;
+  readonly tenants: Pick<Tenants, 'agentKey'>;
+  readonly transact: Transact;
+}
+
+/** How often the spending of a budget is counted for one request. A window ends in between at most once. */
+const mostCounts = 3;
+
+/** Reserves money of the budgets for runs. */
+export class RunCredits {
+  readonly #options: RunCreditsOptions;
+
+  constructor(options: RunCreditsOptions) {
+    this.#options = options;
+  }
+
+  async reserve(caller: Principal, { agentKey, ...request }: CreditRequest): Promise<CreditReply | Refusal> {
+    const { tenants, transact } = this.#options;
+    const key = await tenants.agentKey(caller.tenant.id, agentKey);
+    if (!key) return notFound('the agent does not exist');
+    for (let counts = 0; ; counts += 1) {
+      const reply = await transact.command<CreditReply>({ key }, { type: 'credit', ...request });
+      const isUncounted = isRefusal(reply) && reply.details.some((detail) => detail.reason === 'NOT_COUNTED');
+      if (!isUncounted || counts === mostCounts) return reply;
+      await this.#count(key);
+    }
+  }
+
+  /** Counts what was spent of those budgets over an agent whose window has just begun, or that were changed. */
+  async #count({ tenant, id }: AgentKey): Promise<void> {
+    const { database } = this.#options;
+    const rows = await readBudgetsOver(database, [tenant], [id]);
+    const now = new Date().toISOString();
+    const uncounted = rows.flatMap((row): Uncounted[] => {
+      const budget = budgetAt(budgetOf(row), now);
+      if (budget.isCounted) return [];
+      const { workspace = '', account = '' } = row.document;
+      const agent = isOfAgent(budget) ? budget.key.slice('agent/'.length) : null;
+      return [{ tenant, key: budget.key, starts_at: budget.startsAt, agent, workspace, account }];
+    });
+    if (uncounted.length === 0) return;
+    const client = await database.connect();
+    try {
+      await begin(client);
+      await countBudgets(client, uncounted);
+      await client.query('COMMIT');
+      client.release();
+    } catch (error) {
+      await rollBack(client, error);
+      throw error;
+    }
+  }
+}

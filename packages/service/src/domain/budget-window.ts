@@ -1,0 +1,79 @@
+import type { Instant } from './agent.ts';
+
+/** A stretch of time in which a budget may be spent once. */
+export interface Window {
+  readonly startsAt: Instant;
+  /** Null: it never ends. */
+  readonly resetsAt: Instant | null;
+}
+
+const hourMs = 3_600_000;
+
+/** The window of `now`. Days, months and hours begin by the clocks of the zone. */
+export function windowOf(window: string, zone: string, createdAt: Instant, now: Instant): Window {
+  if (window === 'total') return { startsAt: createdAt, resetsAt: null };
+  const local = localMs(zone, Date.parse(now));
+  const [start, end] = localWindow(window, local);
+  return { startsAt: instantOf(zone, start), resetsAt: instantOf(zone, end) };
+}
+
+/** Local times are written as if they were in UTC. */
+function localWindow(window: string, local: number): [start: number, end: number] {
+  const date = new Date(local);
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+  if (window === 'month') return [Date.UTC(year, month), Date.UTC(year, month + 1)];
+  const lengthMs = window === 'day' ? 24 * hourMs : Number.parseInt(window, 10) * hourMs;
+  const start = Math.floor(local / lengthMs) * lengthMs;
+  return [start, start + lengthMs];
+}
+
+const clocks = new Map<string, Intl.DateTimeFormat>();
+
+/** What clocks in the zone show. A zone that this build does not know any more counts as UTC. */
+function localMs(zone: string, ms: number): number {
+  const parts = new Map(
+    clockOf(zone)
+      .formatToParts(ms)
+      .map(({ type, value }) => [type, Number(value)]),
+  );
+  const part = (name: Intl.DateTimeFormatPartTypes) => parts.get(name) ?? 0;
+  const minutes = Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'));
+  return minutes + part('second') * 1_000;
+}
+
+function clockOf(zone: string): Intl.DateTimeFormat {
+  const known = clocks.get(zone);
+  if (known) return known;
+  const clock = isZone(zone) ? newClock(zone) : clockOf('UTC');
+  clocks.set(zone, clock);
+  return clock;
+}
+
+const newClock = (timeZone: string): Intl.DateTimeFormat =>
+  new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    ...{ year: 'numeric', month: 'numeric', day: 'numeric' },
+    ...{ hour: 'numeric', minute: 'numeric', second: 'numeric' },
+  });
+
+const zonePattern = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/;
+
+/** Whether this is the name of a time zone, and not an offset. */
+export function isZone(zone: string): boolean {
+  if (!zonePattern.test(zone)) return false;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** When clocks in the zone show this. A time that a change of the clocks skips is that of the change. */
+function instantOf(zone: string, local: number): Instant {
+  let ms = local;
+  // The offset there may differ from the one here, so the second try corrects the first.
+  for (let i = 0; i < 2; i += 1) ms += local - localMs(zone, ms);
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,120 @@
+import type { BudgetDocument } from '@muster/sdk/contract';
+import type { Instant } from './agent.ts';
+import { windowOf } from './budget-window.ts';
+
+/** A budget over an agent, as it is stored. */
+export interface StoredBudget {
+  /** `budget/NAME` of one in the catalog, `agent/ID` of the own one of an agent. */
+  readonly key: string;
+  /** Its name in the catalog, or the path of its agent. */
+  readonly name: string;
+  readonly document: BudgetDocument & { readonly createdAt?: Instant };
+  /** Null before anything of it was taken. */
+  readonly ledger: Ledger | null;
+}
+
+/** What is taken of a budget in one window: spent, or reserved for runs that are live. */
+export interface Ledger {
+  readonly startsAt: Instant;
+  readonly takenUsd: number;
+}
+
+/** The same at one moment. */
+export interface Budget {
+  readonly key: string;
+  readonly name: string;
+  readonly amountUsd: number;
+  readonly takenUsd: number;
+  readonly startsAt: Instant;
+  readonly resetsAt: Instant | null;
+  readonly warnsAtUsd: number;
+  readonly allowsUnpriced: boolean;
+  /** Whether the ledger is that of this window. If not, nothing may be taken before what was spent is counted. */
+  readonly isCounted: boolean;
+}
+
+export const budgetKeyOf = (agent: string): string => `agent/${agent}`;
+export const isOfAgent = ({ key }: Pick<Budget, 'key'>): boolean => key.startsWith('agent/');
+
+const usualWarnAt = 0.8;
+
+export function budgetAt({ key, name, document, ledger }: StoredBudget, now: Instant): Budget {
+  const { amountUsd = 0, warnAt = usualWarnAt, unpriced, createdAt = now } = document;
+  const window = windowOf(document.window ?? 'total', document.zone ?? 'UTC', createdAt, now);
+  const isCounted = ledger?.startsAt === window.startsAt;
+  return {
+    ...{ key, name, amountUsd, isCounted, ...window },
+    takenUsd: isCounted ? ledger.takenUsd : 0,
+    warnsAtUsd: amountUsd * warnAt,
+    allowsUnpriced: unpriced === 'allow',
+  };
+}
+
+/** Sums of amounts that are no binary fractions differ in the last digits. */
+export const roundingUsd = 1e-9;
+
+export const leftOf = ({ amountUsd, takenUsd }: Budget): number => Math.max(0, amountUsd - takenUsd);
+export const isSpent = (budget: Budget): boolean => leftOf(budget) <= roundingUsd;
+export const isNearlySpent = ({ takenUsd, warnsAtUsd, amountUsd }: Budget): boolean =>
+  amountUsd > 0 && takenUsd >= warnsAtUsd;
+
+/** The budget that stopped an agent. */
+export interface BudgetStop {
+  readonly key: string;
+  /** What it needs to continue; 0 if that is not known. */
+  readonly needUsd: number;
+  /** When the window ends; null: a person has to raise the budget. */
+  readonly until: Instant | null;
+  /** Which budget, how much of it is left, and who may change that. */
+  readonly message: string;
+}
+
+/** A stop because too little is left. */
+export function stopBy(budget: Budget, needUsd: number): BudgetStop {
+  const { key, resetsAt } = budget;
+  const left = isSpent(budget) ? 'is spent' : `has ${usd(leftOf(budget))} left`;
+  const need = needUsd > 0 ? `; the next request may cost up to ${usd(needUsd)} more than is reserved` : '';
+  const reset = resetsAt === null ? '' : ` Its next window begins at ${resetsAt}.`;
+  const message = `The ${titleOf(budget)} of ${usd(budget.amountUsd)} ${left}${need}.${reset} ${raise(budget)}`;
+  return { key, needUsd, until: resetsAt, message };
+}
+
+/** A stop because nobody knows what the request costs. */
+export const stopUnpriced = (budget: Budget, model: string): BudgetStop => ({
+  key: budget.key,
+  needUsd: 0,
+  until: null,
+  message: `The price of the model ${JSON.stringify(model)} is unknown, and the ${titleOf(budget)} allows only models with a price. An operator can add the price to the file that MUSTER_PRICES of the runner names, or send a message that changes the model.`,
+});
+
+export const titleOf = (budget: Pick<Budget, 'key' | 'name'>): string =>
+  isOfAgent(budget) ? `budget of the agent ${budget.name}` : `budget "${budget.name}"`;
+
+const raise = (budget: Budget): string =>
+  isOfAgent(budget)
+    ? `To continue, raise it: muster budget ${budget.name} AMOUNT.`
+    : 'To continue, an admin can raise its amountUsd.';
+
+/** Small amounts have more digits. */
+export const usd = (amount: number): string => `$${amount.toFixed(amount > 0 && amount < 0.995 ? 4 : 2)}`;
+
+/** What an agent is told about its own budget at its first run, and about each budget once that is nearly spent. */
+export function budgetLines(
+  budgets: readonly Budget[],
+  agent: string,
+  isFirst: boolean,
+  told: readonly string[],
+): { readonly lines: string[]; readonly told: string[] } {
+  const near = budgets.filter(isNearlySpent);
+  const lines = budgets.flatMap((budget) => {
+    const left = `${usd(leftOf(budget))} of ${usd(budget.amountUsd)} is left`;
+    if (near.includes(budget) && !told.includes(noteOf(budget)))
+      return [`The ${titleOf(budget)} is nearly spent: ${left}.`];
+    return isFirst && budget.key === budgetKeyOf(agent)
+      ? [`Your budget, for you and the agents that you spawn: ${left}.`]
+      : [];
+  });
+  return { lines, told: near.map(noteOf) };
+}
+
+const noteOf = ({ key, startsAt }: Budget): string => `${key}@${startsAt}`;
