@@ -1,15 +1,17 @@
+import type { Tenant } from '../contract/identity.ts';
 import type { ReplyOf } from '../contract/routes.ts';
 import type { UsageRequest, UsageRow } from '../contract/usage.ts';
 import { type Caller, type CallSettings, readPages } from './caller.ts';
 import { timeText } from './inputs.ts';
 import { PoolRunnerClient } from './pool-runners.ts';
+import { type AgentRef, agentIdOf } from './values.ts';
 
 export interface UsageInput extends Omit<UsageRequest, 'from' | 'to'> {
   readonly from?: string | Date | undefined;
   readonly to?: string | Date | undefined;
 }
 
-/** What agents used. */
+/** What agents used, and what they may spend. */
 export class UsageClient extends PoolRunnerClient {
   readonly #caller: Caller;
 
@@ -29,5 +31,22 @@ export class UsageClient extends PoolRunnerClient {
       const { rows, nextPageToken } = await this.usage({ ...input, pageToken }, settings);
       return { entries: rows, nextPageToken };
     });
+  }
+
+  /** The budgets of the catalog, and those of live agents, with what is spent. */
+  budgets(
+    input: { readonly tenant?: Partial<Tenant> | undefined } = {},
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'budgets'>> {
+    return this.#caller.call('budgets', input, settings);
+  }
+
+  /** Sets or raises the budget of an agent and everything below it; null removes it. */
+  setBudget(
+    agent: AgentRef,
+    budgetUsd: number | null,
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'setBudget'>> {
+    return this.#caller.call('setBudget', { agentId: agentIdOf(agent), budgetUsd }, settings);
   }
 }

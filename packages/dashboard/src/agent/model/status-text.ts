@@ -29,7 +29,7 @@ export function explanationOf(status: StatusFields): string {
     model,
     error: error ?? '',
     tasks: plural(openTasks(status), 'open task'),
-    fix: needsInput.replace(/^The /, 'the '),
+    fix: advice.startsWith('{fix}') ? needsInput : needsInput.replace(/^The /, 'the '),
     noRunner: noRunnerText(status),
   };
   return (error ? ifError : advice).replace(/\{(\w+)\}/g, (_, name: keyof typeof facts) => facts[name]);

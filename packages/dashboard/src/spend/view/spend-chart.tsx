@@ -62,8 +62,14 @@ function Bars({ spend: { bars, series }, max, chosen, onChoose }: BarsProps) {
   return bars.map(({ start, costs }, i) => {
     let top = height;
     return (
-      <g key={start.getTime()} data-chosen={i === chosen} onPointerEnter={() => onChoose(i)}>
-        <rect className="spend-column" x={percent(i * width)} width={percent(width)} height={height} />
+      <g key={start.getTime()} data-chosen={i === chosen}>
+        <rect
+          className="spend-column"
+          x={percent(i * width)}
+          width={percent(width)}
+          height={height}
+          onPointerEnter={() => onChoose(i)}
+        />
         {costs.map((cost, place) => {
           const barHeight = (cost / max) * height;
           top -= barHeight;

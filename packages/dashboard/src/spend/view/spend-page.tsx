@@ -15,6 +15,7 @@ import {
   spendUrl,
   spendViewOf,
 } from '../model/period.ts';
+import { Budgets } from './budgets.tsx';
 import { type Spend, useSpend } from './queries.ts';
 import { SpendChart } from './spend-chart.tsx';
 import { BarTable, GroupTable } from './spend-tables.tsx';
@@ -47,9 +48,11 @@ export function SpendPage() {
           </p>
         </Empty>
       )}
+      {!data?.all && <Budgets />}
       {data?.all && (
         <div className="spend-results stack" aria-busy={isPlaceholderData}>
           <SpendChart spend={data} />
+          <Budgets />
           <GroupTable key={data.by} spend={data} onDownload={() => download(data)} />
           <BarTable spend={data} />
           <TopAgents view={view} whole={data.all.costUsd} onChange={(top) => change({ top })} />
