@@ -28,6 +28,11 @@ for (const { backend, ready, rehearsed } of backends) console.log(backend, ready
     ts: `const { rows } = await muster.usage({ interval: 'total', groupBy: ['workspace', 'model'] });
 for (const { keys, costUsd, runs } of rows) console.log(keys.workspace, keys.model, costUsd, runs);`,
   },
+  budgets: {
+    cli: 'muster budget',
+    ts: `const { budgets } = await muster.budgets();
+for (const { name, spentUsd, amountUsd } of budgets) console.log(name, spentUsd, amountUsd);`,
+  },
   poolDemand: {
     cli: 'muster runner demand default',
     ts: `const { wanted, runners } = await muster.poolDemand('default');
@@ -104,6 +109,10 @@ console.log(first.agentId.agent.join('/'), first.phaseReason);`,
   retry: {
     cli: 'muster retry fix-login',
     ts: `await muster.retry('fix-login');`,
+  },
+  setBudget: {
+    cli: 'muster budget fix-login 5',
+    ts: "await muster.setBudget('fix-login', 5);",
   },
   retryMany: {
     cli: null,
@@ -345,6 +354,9 @@ console.log(state);`,
       currentAction: 'Reading src/login.ts',
       items: [{ type: 'MESSAGE', text: 'I begin with a test.', data: {} }],
     },
+  },
+  runnerCredit: {
+    body: { runnerId, agentKey: '$AGENT_KEY', runId: 1, upToUsd: 0.25 },
   },
   runnerPartials: {
     body: {

@@ -40,6 +40,9 @@ export async function writeResource(
   return decode(body.payload);
 }
 
+export const deleteResource = (api: Api, kind: string, name: string): Promise<Answer> =>
+  api.del(`/v1/catalog/${kind}/${name}`);
+
 export const readResource = (api: Api, kind: string, name: string, query = ''): Promise<Answer<Resource>> =>
   api.get<Resource>(`/v1/catalog/${kind}/${name}${query}`);
 

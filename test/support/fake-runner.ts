@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import {
   type Attachment,
   type Claim,
+  type CreditReply,
   limits,
   type PollReply,
   type ReplyOf,
@@ -96,6 +97,11 @@ export class FakeRunner {
       report: next,
       ...report,
     });
+  }
+
+  /** Asks for money: up to what cost the run is covered, or why not. */
+  credit(claim: RunRef, upToUsd: number, more: Record<string, unknown> = {}): Promise<Answer<CreditReply>> {
+    return this.#api.post('/v1/runner/credit', { ...this.#runRef(claim), upToUsd, ...more });
   }
 
   started(claim: Claim): Promise<Answer<ReportReply>> {

@@ -58,6 +58,16 @@ export class TestTenant extends Agents {
     return accepted('report', await this.runner.report(claim, fields));
   }
 
+  /** Asks for money for the run. */
+  async credit(claim: Claim, upToUsd: number, more: Fields = {}) {
+    return accepted('credit', await this.runner.credit(claim, upToUsd, more));
+  }
+
+  /** Reports what the run has cost more. */
+  spend(claim: Claim, costUsd: number) {
+    return this.report(claim, { usage: { costUsd, inputTokens: 1000 } });
+  }
+
   async end(claim: Claim, outcome = 'COMPLETED', more: Fields = {}) {
     return accepted('end', await this.runner.end(claim, outcome, more));
   }

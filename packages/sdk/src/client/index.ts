@@ -6,6 +6,7 @@ export type {
   SpawnRequest,
 } from '../contract/agent.ts';
 export type { Attachment, AttachmentContent, ImageType } from '../contract/attachment.ts';
+export type { AgentBudget, BudgetState } from '../contract/budget.ts';
 export type { ChangeRequest, Delivery } from '../contract/code-host.ts';
 export type { ErrorDetail, ErrorEnvelope, StatusName } from '../contract/errors.ts';
 export type { FollowUpState, PendingFollowUp } from '../contract/follow-up.ts';

@@ -1,5 +1,4 @@
-import type { Tenant } from '../contract/identity.ts';
-import type { ReplyOf } from '../contract/routes.ts';
+import type { BodyOf, ReplyOf } from '../contract/routes.ts';
 import type { UsageRequest, UsageRow } from '../contract/usage.ts';
 import { type Caller, type CallSettings, readPages } from './caller.ts';
 import { timeText } from './inputs.ts';
@@ -32,21 +31,18 @@ export class UsageClient extends PoolRunnerClient {
       return { entries: rows, nextPageToken };
     });
   }
-
-  /** The budgets of the catalog, and those of live agents, with what is spent. */
-  budgets(
-    input: { readonly tenant?: Partial<Tenant> | undefined } = {},
-    settings: CallSettings = {},
-  ): Promise<ReplyOf<'budgets'>> {
-    return this.#caller.call('budgets', input, settings);
+  /** The budgets of the catalog, and those of live agents. */
+  budgets(request: BodyOf<'budgets'> = {}, settings: CallSettings = {}): Promise<ReplyOf<'budgets'>> {
+    return this.#caller.call('budgets', request, settings);
   }
 
-  /** Sets or raises the budget of an agent and everything below it; null removes it. */
+  /** The most that the agent and all agents below it may spend, in USD; null removes the limit. */
   setBudget(
     agent: AgentRef,
     budgetUsd: number | null,
     settings: CallSettings = {},
   ): Promise<ReplyOf<'setBudget'>> {
-    return this.#caller.call('setBudget', { agentId: agentIdOf(agent), budgetUsd }, settings);
+    const change = budgetUsd === null ? { remove: true } : { budgetUsd };
+    return this.#caller.call('setBudget', { agentId: agentIdOf(agent), ...change }, settings);
   }
 }

@@ -48,13 +48,10 @@ export const budgetsReply = reply('BudgetsReply', {
 
 export const setBudgetRequest = request('SetBudgetRequest', {
   agentId: agentIdIn,
-  budgetUsd: {
-    ...budgetUsdIn,
-    type: ['number', 'null'],
-    description: `${budgetUsdIn.description} Null removes it.`,
-  },
+  budgetUsd: budgetUsdIn,
+  remove: { type: 'boolean', description: 'Removes it instead.' },
 });
 
 export const setBudgetReply = reply('SetBudgetReply', {
-  budgetUsd: { type: ['number', 'null'] },
+  budgetUsd: { type: ['number', 'null'], description: 'Null if it has none now.' },
 });

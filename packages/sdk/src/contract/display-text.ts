@@ -1,5 +1,6 @@
 import type { AgentStatus } from './agent.ts';
 import { backendFacts } from './backend.ts';
+import type { AgentBudget } from './budget.ts';
 import type { ChangeRequest } from './code-host.ts';
 import { reasonRow } from './phases.ts';
 
@@ -59,6 +60,17 @@ export function dollars(cost: number): string {
   if (cost === 0) return '–';
   if (cost < 0.001) return '<$0.001';
   return `$${cost < 0.0995 ? Number(cost.toPrecision(2)) : cost.toFixed(2)}`;
+}
+
+/** An amount that somebody has set, or what is left of one: `$10.00`, `$0.25`, `$0.0312`. */
+export const usd = (amount: number): string =>
+  `$${amount < 1 ? amount.toFixed(4).replace(/00$/, '') : amount.toFixed(2)}`;
+
+/** `$3.10 of $10.00, $0.40 reserved, resets 2026-12-01 00:00`. */
+export function budgetText({ spentUsd, amountUsd, reservedUsd, resetsAt }: AgentBudget): string {
+  const spent = `${usd(spentUsd)} of ${usd(amountUsd)}`;
+  const reserved = reservedUsd > 0 ? `${usd(reservedUsd)} reserved` : '';
+  return [spent, reserved, resetsAt && `resets ${clock(resetsAt)}`].filter(Boolean).join(', ');
 }
 
 /** `840`, `5.2k`, `96k`, `1.4M`. */

@@ -334,7 +334,7 @@ export const creditReply = reply('RunnerCreditReply', {
     type: 'boolean',
     description: `No budget limits the run. It asks again after ${limits.unlimitedCreditSeconds} seconds.`,
   },
-  refused: { ...text, description: 'Why it may not send the request, and none after it; empty if it may.' },
+  refusal: { ...text, description: 'Why it may not send the request, and none after it; empty if it may.' },
 });
 export type CreditReply = Infer<typeof creditReply>;
 

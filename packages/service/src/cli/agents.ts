@@ -1,6 +1,7 @@
 import { agentIdOf } from '@muster/sdk';
 import { canRetry, isTerminal, pathOf, statusText } from '@muster/sdk/contract';
 import type { Command } from 'commander';
+import { amountOf } from './budgets.ts';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
 import {
@@ -45,6 +46,7 @@ export function addAgentCommands(program: Command): void {
     .option('--expect <text>', 'the output that you expect at the end')
     .option('--task <subject>', 'a task for the checklist; may be repeated', collect)
     .option('--label <key=value>', 'a label; may be repeated', collect)
+    .option('--budget <usd>', 'the most that it and all agents below it may spend, such as 5')
     .option(...yesOption)
     .option(...waitOption)
     .option(...followOption);
@@ -68,7 +70,11 @@ export function addAgentCommands(program: Command): void {
 }
 
 type SpawnFlags = SettingsFlags &
-  Flags<'file' | 'name' | 'workspace' | 'repo' | 'expect', 'wait' | 'follow' | 'yes', 'task' | 'label'>;
+  Flags<
+    'file' | 'name' | 'workspace' | 'repo' | 'expect' | 'budget',
+    'wait' | 'follow' | 'yes',
+    'task' | 'label'
+  >;
 
 async function spawn(invocation: Invocation<SpawnFlags>, text?: string): Promise<void> {
   const { flags, client, output, signal } = invocation;
@@ -93,6 +99,7 @@ async function spawn(invocation: Invocation<SpawnFlags>, text?: string): Promise
       expectedOutput: flags.expect,
       ...tasksOf(flags.task),
       ...labelsOf(flags.label),
+      ...(flags.budget !== undefined && { budgetUsd: amountOf(flags.budget) }),
       ...settingsOf(flags),
     },
     { signal },

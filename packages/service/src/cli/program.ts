@@ -2,6 +2,7 @@ import { Command, Option } from 'commander';
 import { version } from '../lib/version.ts';
 import { addDeleteCommand } from './agent-delete.ts';
 import { addAgentCommands } from './agents.ts';
+import { addBudgetCommand } from './budgets.ts';
 import { addCatalogCommands } from './catalog.ts';
 import { addChangeRequestCommands } from './change-requests.ts';
 import { addCheckoutCommand } from './checkout.ts';
@@ -50,6 +51,7 @@ export function buildProgram(): Command {
   addChangeRequestCommands(program);
   addWaitCommand(program);
   addUsageCommand(program);
+  addBudgetCommand(program);
   addCatalogCommands(program.commandsGroup('Catalog:'));
   addHistoryCommands(program);
   addIntegrationCommands(program);

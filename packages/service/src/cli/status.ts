@@ -1,5 +1,6 @@
 import {
   type AgentStatus,
+  budgetText,
   clock,
   contextText,
   dollars,
@@ -70,6 +71,7 @@ function statusLines(status: AgentStatus, output: Output): string[] {
       'cost',
       `${dollars(cost)}${treeCost === cost ? '' : ` (${dollars(treeCost)} with children)`}, ${tokens}`,
     ),
+    ...list('budget', status.budgets, (budget) => `${budget.name}: ${budgetText(budget)}`),
     ...field('context', status.context ? contextText(status.context) : ''),
     ...field('children', status.children.map((child) => child.agent.at(-1)).join(', ')),
     ...list('tasks', status.tasks, taskLine),

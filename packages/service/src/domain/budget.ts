@@ -1,4 +1,4 @@
-import type { BudgetDocument } from '@muster/sdk/contract';
+import { type BudgetDocument, usd } from '@muster/sdk/contract';
 import type { Instant } from './agent.ts';
 import { windowOf } from './budget-window.ts';
 
@@ -94,9 +94,6 @@ const raise = (budget: Budget): string =>
   isOfAgent(budget)
     ? `To continue, raise it: muster budget ${budget.name} AMOUNT.`
     : 'To continue, an admin can raise its amountUsd.';
-
-/** Small amounts have more digits. */
-export const usd = (amount: number): string => `$${amount.toFixed(amount > 0 && amount < 0.995 ? 4 : 2)}`;
 
 /** What an agent is told about its own budget at its first run, and about each budget once that is nearly spent. */
 export function budgetLines(

@@ -25,10 +25,10 @@ export class Lifecycle {
   readonly reopen: Operation<'reopen'> = (caller, { agentId }) =>
     sendCommand(this.#options, caller, agentId, { type: 'reopen' });
 
-  readonly setBudget: Operation<'setBudget'> = async (caller, { agentId, budgetUsd }) => {
-    if (budgetUsd === undefined)
-      return invalid('budgetUsd', 'is required: an amount in USD, or null to remove it');
-    return sendCommand(this.#options, caller, agentId, { type: 'setBudget', budgetUsd });
+  readonly setBudget: Operation<'setBudget'> = async (caller, { agentId, budgetUsd, remove = false }) => {
+    if (remove === (budgetUsd !== undefined))
+      return invalid('budgetUsd', 'give either an amount in USD, or remove: true');
+    return sendCommand(this.#options, caller, agentId, { type: 'setBudget', budgetUsd: budgetUsd ?? null });
   };
 
   readonly labels: Operation<'labels'> = async (caller, { agentId, labels = {} }) => {

@@ -32,7 +32,7 @@ export class RunCredits {
     if (!key) return notFound('the agent does not exist');
     for (let counts = 0; ; counts += 1) {
       const reply = await transact.command<CreditReply>({ key }, { type: 'credit', ...request });
-      const isUncounted = isRefusal(reply) && reply.details.some((detail) => detail.reason === 'NOT_COUNTED');
+      const isUncounted = isRefusal(reply) && reply.details.some(({ reason }) => reason === 'NOT_COUNTED');
       if (!isUncounted || counts === mostCounts) return reply;
       await this.#count(key);
     }

@@ -1,4 +1,4 @@
-import type { CreditReply, CreditRequest } from '@muster/sdk/contract';
+import { type CreditReply, type CreditRequest, usd } from '@muster/sdk/contract';
 import { isLive } from '../agent.ts';
 import {
   type Budget,
@@ -9,7 +9,6 @@ import {
   stopBy,
   stopUnpriced,
   titleOf,
-  usd,
 } from '../budget.ts';
 import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -32,7 +31,7 @@ export const creditRun: Decide<CreditRun, CreditReply> = (loaded, command, state
   if (!isLive(run) || run.number !== command.runId || run.runnerId !== command.runnerId)
     return fenced(`run ${command.runId} is not the current run of ${agent.path.join('/')}`);
   const budgets = loaded.budgets(agent.id);
-  if (budgets.length === 0) return unchanged({ coveredUsd: run.usage.cost, unlimited: true, refused: '' });
+  if (budgets.length === 0) return unchanged({ coveredUsd: run.usage.cost, unlimited: true, refusal: '' });
   if (!budgets.every(({ isCounted }) => isCounted))
     return aborted('NOT_COUNTED', 'what is spent of a budget has to be counted first');
 
@@ -43,7 +42,7 @@ export const creditRun: Decide<CreditRun, CreditReply> = (loaded, command, state
   if (stop) {
     if (agent.memory.budget?.message !== stop.message) draft.log('WARNING', { text: stop.message });
     draft.remember({ budget: stop });
-    return decided(loaded, { coveredUsd: run.usage.cost, unlimited: false, refused: stop.message }, [draft]);
+    return decided(loaded, { coveredUsd: run.usage.cost, unlimited: false, refusal: stop.message }, [draft]);
   }
   const need = Math.max(...budgets.map(needOf));
   const more = need > 0 ? Math.min(...budgets.map((budget) => spareOf(budget, needOf(budget)))) : 0;
@@ -52,7 +51,7 @@ export const creditRun: Decide<CreditRun, CreditReply> = (loaded, command, state
     const amount = coveredUsd - coveredBy(budget);
     return amount > 0 ? [{ budget, amount }] : [];
   });
-  const reply = { coveredUsd, unlimited: false, refused: '' };
+  const reply = { coveredUsd, unlimited: false, refusal: '' };
   if (taken.length === 0 && !agent.memory.budget) return unchanged(reply);
   draft.remember({ budget: undefined });
   draft.setRun({

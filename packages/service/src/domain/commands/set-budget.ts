@@ -1,5 +1,5 @@
-import { isTerminal } from '@muster/sdk/contract';
-import { budgetKeyOf, isOfAgent, leftOf, titleOf, usd } from '../budget.ts';
+import { isTerminal, usd } from '@muster/sdk/contract';
+import { budgetKeyOf, isOfAgent, leftOf, titleOf } from '../budget.ts';
 import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import type { LoadedAgents } from '../loaded-agents.ts';
