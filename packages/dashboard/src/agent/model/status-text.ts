@@ -49,7 +49,7 @@ const outcomeTexts: Readonly<Record<RunOutcome, string>> = {
   KILLED: 'killed',
   FAILED: 'failed',
   LOST: 'lost: runner disconnected',
-  PARKED: 'rate limited',
+  PARKED: 'paused',
   HANDED_BACK: 'handed back by runner',
 };
 

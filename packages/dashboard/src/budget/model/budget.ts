@@ -52,7 +52,7 @@ const windowTexts: Readonly<Record<string, string>> = {
 /** `workspace shop · ada · per month`; of an agent, that it includes the agents below it. */
 export function scopeText({ agentId, workspace, account, window }: BudgetState): string {
   const scope = agentId
-    ? ['this agent and all below it']
+    ? ['with children']
     : [workspace && `workspace ${workspace}`, account].filter(Boolean);
   const every = windowTexts[window] ?? `every ${window.replace(/h$/, ' hours')}`;
   return [...(scope.length === 0 ? ['all agents'] : scope), every].join(' · ');

@@ -220,7 +220,7 @@ function MoreOptions({ hasOwner, ...part }: FormPart & { readonly hasOwner: bool
         <SchemaField {...field('outputSchema')} />
         <TextField
           label="Budget in USD"
-          hint="The most that the agent and all agents below it may spend. Leave empty for no limit of its own."
+          hint="The most that the agent and all agents below it may spend. Leave empty for no limit."
           inputMode="decimal"
           {...field('budgetUsd')}
           isCode

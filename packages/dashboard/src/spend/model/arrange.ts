@@ -1,6 +1,6 @@
 import type { UsageRow } from '@muster/sdk';
 
-/** So many groups have their own colour. The others are one: `other`. */
+/** The number of groups with a colour. The others are one: `other`. */
 export const maxSeries = 6;
 
 /** The number of a group's colour. */
@@ -24,7 +24,7 @@ export interface Bar {
 export interface Arranged {
   /** By cost, the highest first. */
   readonly groups: readonly Group[];
-  /** The groups with a colour of their own. */
+  /** The groups with a colour. */
   readonly series: readonly Group[];
   /** The cost of the groups without one; null if every group has one. */
   readonly otherUsd: number | null;

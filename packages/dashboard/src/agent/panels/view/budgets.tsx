@@ -30,7 +30,7 @@ export function Budgets({ status }: { readonly status: AgentStatus }) {
               budget={budget}
               name={isLinked && !own(budget) ? <BudgetLink budget={budget} /> : budget.name}
             >
-              {own(budget) && <span className="secondary">this agent and all below it</span>}
+              {own(budget) && <span className="secondary">with children</span>}
               <RaiseButton budget={budget} effect={effectOn(status)} />
             </BudgetItem>
           ))}
