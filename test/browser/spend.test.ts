@@ -33,6 +33,16 @@ describeInBrowser('the page for spend', () => {
   const choose = (label: string, option: string) =>
     page.getByLabel(label, { exact: true }).selectOption({ label: option });
 
+  /** Changes what was used in this tenant. */
+  const change = async (update: string) => {
+    const { databaseUrl, tenant } = fixture.server;
+    const database = new pg.Client({ connectionString: databaseUrl });
+    await database.connect();
+    const own = 'tenant = (SELECT id FROM tenants WHERE org = $1)';
+    await database.query(`UPDATE usage_hours SET ${update} AND ${own}`, [tenant.org]);
+    await database.end();
+  };
+
   test('an empty period says what the page is for', async () => {
     await page.getByRole('heading', { name: 'Nothing used' }).waitFor();
     expect(await page.title()).toBe('Spend · Muster');
@@ -48,7 +58,7 @@ describeInBrowser('the page for spend', () => {
     await docs.spawn('guide', { description: '!usage 4000 0 200 1', model: 'rehearsal-b' });
     await Promise.all([shop.wait('build'), docs.wait('guide')]);
     await shop.wait('build/web');
-    await moveIntoPast(fixture.server.databaseUrl, 'docs', 40);
+    await change("hour = hour - interval '40 days' WHERE workspace = 'docs'");
 
     await page.keyboard.press('g');
     await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor();
@@ -106,11 +116,7 @@ describeInBrowser('the page for spend', () => {
   });
 
   test('what was estimated or has no price says so in words', async () => {
-    await withDatabase(fixture.server.databaseUrl, (database) =>
-      database.query(
-        "UPDATE usage_hours SET is_estimated = true, unpriced_tokens = 1200 WHERE workspace = 'docs' AND tenant = (SELECT max(tenant) FROM usage_hours)",
-      ),
-    );
+    await change("is_estimated = true, unpriced_tokens = 1200 WHERE workspace = 'docs'");
     await page.reload();
     await page.getByRole('rowheader', { name: 'docs estimated · 1.2k tokens unpriced' }).waitFor();
     await page.getByText('Estimated: a subscription paid for some of it').waitFor();
@@ -156,18 +162,3 @@ describeInBrowser('the page for spend', () => {
     await expect.poll(() => page.getByRole('alert').count()).toBe(0);
   });
 });
-
-async function withDatabase(url: string, act: (database: pg.Client) => Promise<unknown>): Promise<void> {
-  const database = new pg.Client({ connectionString: url });
-  await database.connect();
-  await act(database);
-  await database.end();
-}
-
-const moveIntoPast = (url: string, workspace: string, days: number): Promise<void> =>
-  withDatabase(url, (database) =>
-    database.query(
-      'UPDATE usage_hours SET hour = hour - make_interval(days => $2) WHERE workspace = $1 AND tenant = (SELECT max(tenant) FROM usage_hours)',
-      [workspace, days],
-    ),
-  );

@@ -71,7 +71,8 @@ export const readBudgets = statement<
      (SELECT count(*)::int FROM budget_waits w WHERE w.tenant = $1 AND w.key = b.key) AS waiting
    FROM ${withLedger(`SELECT * FROM (${ofCatalog} AND r.tenant = $1 ORDER BY r.name) c
      UNION ALL SELECT * FROM (${ofAgents} AND p.is_live AND p.tenant = $1 ORDER BY p.id DESC LIMIT $2) p`)}
-   LEFT JOIN agents a ON a.tenant = $1 AND b.key LIKE 'agent/%' AND a.id = substr(b.key, 7)::uuid
+   -- A join may compare before it filters: a name of the catalog is not an id.
+   LEFT JOIN agents a ON a.tenant = $1 AND a.id = CASE WHEN b.key LIKE 'agent/%' THEN substr(b.key, 7)::uuid END
    ORDER BY a.id DESC NULLS FIRST, b.name`,
 );
 
