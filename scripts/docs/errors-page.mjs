@@ -93,6 +93,7 @@ const reasons = {
   CHECKPOINT_REPLACED: 'a newer checkpoint has replaced this one',
   NOT_A_SHARE_LINK: 'the key is not the secret of a share link',
   RUN_FENCED: 'the runner no longer has the run',
+  NOT_COUNTED: 'what was spent of a budget is being counted; the same request succeeds later',
   RUN_NOT_ENDED: 'a late report of a run that has not ended',
   STALE_POLL: 'a newer poll of the runner has arrived',
   STORAGE_FULL: 'the storage has reached its quota',

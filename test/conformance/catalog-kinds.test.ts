@@ -19,8 +19,9 @@ const server = await useSharedServer({ runner: false });
 const { api } = server;
 
 describe('kinds', () => {
-  test('there are twelve', () => {
+  test('there are thirteen', () => {
     expect([...kinds].sort()).toEqual([
+      'budget',
       'change-request',
       'environment',
       'integration',

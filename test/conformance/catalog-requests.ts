@@ -93,6 +93,19 @@ export const everyKind: readonly (readonly [kind: string, document: Document])[]
       fastMode: false,
       personas: ['default'],
       maxTurnMinutes: 30,
+      budgetUsd: 5,
+    },
+  ],
+  [
+    'budget',
+    {
+      amountUsd: 5,
+      window: 'month',
+      zone: 'Europe/Berlin',
+      workspace: 'unused',
+      account: 'ada',
+      warnAt: 0.5,
+      unpriced: 'allow',
     },
   ],
   [

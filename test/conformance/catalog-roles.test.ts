@@ -55,6 +55,7 @@ describe('roles: catalog and tokens', () => {
     ['a vm-profile', 'vm-profile', () => ({})],
     ['a pool', 'pool', () => ({})],
     ['a policy', 'policy', () => ({})],
+    ['a budget', 'budget', () => ({ amountUsd: 1, workspace: 'unused' })],
     ['an integration', 'integration', () => ({})],
     ["another account's token", 'token', () => ({ account: 'max' })],
     ['a token of another provider', 'token', () => ({ ownerProvider: 'PROVIDER_SERVICE_PROFILE' })],

@@ -83,6 +83,23 @@ export const lostRunnerReplies: LostReplies = {
     },
   ],
 
+  runnerCredit: [
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
+      expectOk(await tenant.send('agent/budget', 'agent', { budgetUsd: 1 }));
+      const { agentKey, runId } = claim;
+      return {
+        key: tenant.runner.key,
+        sent: { path: '/v1/runner/credit', body: { runnerId: run.runnerId, agentKey, runId, upToUsd: 0.5 } },
+        async check(retried) {
+          const { coveredUsd } = expectOk(retried) as { coveredUsd: number };
+          const [budget] = (await tenant.status('agent')).budgets;
+          expect(budget?.reservedUsd).toBeCloseTo(coveredUsd);
+        },
+      };
+    },
+  ],
+
   runnerPartials: [
     async (tenant) => {
       const { claim, run } = await heldRun(tenant);

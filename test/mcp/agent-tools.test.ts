@@ -25,6 +25,7 @@ describe('the endpoint', () => {
     const listed = await tools.tools();
     expect(listed.map(({ name }) => name).sort()).toEqual([
       'ask',
+      'budget',
       'child_status',
       'complete_task',
       'create_tasks',
@@ -40,6 +41,7 @@ describe('the endpoint', () => {
       'reopen_child',
       'reply_to_thread',
       'retry_child',
+      'set_child_budget',
       'spawn_child',
       'stop_child_turn',
       'update_task',

@@ -148,8 +148,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'kill misses a spawn that races it: the root is not locked',
     file: `${service}/domain/decide.ts`,
-    find: "if (command.type === 'spawn') return { root: true, liveDescendants: true };",
-    replace: "if (command.type === 'spawn') return { liveDescendants: true };",
+    find: 'return { root: true, liveDescendants: true, budgets: command.budgetUsd !== null };',
+    replace: 'return { liveDescendants: true, budgets: command.budgetUsd !== null };',
     suites: ['test/simulation/simulator.test.ts', 'test/crash/two-nodes.test.ts'],
   },
   {

@@ -103,7 +103,6 @@ const callers: Record<string, { answer: ErrorCode | 200; as: (owner: Owner) => P
 type RunnerRoute = Extract<RouteName, `runner${string}`>;
 
 const evilPart = { part: 0, content: 'evil' };
-
 /** A request with the owner's id and name that changes as much as the route can. */
 const bodies: Record<RunnerRoute, (owner: Owner) => Record<string, unknown>> = {
   runnerPoll: ({ runner }) => ({

@@ -52,6 +52,7 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   redeliver: 'NOT_FOUND',
   testIntegration: 'NOT_FOUND',
   runnerReport: 'NOT_FOUND', // no such agent
+  runnerCredit: 'NOT_FOUND',
   checkpoint: 'NOT_FOUND', // nothing was saved
   attachment: 'NOT_FOUND', // no such attachment
   runnerSaveCheckpoint: 'ABORTED', // no such run
@@ -202,6 +203,7 @@ const bodies: Partial<Record<RouteName, Record<string, unknown>>> = {
   removeFollowUp: { followUpId: 'x' },
   followUp: { followUpId: 'x' },
   stopTurn: { runId: '1' },
+  setBudget: { budgetUsd: 5 },
   createTasks: { tasks: [{ subject: 'x' }] },
   updateTask: { id: 't', subject: 'x' },
   createReview: { comments: [{ path: 'a.ts', body: 'x' }] },
@@ -225,6 +227,7 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   }
   const run = { runnerId: registered.runnerId, agentKey: randomUUID(), runId: 1 };
   if (name === 'runnerReport') return { ...run, report: 1 };
+  if (name === 'runnerCredit') return { ...run, upToUsd: 1 };
   if (name === 'runnerPartials') return { runnerId: run.runnerId, partials: [] };
   const checkpoint = { ...run, checkpointId: randomUUID() };
   if (name === 'runnerSaveCheckpoint') return { ...checkpoint, part: 0, content: 'x' };

@@ -8,7 +8,7 @@ export const budgetUsdIn = {
   maximum: 1e9,
   expected: 'an amount in USD from 0 to 1000000000',
   description:
-    'The most that the agent and all agents below it may spend, within every other budget. 0 allows nothing; absent: no limit of its own.',
+    'The most that the agent and all agents below it may spend, within every other budget. 0 allows nothing; absent: only the other budgets hold.',
 } as const;
 
 const usd = { type: 'number' } as const;

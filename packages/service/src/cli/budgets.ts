@@ -32,7 +32,7 @@ async function budget(
   output.answer(reply, () =>
     output.line(
       reply.budgetUsd === null
-        ? `${agent} has no budget of its own`
+        ? `removed the budget of ${agent}`
         : `${agent} may spend ${usd(reply.budgetUsd)}`,
     ),
   );

@@ -11,7 +11,6 @@ import {
   type StopKind,
   type Task,
 } from '@muster/sdk/contract';
-import type { BudgetStop } from './budget.ts';
 import type { Thread } from './thread.ts';
 
 /**
@@ -142,7 +141,7 @@ export interface Memory {
   readonly awaits?: string | undefined;
   /** The budget that stopped it. */
   readonly budget?: BudgetStop | undefined;
-  /** Windows of budgets that it was told are nearly spent. */
+  /** Windows of budgets about which it has received a line, because they are nearly spent. */
   readonly toldBudgets?: readonly string[];
   readonly interrupted: boolean;
   readonly question: string;
@@ -158,6 +157,17 @@ export interface Memory {
   readonly homeSince?: number;
   /** The models that its settings have named since its session began, the newest last; older rows lack it. */
   readonly models?: readonly string[];
+}
+
+/** The budget that stopped an agent. */
+export interface BudgetStop {
+  readonly key: string;
+  /** What it needs to continue; 0 if that is not known. */
+  readonly needUsd: number;
+  /** When the window ends; null: a person has to raise the budget. */
+  readonly until: Instant | null;
+  /** Which budget, how much of it is left, and who may change that. */
+  readonly message: string;
 }
 
 export interface Batch {

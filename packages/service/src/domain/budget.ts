@@ -1,5 +1,5 @@
 import { type BudgetDocument, usd } from '@muster/sdk/contract';
-import type { Instant } from './agent.ts';
+import type { BudgetStop, Instant } from './agent.ts';
 import { windowOf } from './budget-window.ts';
 
 /** A budget over an agent, as it is stored. */
@@ -58,17 +58,6 @@ export const isSpent = (budget: Budget): boolean => leftOf(budget) <= roundingUs
 export const isNearlySpent = ({ takenUsd, warnsAtUsd, amountUsd }: Budget): boolean =>
   amountUsd > 0 && takenUsd >= warnsAtUsd;
 
-/** The budget that stopped an agent. */
-export interface BudgetStop {
-  readonly key: string;
-  /** What it needs to continue; 0 if that is not known. */
-  readonly needUsd: number;
-  /** When the window ends; null: a person has to raise the budget. */
-  readonly until: Instant | null;
-  /** Which budget, how much of it is left, and who may change that. */
-  readonly message: string;
-}
-
 /** A stop because too little is left. */
 export function stopBy(budget: Budget, needUsd: number): BudgetStop {
   const { key, resetsAt } = budget;
@@ -95,7 +84,7 @@ const raise = (budget: Budget): string =>
     ? `To continue, raise it: muster budget ${budget.name} AMOUNT.`
     : 'To continue, an admin can raise its amountUsd.';
 
-/** What an agent is told about its own budget at its first run, and about each budget once that is nearly spent. */
+/** Lines for an agent about its own budget with its first run, and about each budget once that is nearly spent. */
 export function budgetLines(
   budgets: readonly Budget[],
   agent: string,

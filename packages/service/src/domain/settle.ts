@@ -1,6 +1,14 @@
 import { faultOf, isTerminal, type Phase, type PhaseReason } from '@muster/sdk/contract';
-import { type Agent, type AgentError, type ChildView, isLive, keepsBatch, noFaults, works } from './agent.ts';
-import type { BudgetStop } from './budget.ts';
+import {
+  type Agent,
+  type AgentError,
+  type BudgetStop,
+  type ChildView,
+  isLive,
+  keepsBatch,
+  noFaults,
+  works,
+} from './agent.ts';
 import { unfinished } from './checklist.ts';
 import type { Draft } from './draft.ts';
 import { discardFollowUp } from './review.ts';

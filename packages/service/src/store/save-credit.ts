@@ -1,6 +1,6 @@
 import type { AgentChange } from '../domain/loaded-agents.ts';
 import { type Connection, statement } from './connection.ts';
-import { rowsOf } from './tables.ts';
+import { namesOf, rowsOf } from './tables.ts';
 
 const columns = {
   tenant: 'int',
@@ -27,7 +27,7 @@ interface TakenRow {
  */
 const changeLedgers = statement<[rows: string], never>(
   'change-ledgers',
-  `WITH n AS MATERIALIZED (SELECT * FROM ${rowsOf(columns)}), locked AS MATERIALIZED (
+  `WITH n AS MATERIALIZED (SELECT ${namesOf(columns, 'n')} FROM ${rowsOf(columns)}), locked AS MATERIALIZED (
      SELECT l.tenant, l.key FROM n JOIN budget_ledgers l ON l.tenant = n.tenant AND l.key = n.key
      ORDER BY l.tenant, l.key FOR UPDATE OF l
    ), missing AS (

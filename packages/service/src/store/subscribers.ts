@@ -3,7 +3,7 @@ import type { DomainEvent } from '../domain/events.ts';
 import type { AgentChange } from '../domain/loaded-agents.ts';
 import type { Comment } from '../domain/thread.ts';
 import { type Connection, statement } from './connection.ts';
-import { agentKey, rowsOf } from './tables.ts';
+import { agentKey, namesOf, rowsOf } from './tables.ts';
 
 /** Makes a row of each event that concerns it, and writes those of a batch with one statement. */
 interface Subscriber {
@@ -58,7 +58,7 @@ const waitColumns = { ...agentKey, key: 'text', need: 'float8', since: 'timestam
 const upsertWaits = statement<[rows: string], never>(
   'upsert-budget-waits',
   `WITH n AS MATERIALIZED (
-     SELECT DISTINCT ON (n.tenant, n.agent) n.* FROM ${rowsOf(waitColumns)} ORDER BY n.tenant, n.agent, n.place DESC
+     SELECT DISTINCT ON (n.tenant, n.agent) ${namesOf(waitColumns, 'n')} FROM ${rowsOf(waitColumns)} ORDER BY n.tenant, n.agent, n.place DESC
    ), ended AS (
      DELETE FROM budget_waits w USING n WHERE w.tenant = n.tenant AND w.agent = n.agent AND n.key IS NULL
    )

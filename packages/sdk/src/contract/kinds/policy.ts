@@ -19,8 +19,7 @@ const schema = open({
   personas: field(patterns, 'The personas that agents may have.', ['default', 'review-*']),
   budgetUsd: {
     ...budgetUsdIn,
-    description:
-      'The budget of an agent that is spawned without one. Agents below another have none of their own.',
+    description: 'The budget of a root agent that is spawned without one.',
     examples: [20],
   },
   maxTurnMinutes: {

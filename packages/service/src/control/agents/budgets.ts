@@ -1,4 +1,4 @@
-import { limits, type ReplyOf } from '@muster/sdk/contract';
+import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { type Budget, budgetAt, isOfAgent } from '../../domain/budget.ts';
 import { isRefusal } from '../../domain/refusal.ts';
@@ -12,12 +12,7 @@ import {
 } from '../../store/statements/budgets.ts';
 import type { Tenants } from '../access/tenants.ts';
 import type { Operation } from '../operation.ts';
-import { agentIdOf } from './views.ts';
-
-/** A budget as it is shown. */
-export type ShownBudget = Omit<ReplyOf<'status'>['budgets'][number], 'agentId'> & {
-  readonly isOfAgent: boolean;
-};
+import { agentIdOf, type ShownBudget } from './views.ts';
 
 /** The budgets of these agents, by the id of the agent. */
 export async function readBudgetsOf(

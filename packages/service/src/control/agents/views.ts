@@ -1,4 +1,5 @@
 import {
+  type AgentBudget,
   type AgentEntry,
   type AgentId,
   type AgentStatus,
@@ -28,7 +29,6 @@ import type { ListRow } from '../../store/statements/list-agents.ts';
 import type { StatusRow } from '../../store/statements/status.ts';
 import type { TimelineRow } from '../../store/statements/timeline.ts';
 import type { RunnerCapacity } from '../runners/runner-capacity.ts';
-import type { ShownBudget } from './budgets.ts';
 
 /** Rows as the API shows them. */
 export function agentIdOf(
@@ -53,6 +53,11 @@ export const agentIdOfAgent = (tenant: Tenant, agent: Agent): AgentId =>
   );
 
 export const dashboardUrl = (publicUrl: string, id: AgentId): string => `${publicUrl}${agentPage(id)}`;
+
+/** A budget of an agent, as it is shown. */
+export type ShownBudget = Omit<AgentBudget, 'agentId'> & {
+  readonly isOfAgent: boolean;
+};
 
 /** What a view of agents needs beside their rows. */
 export interface ViewContext {

@@ -1,11 +1,19 @@
 import { isRehearsalModel } from '@muster/sdk/contract';
-import { type Agent, type AgentState, type Batch, freshMemory, noUsage, type Run } from '../agent.ts';
+import {
+  type Agent,
+  type AgentState,
+  type Batch,
+  freshMemory,
+  type Instant,
+  noUsage,
+  type Run,
+} from '../agent.ts';
 import { nextBatch, openCycles } from '../batch.ts';
-import { budgetLines, isSpent, stopBy } from '../budget.ts';
+import { type Budget, budgetLines, isSpent, stopBy } from '../budget.ts';
 import { type Decide, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { refusePolicy } from '../policy.ts';
-import { aborted } from '../refusal.ts';
+import { aborted, type Refusal } from '../refusal.ts';
 import { block, pend } from '../settle.ts';
 
 export interface ClaimRun {
@@ -36,22 +44,13 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
   }
   const budgets = loaded.budgets(agent.id);
   const spent = budgets.find(isSpent);
-  if (spent) {
-    const stopped = Draft.of(state, loaded.now);
-    stopped.remember({ budget: stopBy(spent, 0) });
-    pend(stopped);
-    return decided(loaded, null, [stopped]);
-  }
+  if (spent) return decided(loaded, null, [outOfBudget(state, spent, loaded.now)]);
   const draft = Draft.of(state, loaded.now);
   const number = agent.runCount + 1;
   const { lines, told } = budgetLines(budgets, agent.id, number === 1, agent.memory.toldBudgets ?? []);
   const batch = nextBatch(draft, number, loaded.children(agent.id), lines);
   const refused = refusePolicy(draft.agent.settings, loaded.policies(agent.id));
-  if (refused) {
-    const blocked = Draft.of(state, loaded.now);
-    block(blocked, { code: 'POLICY', message: refused.message });
-    return decided(loaded, null, [blocked]);
-  }
+  if (refused) return decided(loaded, null, [blockedBy(refused, state, loaded.now)]);
   openCycles(draft);
   const rehearsed = runner.rehearses || isRehearsalModel(draft.agent.settings.model);
   const account = rehearsed ? '' : (state.run?.account ?? '');
@@ -93,11 +92,24 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
   return decided(loaded, draft.state, [draft]);
 };
 
+function outOfBudget(state: AgentState, spent: Budget, now: Instant): Draft {
+  const draft = Draft.of(state, now);
+  draft.remember({ budget: stopBy(spent, 0) });
+  pend(draft);
+  return draft;
+}
+
+function blockedBy({ message }: Refusal, state: AgentState, now: Instant): Draft {
+  const draft = Draft.of(state, now);
+  block(draft, { code: 'POLICY', message });
+  return draft;
+}
+
 const newRun = (
   number: number,
   batch: Batch,
   runner: ClaimingRunner & Pick<Run, 'account'>,
-  now: string,
+  now: Instant,
 ): Run => ({
   number,
   batch: batch.id,

@@ -1,15 +1,6 @@
 import { type CreditReply, type CreditRequest, usd } from '@muster/sdk/contract';
-import { isLive } from '../agent.ts';
-import {
-  type Budget,
-  type BudgetStop,
-  isNearlySpent,
-  leftOf,
-  roundingUsd,
-  stopBy,
-  stopUnpriced,
-  titleOf,
-} from '../budget.ts';
+import { type BudgetStop, isLive } from '../agent.ts';
+import { type Budget, isNearlySpent, leftOf, roundingUsd, stopBy, stopUnpriced, titleOf } from '../budget.ts';
 import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { aborted, fenced } from '../refusal.ts';

@@ -1,4 +1,5 @@
 import {
+  budgetUsdIn,
   errorLength,
   isOpenTask,
   isTerminal,
@@ -17,6 +18,7 @@ import { digestOf } from '../../lib/token.ts';
 import { HttpError, invalidField, throwRefusal } from '../errors.ts';
 import { openChangeRequestTool } from './change-request-tools.ts';
 import {
+  budgetLine,
   checklistText,
   childId,
   nameOfChild,
@@ -78,6 +80,10 @@ export const spawnInput = {
   outputSchema: {
     anyOf: [{ type: 'string' }, { type: 'object' }],
     description: "A JSON Schema that the agent's result must match, as an object or as text.",
+  },
+  budgetUsd: {
+    ...budgetUsdIn,
+    description: 'The most that it and all agents below it may spend, in USD. At most what is left above it.',
   },
 } as const;
 
@@ -281,6 +287,16 @@ export const agentTools = [
     route: 'status',
     reply: (status) => ownStatusText(status),
   }),
+  forItself({
+    name: 'budget',
+    description:
+      'Shows what you may still spend: your own budget, and every other one that covers you. Children spend from yours.',
+    route: 'status',
+    reply: ({ budgets }) => ({
+      text: budgets.map(budgetLine).join('\n') || 'No budget covers you.',
+      data: { budgets },
+    }),
+  }),
   tool({
     name: 'spawn_child',
     description:
@@ -363,6 +379,15 @@ export const agentTools = [
     description:
       'Interrupts the current turn of a child. The child stays alive and is idle until you message it.',
     run: (_, call) => stopTurn(call),
+  }),
+  forChild({
+    name: 'set_child_budget',
+    description:
+      'Sets the most that a child and all agents below it may spend. A child that its budget had stopped continues by itself.',
+    route: 'setBudget',
+    input: { budgetUsd: spawnInput.budgetUsd },
+    required: ['budgetUsd'],
+    reply: (_, { name }) => `The budget of ${name} is set.`,
   }),
   ...lifecycleTools(forChild, 'child', 'message_child'),
 ];

@@ -3,6 +3,7 @@ import {
   type AgentId,
   type AgentIdInput,
   type AgentStatus,
+  budgetText,
   type ChangeRequest,
   changeRequestNotes,
   contextText,
@@ -17,6 +18,7 @@ import {
   type Task,
   taskMarks,
   unpushedText,
+  usd,
 } from '@muster/sdk/contract';
 import type { Principal } from '../../control/access/principal.ts';
 import { accountScope } from '../../control/agents/identify.ts';
@@ -267,6 +269,12 @@ export const ownStatusText = (status: AgentStatus): string =>
     `Open tasks: ${status.tasks.filter(isOpenTask).length} of ${status.tasks.length}. Queued messages: ${status.followUps.length}. Children: ${status.children.length}.`,
     `Cost so far: $${status.cost.toFixed(4)}; with the agents below you: $${status.treeCost.toFixed(4)}.`,
   );
+
+export const budgetLine = (budget: AgentStatus['budgets'][number]): string => {
+  const { name, agentId, spentUsd, reservedUsd, amountUsd } = budget;
+  const left = usd(Math.max(0, amountUsd - spentUsd - reservedUsd));
+  return `${agentId ? `Of the agent ${name}` : name}: ${left} left; ${budgetText(budget)}.`;
+};
 
 export const queueLines = (followUps: AgentStatus['followUps']): string[] =>
   followUps.map((followUp) => `- ${followUpText(followUp)}`);

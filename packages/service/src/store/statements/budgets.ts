@@ -10,11 +10,11 @@ const columns = `b.key, b.name, b.document, b.created_at, l.starts_at, l.taken`;
 const withLedger = (budgets: string): string => `(${budgets}) b
      LEFT JOIN budget_ledgers l ON l.tenant = b.tenant AND l.key = b.key`;
 
-const ofCatalog = `SELECT r.tenant, 'budget/' || r.name AS key, r.name, r.document, NULL::timestamptz AS created_at
+const ofCatalog = `SELECT r.tenant, 'budget/' || r.name AS key, r.name, r.document, NULL::timestamptz AS created_at, NULL::uuid AS agent
      FROM resources r WHERE r.kind = 'budget' AND r.document IS NOT NULL`;
 
 const ofAgents = `SELECT p.tenant, 'agent/' || p.id AS key, p.path AS name,
-       json_build_object('amountUsd', p.budget_usd) AS document, p.created_at
+       json_build_object('amountUsd', p.budget_usd) AS document, p.created_at, p.id AS agent
      FROM agents p WHERE p.budget_usd IS NOT NULL`;
 
 /** Of the agent `a`, as rows `b` with their ledgers `l`. */
@@ -48,7 +48,7 @@ export const readBudgetsOver = statement<
   BudgetRow & { tenant: number; agent: string }
 >(
   'read-budgets-over',
-  `SELECT a.tenant, a.id AS agent, b.*
+  `SELECT a.tenant, a.id AS agent, b.key, b.name, b.document, b.created_at, b.starts_at, b.taken
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
    JOIN agents a ON a.tenant = q.tenant AND a.id = q.id
    CROSS JOIN LATERAL (SELECT ${columns} FROM ${budgetsOver}) b
@@ -69,10 +69,9 @@ export const readBudgets = statement<
   'read-budgets',
   `SELECT ${columns}, a.id AS agent, a.owner_provider, a.account, a.workspace,
      (SELECT count(*)::int FROM budget_waits w WHERE w.tenant = $1 AND w.key = b.key) AS waiting
-   FROM ${withLedger(`SELECT * FROM (${ofCatalog} AND r.tenant = $1 ORDER BY r.name) c
-     UNION ALL SELECT * FROM (${ofAgents} AND p.is_live AND p.tenant = $1 ORDER BY p.id DESC LIMIT $2) p`)}
-   -- A join may compare before it filters: a name of the catalog is not an id.
-   LEFT JOIN agents a ON a.tenant = $1 AND a.id = CASE WHEN b.key LIKE 'agent/%' THEN substr(b.key, 7)::uuid END
+   FROM ${withLedger(`(${ofCatalog} AND r.tenant = $1)
+     UNION ALL (${ofAgents} AND p.is_live AND p.tenant = $1 ORDER BY p.id DESC LIMIT $2)`)}
+   LEFT JOIN agents a ON a.tenant = $1 AND a.id = b.agent
    ORDER BY a.id DESC NULLS FIRST, b.name`,
 );
 
