@@ -134,6 +134,8 @@ describeInBrowser('budgets', () => {
     await reader.page.getByText('workspace shop · per month').waitFor();
     expect(await reader.page.getByRole('button', { name: /^Raise/ }).count()).toBe(0);
     await reader.expectNoSidewaysScroll();
+    await reader.page.setViewportSize({ width: 320, height: 640 });
+    await reader.expectNoSidewaysScroll();
     await reader.leave();
   });
 });
