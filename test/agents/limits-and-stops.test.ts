@@ -288,12 +288,10 @@ describe.concurrent.each(backends)('$title', ({ model, provider }) => {
     expect(await agents.runEnded('a', 3)).toMatchObject({ phaseReason: 'INTERRUPTED', error: null });
     expect(await agents.outcomes('a')).toEqual(['INTERRUPTED', 'KILLED', 'INTERRUPTED']);
     const [counted] = await agents.runs('a');
-    // Anthropic reports the input tokens at the start of a reply, OpenAI everything at the end.
-    expect(counted).toMatchObject({
-      cost: 0,
-      inputTokens: String((isAnthropic ? 3 : 2) * inputOfOne),
-      outputTokens: String(2 * tokens.output + (isAnthropic ? 1 : 0)),
-    });
+    expect(counted).toMatchObject({ cost: 0, outputTokens: String(2 * tokens.output + 1) });
+    // Anthropic reports the input tokens at the start of a reply. OpenAI does at the end: the gateway estimates them.
+    if (isAnthropic) expect(counted?.inputTokens).toBe(String(3 * inputOfOne));
+    else expect(Number(counted?.inputTokens)).toBeGreaterThan(2 * inputOfOne);
     const flags = (await agents.warnings('a')).filter((text) => text.includes('price'));
     expect(flags).toEqual([expect.stringContaining(`The price of ${unknownModel}`)]);
     for (const marker of [again, last]) {

@@ -13,6 +13,7 @@ import { Gateway, type OpenEndpoint } from '../../packages/service/src/runner/ga
 import { gitEndpoint } from '../../packages/service/src/runner/gateway/git.ts';
 import type { PreparedRepository } from '../../packages/service/src/runner/workspace/prepare.ts';
 import { runConcurrently } from '../support/async.ts';
+import { unlimitedCredit } from '../support/credit.ts';
 import { type GatewayRequest, gatewayRequest } from '../support/generated-gateway-requests.ts';
 import { whenClosed } from '../support/raw-requests.ts';
 import { keyAccounts } from '../support/test-gateway.ts';
@@ -117,6 +118,7 @@ beforeAll(async () => {
         listenAt: { port: 0 },
         allowHosts: [`127.0.0.1:${portOf(allowed)}`, `localhost:${portOf(allowed)}`],
         provider: name && { name, models },
+        credit: unlimitedCredit(),
         git: git.handle,
         mcpServers: {
           remote: [

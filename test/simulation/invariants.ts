@@ -157,6 +157,7 @@ const pendingReasons: readonly PhaseReason[] = [
   'CHILDREN',
   'PROVIDER_LIMIT',
   'STOPPING',
+  'BUDGET',
 ];
 
 function checkPhase(name: string, history: AgentHistory): void {
@@ -167,7 +168,7 @@ function checkPhase(name: string, history: AgentHistory): void {
   const wrong = () => `${name} is ${phase}/${reason}, run ${run?.number} ${run?.state} ${run?.outcome}`;
   holds(isLive === (phase === 'PHASE_RUNNING'), 'OneLiveRun', wrong);
   holds(isTerminal(phase) === (agent.endedAt !== null), 'KillIsFinal', wrong);
-  const mayHoldQueue = phase === 'PHASE_PENDING' || isLive || reason === 'BLOCKED';
+  const mayHoldQueue = phase === 'PHASE_PENDING' || isLive || /^(BLOCKED|BUDGET)$/.test(reason);
   holds(agent.queued === 0 || mayHoldQueue, 'NoStrandedQueue', wrong);
   holds(!isTerminal(phase) || agent.deferred === 0, 'NoStrandedQueue', wrong);
   switch (phase) {
@@ -201,6 +202,7 @@ function isReopened({ entries }: AgentHistory): boolean {
 /** Rules 6 to 11 of a run's end, as far as they depend on the agent alone. */
 function restReason({ agent, checklist }: AgentHistory): PhaseReason {
   const { memory } = agent;
+  if (memory.budget && !memory.budget.isOver) return 'BUDGET';
   if (memory.blocked) return 'BLOCKED';
   if (memory.interrupted) return 'INTERRUPTED';
   if (memory.question) return 'QUESTION';
@@ -235,7 +237,8 @@ function checkClaimable(name: string, { agent, runs }: AgentHistory, now: string
     `${name} is ${phase}/${reason}, claimable ${claimableAt}, ${agent.queued} queued, work ${hasWork}`;
   if (phase !== 'PHASE_PENDING') {
     holds(claimableAt === null, 'ClaimableIffWork', wrong);
-    holds(phase === 'PHASE_RUNNING' || reason === 'BLOCKED' || !hasWork, 'ClaimableIffWork', wrong);
+    const mayHaveWork = phase === 'PHASE_RUNNING' || /^(BLOCKED|BUDGET)$/.test(reason);
+    holds(mayHaveWork || !hasWork, 'ClaimableIffWork', wrong);
     return;
   }
   if (reason === 'CHILDREN') return holds(claimableAt === null && !hasWork, 'ClaimableIffWork', wrong);

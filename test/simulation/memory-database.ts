@@ -8,6 +8,12 @@ import { canRun } from '../../packages/service/src/domain/scheduling.ts';
 import type { Statement } from '../../packages/service/src/store/connection.ts';
 import { changedStateFields } from '../../packages/service/src/store/rows.ts';
 import type { appendOutput, OutputRow } from '../../packages/service/src/store/statements/append-output.ts';
+import type {
+  addLedgers,
+  countLedgers,
+  findFunded,
+  readBudgetsOver,
+} from '../../packages/service/src/store/statements/budgets.ts';
 import type { findCandidates } from '../../packages/service/src/store/statements/claims.ts';
 import type { peekAgents } from '../../packages/service/src/store/statements/find-agents.ts';
 import type { loadBatches } from '../../packages/service/src/store/statements/follow-ups.ts';
@@ -62,6 +68,10 @@ interface Answers {
   readonly 'load-batches': Answer<typeof loadBatches>;
   readonly 'append-output': Answer<typeof appendOutput>;
   readonly 'peek-agents': Answer<typeof peekAgents>;
+  readonly 'read-budgets-over': Answer<typeof readBudgetsOver>;
+  readonly 'add-ledgers': Answer<typeof addLedgers>;
+  readonly 'count-ledgers': Answer<typeof countLedgers>;
+  readonly 'find-funded': Answer<typeof findFunded>;
   readonly tick: Answer<typeof tick>;
 }
 
@@ -118,6 +128,22 @@ function heldBy(tables: MemoryTables, runnerId: string): Held[] {
 }
 
 const answers: Answers = {
+  'read-budgets-over': ({ tables, clock }, tenants, ids) =>
+    ids.flatMap((id, i) => {
+      const agent = tables.agents.get(id)?.agent;
+      const rows = agent ? tables.budgets.rowsOver(agent) : [];
+      return rows.map((budget) => ({ ...budget, tenant: tenants[i] ?? 0, agent: id, now: clock.now }));
+    }),
+
+  'add-ledgers': () => [],
+
+  'count-ledgers': ({ tables }, rows) => {
+    tables.budgets.count(JSON.parse(rows));
+    return [];
+  },
+
+  'find-funded': ({ tables }) => tables.budgets.funded(),
+
   'replace-runners': ({ tables, clock }, _tenant, _token, name, id) => {
     for (const runner of tables.runners.values()) {
       if (runner.name !== name || runner.id === id || runner.leaseUntilMs <= clock.nowMs) continue;
@@ -299,6 +325,7 @@ const answers: Answers = {
     ...agents.flatMap((id) => watchedRow(tables, id)),
     ...pools.flatMap((pool, i) => workRow(tables, clock, poolTenants[i] ?? 0, pool)),
     ...runners.flatMap((id) => runnerRow(tables, id)),
+    ...(tables.budgets.areAwaited ? [row('budget')] : []),
   ],
 };
 

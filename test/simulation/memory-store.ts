@@ -177,6 +177,7 @@ class MemoryTransaction implements AgentTransaction {
           ...(parts.has('checklist') && { checklist: [...rows.checklist] }),
           ...(parts.has('children') && { children: this.#children(rows.agent.id) }),
           ...(parts.has('policies') && { policies: [] }),
+          ...(parts.has('budgets') && { budgets: this.#tables.budgets.over(rows.agent) }),
         },
       })),
     );

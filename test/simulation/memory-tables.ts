@@ -12,6 +12,7 @@ import type { Thread, ThreadChange } from '../../packages/service/src/domain/thr
 import { IdentityTakenError, type StoredReply } from '../../packages/service/src/store/agent-store.ts';
 import type { RunnerRow } from '../../packages/service/src/store/statements/runners.ts';
 import { checkAgent, checkTrees } from './invariants.ts';
+import { MemoryBudgets } from './memory-budgets.ts';
 import { overridesById } from './samples.ts';
 import { holds, TimelineAudit } from './timeline-audit.ts';
 
@@ -54,6 +55,7 @@ export class MemoryTables {
   readonly agents = new Map<string, AgentRows>();
   readonly replies = new Map<string, StoredReply>();
   readonly runners = new Map<string, RegisteredRunner>();
+  readonly budgets = new MemoryBudgets(this.agents);
   /** The limits of the pool, by tenant. */
   readonly poolLimits = new Map<number, { readonly maxRuns: number; readonly maxRunsTotal: number }>();
   commits = 0;
@@ -103,6 +105,7 @@ export class MemoryTables {
 
   commit(changes: readonly AgentChange[], replies: readonly StoredReply[], now: string): void {
     this.#refuseTaken(changes);
+    this.budgets.refuseOverdrawn(changes);
     try {
       this.#apply(changes, replies, now);
     } catch (error) {
@@ -118,6 +121,7 @@ export class MemoryTables {
       touched.add(rows);
       this.onChange({ rows, before: change.before, change });
     }
+    this.budgets.commit(changes);
     for (const reply of replies) this.replies.set(`${reply.keyId}/${reply.key}`, reply);
     this.commits += 1;
     for (const rows of touched) checkAgent(rows, rows.audit, now);
@@ -126,6 +130,7 @@ export class MemoryTables {
 
   checkAll(now: string): void {
     checkTrees(this.agents);
+    this.budgets.check(now);
     for (const rows of this.agents.values()) checkAgent(rows, rows.audit, now);
   }
 

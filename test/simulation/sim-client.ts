@@ -71,7 +71,7 @@ export class SimClient {
     if (what < 91) return this.#updateTask(target);
     if (what < 93)
       return this.#command(target, { type: 'label', labels: { by: this.#fresh(), spawned: '' } });
-    if (what < 95) return this.#retry();
+    if (what < 95) return random.chance(0.6) ? this.#retry() : this.#raise(target);
     if (what < 97) return this.#reopen();
     return this.#wait(target);
   }
@@ -123,6 +123,7 @@ export class SimClient {
     const path = isChild ? [...parent.path, `c${random.below(2)}`] : [`r${random.below(4)}`];
     const tenant = isChild ? parent.tenant : (random.pick([1, 1, 2, 3]) ?? 1);
     const model = random.chance(0.4) ? { model: realModel } : {};
+    const budgetUsd = random.chance(0.3) ? (random.pick([0, 0.5, 2, 5]) ?? null) : null;
     const key = this.#fresh();
     const tasks = random.chance(0.3) ? [task(`${key}-task`, { ephemeral: true })] : [];
     const seen = new Set<string>();
@@ -134,6 +135,7 @@ export class SimClient {
         identity: identity(path, tenant),
         description: key,
         change: { ...plain.change, ...model },
+        budgetUsd,
       };
       const reply = await node.transact.command<string>({ identity: command.identity }, command, {
         of: ({ agent }) => agent.id,
@@ -265,11 +267,21 @@ export class SimClient {
   /** Retries an agent that is BLOCKED or RETRYING, if there is one. */
   async #retry(): Promise<void> {
     const { random, tables } = this.#simulation;
-    const waiting = [...tables.agents.values()].filter(
-      ({ agent }) => agent.reason === 'BLOCKED' || agent.reason === 'RETRYING',
+    const waiting = [...tables.agents.values()].filter(({ agent }) =>
+      /^(BLOCKED|RETRYING|BUDGET)$/.test(agent.reason),
     );
     const target = random.pick(waiting);
     if (target) await this.#command(target, { type: 'retry' });
+  }
+
+  /** Raises the budgets of the catalog, or that of an agent. */
+  async #raise(target: AgentRows): Promise<void> {
+    const { random } = this.#simulation;
+    if (random.chance(0.5)) return this.#simulation.raiseBudgets(random.between(1, 20));
+    // What a run spends while nothing limits it is not counted until it is reported.
+    if (target.agent.budgetUsd === null && target.agent.runCount > 0) return;
+    const budgetUsd = (target.agent.budgetUsd ?? 0) + random.between(1, 5);
+    await this.#command(target, { type: 'setBudget', budgetUsd });
   }
 
   async #reopen(): Promise<void> {

@@ -7,6 +7,7 @@ import {
 } from '../../packages/service/src/control/batches/transact.ts';
 import type { Catalog } from '../../packages/service/src/control/catalog/catalog.ts';
 import type { BlockOnStateError } from '../../packages/service/src/control/runners/block-on-state-error.ts';
+import { RunCredits } from '../../packages/service/src/control/runners/run-credits.ts';
 import { Runners } from '../../packages/service/src/control/runners/runners.ts';
 import type { Quotas } from '../../packages/service/src/control/upkeep/quotas.ts';
 import { Timers } from '../../packages/service/src/control/upkeep/timers.ts';
@@ -45,6 +46,7 @@ export class SimNode {
   readonly transact: Transact;
   readonly wakes = new Wakes();
   readonly runners: Runners;
+  readonly credits: RunCredits;
   isAlive = true;
   readonly #inFlight = new Set<InFlight>();
   readonly #store: MemoryStore;
@@ -63,6 +65,15 @@ export class SimNode {
     const real = transact({ store: this.#store, perform: (effects) => this.#perform(effects), maxBatch: 8 });
     this.transact = this.#watched(real);
     const database = memoryDatabase({ tables, clock, locks: simulation.locks }, faults);
+    const tenants = {
+      first: async () => 1,
+      name: async () => ({ provider: 'PROVIDER_CODEHOST_APP', org: 'local' }),
+      agentKey: async (_: number, id: string) => {
+        const tenant = tables.agents.get(id)?.agent.tenant;
+        return tenant === undefined ? undefined : { tenant, id };
+      },
+    } as unknown as Tenants;
+    this.credits = new RunCredits({ database, tenants, transact: this.transact });
     this.runners = new Runners({
       database,
       transact: this.transact,
@@ -71,14 +82,7 @@ export class SimNode {
       wakes: this.wakes,
       catalog: { document: async () => undefined, current: async () => undefined } as unknown as Catalog,
       keys: { runToken: () => '' } as unknown as Keys,
-      tenants: {
-        first: async () => 1,
-        name: async () => ({ provider: 'PROVIDER_CODEHOST_APP', org: 'local' }),
-        agentKey: async (_: number, id: string) => {
-          const tenant = tables.agents.get(id)?.agent.tenant;
-          return tenant === undefined ? undefined : { tenant, id };
-        },
-      } as unknown as Tenants,
+      tenants,
       leaseMs,
       workers: null,
       quotas: { stored: () => {} } as unknown as Quotas,

@@ -43,6 +43,12 @@ interface Process {
   stop: '' | 'INTERRUPT' | 'KILL';
   /** False after the end of the run was sent. */
   isActing: boolean;
+  /** What it has cost. */
+  spentUsd: number;
+  /** Of that, what no report has said yet. */
+  unreportedUsd: number;
+  /** A budget has refused a request. */
+  isRefused: boolean;
   /** Messages for its turn, by their sequence, until the service knows what became of them. */
   readonly steers: Map<number, Steer>;
 }
@@ -51,6 +57,7 @@ export interface Used {
   readonly agentKey: string;
   readonly runId: number;
   inputTokens: number;
+  costUsd: number;
 }
 
 /** A runner that follows the protocol: it acts only under its lease, repeats what was not acknowledged, and crashes. */
@@ -122,9 +129,15 @@ export class SimRunner {
 
   /** What runs used that this runner no longer has. */
   async #reportLate(): Promise<void> {
-    for (const [key, { agentKey, runId, inputTokens }] of this.#used) {
+    for (const [key, { agentKey, runId, inputTokens, costUsd }] of this.#used) {
       if (this.#processes.has(key)) continue;
-      const request = { runnerId: this.id, agentKey, runId, report: 1, late: { usage: { inputTokens } } };
+      const request = {
+        runnerId: this.id,
+        agentKey,
+        runId,
+        report: 1,
+        late: { usage: { inputTokens, costUsd } },
+      };
       const reply = await this.#simulation.network
         .call((node) => node.runners.report(principal, request), 2_000)
         .catch(() => null);
@@ -182,7 +195,10 @@ export class SimRunner {
     const isRehearsed = slotsOf[this.name].rehearses || isRehearsalModel(model);
     const slot = isRehearsed ? 'rehearsed' : 'real';
     const steers: Process['steers'] = new Map();
-    const process: Process = { agentKey, runId, slot, reports: 0, stop: '', isActing: true, steers };
+    const process: Process = {
+      ...{ agentKey, runId, slot, reports: 0, stop: '', isActing: true, steers },
+      ...{ spentUsd: 0, unreportedUsd: 0, isRefused: false },
+    };
     this.#processes.set(key, process);
     this.#simulation.start(this.#work(key, process));
   }
@@ -196,9 +212,11 @@ export class SimRunner {
     const text = `${this.id} ${process.runId}`;
     const isTaken = await this.#report(key, process, { started: true, items: [{ type: 'MESSAGE', text }] });
     const turns = hasFaults ? random.between(1, 4) : 1;
-    for (let turn = 0; isTaken && turn < turns && process.stop === ''; turn += 1) {
+    for (let turn = 0; isTaken && turn < turns && process.stop === '' && !process.isRefused; turn += 1) {
       await clock.delay(hasFaults ? random.between(10, 2_500) : random.between(5, 60));
       await this.#waitWhilePaused();
+      if (!this.#isCurrent(key, process)) return;
+      if (random.chance(0.7)) await this.#spend(key, process);
       if (!this.#isCurrent(key, process)) return;
       if (random.chance(0.5)) await this.#report(key, process, { items: [{ type: 'MESSAGE', text }] });
       await this.#confirmSteers(key, process);
@@ -230,18 +248,52 @@ export class SimRunner {
     for (const { sequence } of steers) process.steers.delete(sequence);
   }
 
-  #use(key: string, { agentKey, runId }: Process, inputTokens: number): { inputTokens: number } {
-    const used = this.#used.get(key) ?? { agentKey, runId, inputTokens: 0 };
-    used.inputTokens += inputTokens;
+  /** Reserves the most that a request can cost, repeats that until it is answered, and sends the request. */
+  async #spend(key: string, process: Process): Promise<void> {
+    const { network, clock, random } = this.#simulation;
+    const { agentKey, runId } = process;
+    const mostUsd = random.between(1, 100) / 100;
+    const request = { runnerId: this.id, agentKey, runId, upToUsd: process.spentUsd + mostUsd };
+    while (this.#isCurrent(key, process)) {
+      const reply = await network
+        .call((node) => node.credits.reserve(principal, request), 2_000)
+        .catch(() => null);
+      await this.#waitWhilePaused();
+      if (!this.#isCurrent(key, process)) return;
+      if (reply && isRefusal(reply) && reply.message.includes('has to be counted')) continue;
+      if (reply && isRefusal(reply)) return;
+      if (reply) {
+        process.isRefused = reply.refusal !== '';
+        if (process.isRefused) return;
+        const usd = mostUsd * (random.pick([0, 0.3, 1]) ?? 0);
+        process.spentUsd += usd;
+        process.unreportedUsd += usd;
+        this.#noteUse(key, process).costUsd += usd;
+        return;
+      }
+      await clock.delay(random.between(10, 200));
+    }
+  }
+
+  #noteUse(key: string, { agentKey, runId }: Process): Used {
+    const used = this.#used.get(key) ?? { agentKey, runId, inputTokens: 0, costUsd: 0 };
     this.#used.set(key, used);
-    return { inputTokens };
+    return used;
+  }
+
+  #use(key: string, process: Process, inputTokens: number): { inputTokens: number; costUsd: number } {
+    this.#noteUse(key, process).inputTokens += inputTokens;
+    const { unreportedUsd: costUsd } = process;
+    process.unreportedUsd = 0;
+    return { inputTokens, costUsd };
   }
 
   /** Repeats a report until it is acknowledged. False: the run no longer belongs to this runner. */
   async #report(key: string, process: Process, fields: Partial<ReportRequest>): Promise<boolean> {
     const { network, clock, random } = this.#simulation;
     process.reports += 1;
-    const usage = process.reports % 2 === 0 ? this.#use(key, process, process.reports) : undefined;
+    const hasUsage = process.reports % 2 === 0 || process.unreportedUsd > 0;
+    const usage = hasUsage ? this.#use(key, process, process.reports) : undefined;
     const request: ReportRequest = {
       runnerId: this.id,
       agentKey: process.agentKey,
@@ -265,8 +317,9 @@ export class SimRunner {
     return false;
   }
 
-  #ending({ stop }: Process): ReportRequest['end'] {
+  #ending({ stop, isRefused }: Process): ReportRequest['end'] {
     const { random, clock, hasFaults } = this.#simulation;
+    if (isRefused && random.chance(0.8)) return { outcome: 'PARKED', limitUntil: clock.now };
     if (stop === 'INTERRUPT' && random.chance(0.8)) return { outcome: 'INTERRUPTED' };
     if (!hasFaults) return { outcome: 'COMPLETED' };
     switch (random.below(14)) {

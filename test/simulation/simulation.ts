@@ -1,4 +1,5 @@
 import { isTerminal, needsAttention } from '@muster/sdk/contract';
+import type { Agent } from '../../packages/service/src/domain/agent.ts';
 import { type CommittedAgent, MemoryTables, unlimitedRuns } from './memory-tables.ts';
 import { Network } from './network.ts';
 import { Random } from './random.ts';
@@ -16,7 +17,8 @@ export interface Waiter {
   isDone: boolean;
 }
 
-const startMs = Date.parse('2030-01-01T00:00:00.000Z');
+/** Windows of an hour end in the middle of a simulation. */
+const startMs = Date.parse('2030-01-01T00:59:40.000Z');
 /** Long enough for every lease to expire, every message to become due and every queue to be delivered. */
 const recoveryMs = 60_000;
 /** A command on a locked agent fails after 10 s. */
@@ -79,6 +81,7 @@ export class Simulation {
       maxRuns: limit(1, 2, unlimitedRuns),
       maxRunsTotal: limit(2, 3, unlimitedRuns),
     });
+    this.#limitSpending();
     this.tables.poolLimits.set(2, { maxRuns: unlimitedRuns, maxRunsTotal: limit(1, 2, unlimitedRuns) });
     try {
       for (let i = 0; i < 2; i += 1) {
@@ -99,8 +102,26 @@ export class Simulation {
     if (this.failure) throw this.failure;
   }
 
+  /** Tenant 1 has a budget in total, tenant 2 one per hour; tenant 3 has those of agents alone. */
+  #limitSpending(): void {
+    const createdAt = this.clock.now;
+    const amount = () => this.random.pick([0, 1, 4, 1_000]) ?? 0;
+    this.tables.budgets.catalog.set(1, { amountUsd: amount() * 10, createdAt });
+    this.tables.budgets.catalog.set(2, { amountUsd: amount(), window: '1h', createdAt });
+  }
+
+  /** Every agent can continue. */
+  raiseBudgets(amountUsd: number): void {
+    for (const [tenant, document] of this.tables.budgets.catalog)
+      this.tables.budgets.catalog.set(tenant, {
+        ...document,
+        amountUsd: Math.max(document.amountUsd ?? 0, amountUsd),
+      });
+  }
+
   async #recover(): Promise<void> {
     this.hasFaults = false;
+    this.raiseBudgets(1_000_000);
     this.notificationLoss = this.random.chance(0.5) ? 1 : 0;
     const endMs = this.clock.nowMs + recoveryMs;
     this.start(this.#retryDelayed());
@@ -116,7 +137,19 @@ export class Simulation {
         const node = this.nodes.find(({ isAlive }) => isAlive);
         const key = { tenant: agent.tenant, id: agent.id };
         if (agent.reason === 'RETRYING') node?.transact.command({ key }, { type: 'retry' }).catch(() => {});
+        if (agent.reason === 'BUDGET') await this.#raiseOwn(agent);
       }
+    }
+  }
+
+  /** From the root on: an agent gets no more than is left above it. */
+  async #raiseOwn({ tenant, ancestors, id: own }: Agent): Promise<void> {
+    for (const [depth, id] of [...ancestors, own].entries()) {
+      const budgetUsd = this.tables.agents.get(id)?.agent.budgetUsd ?? null;
+      const node = this.nodes.find(({ isAlive }) => isAlive);
+      if (budgetUsd === null || budgetUsd > 100) continue;
+      const command = { type: 'setBudget', budgetUsd: 1_000_000 / 4 ** depth } as const;
+      await node?.transact.command({ key: { tenant, id } }, command).catch(() => {});
     }
   }
 

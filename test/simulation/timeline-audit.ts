@@ -62,7 +62,7 @@ export class TimelineAudit {
   #awaiting: TriedBatch | null = null;
   #spawnDue = true;
   #preempting: string | null = null;
-  /** It was BLOCKED since its last run: the next one takes everything that is queued. */
+  /** It was BLOCKED, or out of budget, since its last run: the next one takes everything that is queued. */
   #wasBlocked = false;
   /** The message that replaces an abandoned batch and must be queued by the same commit. */
   #abandonedFor: string | null = null;
@@ -136,7 +136,7 @@ export class TimelineAudit {
       'BlockedKeeps',
       () => `batch ${this.#awaiting?.id} was kept, and the agent went from BLOCKED to ${to}`,
     );
-    if (reason === 'BLOCKED') this.#wasBlocked = true;
+    if (reason === 'BLOCKED' || reason === 'BUDGET') this.#wasBlocked = true;
     if (isTerminal(to)) {
       this.#awaiting = null;
       this.#spawnDue = false;

@@ -11,6 +11,7 @@ import { afterEach, beforeEach, expect } from 'vitest';
 import { silentLog } from '../../packages/service/src/lib/log.ts';
 import { Runner, type RunnerOptions } from '../../packages/service/src/runner/runner.ts';
 import { eventually } from './async.ts';
+import { FakeBudget } from './credit.ts';
 
 /** The routes of the service that a runner uses, with ways to make them fail. */
 class FakeService {
@@ -30,6 +31,8 @@ class FakeService {
   activeTaskIds: string[] = [];
   awaited: string[] = [];
   readonly spawned: unknown[] = [];
+  /** Over all runs together. */
+  budget = new FakeBudget(1e6);
   endedAgents: string[] = [];
   /** Makes a request fail: with an HTTP status, or with `cut` for a reply that never comes. */
   fault: (path: string, body: unknown) => number | 'cut' | undefined = () => undefined;
@@ -132,7 +135,7 @@ class FakeService {
         ? await this.#poll(body as PollRequest, response)
         : this.#reply(path, body as never);
     if (fault === 'cut') response.destroy();
-    else this.#answer(response, 200, reply);
+    else this.#answer(response, 200, await reply);
   }
 
   #answer(response: ServerResponse, status: number, reply: unknown): void {
@@ -182,6 +185,7 @@ class FakeService {
     if (path === '/v1/agent/tasks') return { tasks: this.tasks };
     if (path === '/v1/agent/tasks/update') return this.#updateTask(body);
     if (path === '/v1/runner/agents/ended') return { ended: this.endedAgents };
+    if (path === '/v1/runner/credit') return this.budget.ask(body, new AbortController().signal);
     if (path === '/v1/agent/spawn') this.spawned.push(body);
     return {};
   }

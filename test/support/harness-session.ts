@@ -19,6 +19,7 @@ import type {
 } from '../../packages/service/src/harness/harness.ts';
 import { ValueMask } from '../../packages/service/src/lib/value-mask.ts';
 import type { ProviderStub } from '../provider/stub.ts';
+import { unlimitedCredit } from './credit.ts';
 import type { MarkedProcesses } from './processes.ts';
 
 /** The part of a listener for what a test does not look at. */
@@ -62,6 +63,7 @@ export async function openSession(
       resumes: whole.session !== '',
       mcpServers: { servers: [], environment: {}, commonVariables: [] },
       mask: new ValueMask(),
+      credit: unlimitedCredit(),
       ...work,
     },
     {

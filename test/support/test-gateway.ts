@@ -24,6 +24,7 @@ import {
   type OpenEndpoint,
 } from '../../packages/service/src/runner/gateway/gateway.ts';
 import { readPrices } from '../../packages/service/src/runner/gateway/prices.ts';
+import { unlimitedCredit } from './credit.ts';
 
 export const token = 'mst_run.0123456789abcdef0123456789abcdef';
 export const apiKey = 'sk-ant-api03-theRealKey-6789';
@@ -112,7 +113,8 @@ export function testGateway() {
       action: (action: string) => actions.push(action),
     };
     const listenAt = { port: 0 } as const;
-    const own = { token, listenAt, allowHosts: undefined, provider: anthropic, listener };
+    const credit = unlimitedCredit();
+    const own = { token, listenAt, allowHosts: undefined, provider: anthropic, listener, credit };
     const endpoint = await gateway.open({ ...own, ...run });
     endpoints.push(endpoint);
     return endpoint;

@@ -200,7 +200,6 @@ describe('SQL', () => {
     'packages/service/src/control/catalog/write-resources.ts': ['COMMIT', 'ROLLBACK'],
     'packages/service/src/control/agents/delete-agent.ts': ['COMMIT', 'ROLLBACK'],
     'packages/service/src/control/upkeep/usage-upkeep.ts': ['COMMIT'],
-    'packages/service/src/control/runners/run-credits.ts': ['COMMIT'],
     'packages/service/src/control/watching/node-bus.ts': ['LISTEN …', 'SELECT'],
   };
 

@@ -168,6 +168,8 @@ export interface BudgetStop {
   readonly until: Instant | null;
   /** Which budget, how much of it is left, and who may change that. */
   readonly message: string;
+  /** The wait has ended: the next run takes all that is queued, as after BLOCKED. */
+  readonly isOver?: true;
 }
 
 export interface Batch {

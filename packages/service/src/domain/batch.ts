@@ -39,8 +39,8 @@ function nextMessages(queue: readonly FollowUp[], spawnDue: boolean, settings: S
  * What the run of this number is given: the batch that is retried, else a new one from the queue. Settings take effect,
  * tasks join the checklist, messages are delivered.
  *
- * After BLOCKED the retried batch and the whole queue are one batch, so that a message can bring the setting that fixes
- * the fault.
+ * After BLOCKED, or a stop by a budget, the retried batch and the whole queue are one batch, so that a message can bring the
+ * setting that fixes the fault.
  */
 export function nextBatch(
   draft: Draft,
@@ -48,10 +48,10 @@ export function nextBatch(
   children: readonly ChildView[],
   lines: readonly string[] = [],
 ): Batch {
-  const { batch: retried, blocked, spawnDue, claimedAt } = draft.agent.memory;
-  const isBlocked = blocked !== '';
+  const { batch: retried, blocked, budget, spawnDue, claimedAt } = draft.agent.memory;
+  const wasStopped = blocked !== '' || budget !== undefined;
   const id = retried?.id ?? number;
-  const messages = isBlocked
+  const messages = wasStopped
     ? draft.queue()
     : retried
       ? []

@@ -100,7 +100,7 @@ const commands = {
     }),
   },
   credit: { decide: creditRun, needs: { budgets: true } },
-  endBudgetWait: { decide: endBudgetWait, needs: {} },
+  endBudgetWait: { decide: endBudgetWait, needs: settling },
   setBudget: { decide: setBudget, needs: { budgets: true } },
   conclude: { decide: concludeAgent, needs: settling },
   report: {
@@ -108,7 +108,7 @@ const commands = {
     needs: ({ end, steers }: ReportRun): Needs =>
       end ? settling : { checklist: true, ...(steers && { queue: true }) },
   },
-  late: { decide: reportLate, needs: ({ runId }: ReportLate): Needs => ({ olderRun: runId }) },
+  late: { decide: reportLate, needs: ({ runId }: ReportLate): Needs => ({ olderRun: runId, budgets: true }) },
   lose: { decide: loseRun, needs: settling },
   block: { decide: blockAgent, needs: { queue: true, parent: true } },
   acknowledgeChild: { decide: acknowledgeChild, needs: {} },

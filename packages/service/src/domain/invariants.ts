@@ -50,7 +50,8 @@ const rules: readonly Rule[] = [
     isBroken: ({ agent }) =>
       reasonRow({ phaseReason: agent.reason }).needsInput === 'fix' &&
       agent.phase === 'PHASE_WAITING_FOR_INPUT' &&
-      !agent.memory.blocked,
+      !agent.memory.blocked &&
+      !agent.memory.budget,
     how: ({ agent }) => `is ${agent.reason} and does not say why`,
   },
   {

@@ -56,7 +56,10 @@ export function pend(draft: Draft, reason: PhaseReason = 'STARTING'): void {
     draft.set({ claimableAt: null });
     return draft.move('PHASE_PENDING', 'STOPPING');
   }
-  if (budget && (budget.until === null || budget.until > now)) return waitForBudget(draft, budget);
+  if (budget && !budget.isOver) {
+    if (budget.until === null || budget.until > now) return waitForBudget(draft, budget);
+    draft.remember({ budget: undefined });
+  }
   if (limitUntil !== null && limitUntil > now) {
     draft.set({ claimableAt: limitUntil });
     return draft.move('PHASE_PENDING', 'PROVIDER_LIMIT');
@@ -70,8 +73,7 @@ export function pend(draft: Draft, reason: PhaseReason = 'STARTING'): void {
 }
 
 /** Until its window ends, or until a person has raised it. */
-function waitForBudget(draft: Draft, { key, needUsd, until, message }: BudgetStop): void {
-  draft.remember({ blocked: message });
+function waitForBudget(draft: Draft, { key, needUsd, until }: BudgetStop): void {
   draft.set({ claimableAt: until });
   draft.events.push({ type: 'waitsForBudget', key, needUsd });
   draft.move(until === null ? 'PHASE_WAITING_FOR_INPUT' : 'PHASE_PENDING', 'BUDGET');
@@ -79,9 +81,25 @@ function waitForBudget(draft: Draft, { key, needUsd, until, message }: BudgetSto
 
 /** Ends a wait for the end of a limit or a delay, or for a budget. */
 export function pendNow(draft: Draft, reason: 'STARTING' | 'RETRYING'): void {
-  draft.remember({ limitUntil: null, retryAt: null, budget: undefined });
+  endBudgetStop(draft);
+  draft.remember({ limitUntil: null, retryAt: null });
   draft.set({ claimableAt: draft.now });
   draft.move('PHASE_PENDING', reason);
+}
+
+/** It is tried again, and stopped again if the budget still has too little. */
+export function endBudgetStop(draft: Draft): void {
+  const { budget } = draft.agent.memory;
+  if (budget) draft.remember({ budget: { ...budget, isOver: true } });
+}
+
+/** What stopped the agent is gone, or is tried again: it runs the batch and the messages that it has kept. */
+export function continueKept(draft: Draft, children: readonly ChildView[]): void {
+  endBudgetStop(draft);
+  if (hasWork(draft)) return pend(draft);
+  // Nothing to run is left: what stopped it was no run, and its queue was cleared since.
+  draft.remember({ blocked: '', budget: undefined });
+  settle(draft, children);
 }
 
 const rest = (draft: Draft, reason: PhaseReason): void => place(draft, 'PHASE_WAITING_FOR_INPUT', reason);
@@ -98,7 +116,7 @@ export function place(draft: Draft, phase: Phase, reason: PhaseReason): void {
 export function block(draft: Draft, error: AgentError): void {
   noteError(draft, error);
   const blocked = fixOf(error, draft.agent, draft.run?.runner ?? draft.agent.home ?? '');
-  draft.remember({ blocked, lostInARow: 0, ...noFaults });
+  draft.remember({ blocked, budget: undefined, lostInARow: 0, ...noFaults });
   rest(draft, 'BLOCKED');
 }
 

@@ -97,6 +97,33 @@ export interface Work {
   readonly mcpServers: McpServers;
   /** Replaces the values of secrets in what the agent's processes wrote. To be applied before a text is cut. */
   readonly mask: ValueMask;
+  /** For usage that the gateway does not measure, to be reserved before it is reported. */
+  readonly credit: Credit;
+}
+
+/** What the run may still spend within the budgets above its agent. */
+export interface Credit {
+  /**
+   * Reserves the most that something can cost; undefined where this model has no price. Waits while the service does not
+   * answer. Resolves to undefined when the signal aborts.
+   */
+  reserve(
+    mostUsd: number | undefined,
+    model: string,
+    signal: AbortSignal,
+  ): Promise<Reservation | Refusal | undefined>;
+  /** Counts what was not reserved. */
+  spent(costUsd: number): void;
+}
+
+export interface Reservation {
+  /** Replaces what was reserved by what it has cost. Only the first call counts. */
+  settle(costUsd: number): void;
+}
+
+export interface Refusal {
+  /** The budget that is spent, for people. */
+  readonly refusal: string;
 }
 
 /** The MCP servers of the agent's workspace. No name is that of Muster's own server. */
@@ -241,7 +268,13 @@ export type TurnResult =
       readonly finished?: boolean;
     }
   | { readonly type: 'interrupted'; readonly response: string }
-  | { readonly type: 'parked'; readonly until: Date; readonly message: string }
+  | {
+      readonly type: 'parked';
+      readonly until: Date;
+      readonly message: string;
+      /** Not a limit of the provider: a budget is spent. */
+      readonly isBudget?: boolean;
+    }
   | {
       readonly type: 'failed';
       readonly code: FaultCode;

@@ -39,6 +39,17 @@ export function pauseUnless(signal: AbortSignal, ms: number): Promise<void> {
   });
 }
 
+/** Rejects early when the signal aborts. */
+export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  let abort: () => void = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
+  });
+  return Promise.race([work, aborted]).finally(() => signal.removeEventListener('abort', abort));
+}
+
 const maxAttempts = 8;
 
 /** For calls that may be repeated: hides lost replies and restarts of the service. */

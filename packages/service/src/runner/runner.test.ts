@@ -125,7 +125,7 @@ describe('what a lost run used', () => {
     let listed: unknown[] = [claim];
     fixture.service.fault = (path, body) => {
       if (path === '/v1/runner/poll') listed = (body as PollRequest).runs;
-      return isDown ? 503 : undefined;
+      return isDown && path !== '/v1/runner/credit' ? 503 : undefined;
     };
     const note = join(fixture.dataFolder, 'usage', `${claim.agentKey}-1.json`);
     await eventually(() => expect(readFileSync(note, 'utf8')).toContain('"costUsd":0.5'));

@@ -25,8 +25,7 @@ export async function readBudgetsOf(
   const reserved = new Map<number, ReadonlyMap<string, number>>();
   for (const { tenant } of rows)
     if (!reserved.has(tenant)) reserved.set(tenant, await reservedOf(database, tenant));
-  const now = new Date().toISOString();
-  for (const { tenant, agent, ...row } of rows) {
+  for (const { tenant, agent, now, ...row } of rows) {
     const shown = shownOf(budgetAt(budgetOf(row), now), reserved.get(tenant));
     found.set(agent, [...(found.get(agent) ?? []), shown]);
   }

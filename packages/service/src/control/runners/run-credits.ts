@@ -3,8 +3,13 @@ import type pg from 'pg';
 import { budgetAt, isOfAgent } from '../../domain/budget.ts';
 import { isRefusal, notFound, type Refusal } from '../../domain/refusal.ts';
 import type { AgentKey } from '../../store/agent-store.ts';
-import { begin, rollBack } from '../../store/connection.ts';
-import { budgetOf, countBudgets, readBudgetsOver, type Uncounted } from '../../store/statements/budgets.ts';
+import {
+  addLedgers,
+  budgetOf,
+  countLedgers,
+  readBudgetsOver,
+  type Uncounted,
+} from '../../store/statements/budgets.ts';
 import type { Principal } from '../access/principal.ts';
 import type { Tenants } from '../access/tenants.ts';
 import type { Transact } from '../batches/transact.ts';
@@ -15,8 +20,8 @@ export interface RunCreditsOptions {
   readonly transact: Transact;
 }
 
-/** How often the spending of a budget is counted for one request. A window ends in between at most once. */
-const mostCounts = 3;
+/** How often the spending of budgets is counted for one request: others may change them meanwhile. */
+const mostCounts = 5;
 
 /** Reserves money of the budgets for runs. */
 export class RunCredits {
@@ -42,24 +47,16 @@ export class RunCredits {
   async #count({ tenant, id }: AgentKey): Promise<void> {
     const { database } = this.#options;
     const rows = await readBudgetsOver(database, [tenant], [id]);
-    const now = new Date().toISOString();
     const uncounted = rows.flatMap((row): Uncounted[] => {
-      const budget = budgetAt(budgetOf(row), now);
+      const budget = budgetAt(budgetOf(row), row.now);
       if (budget.isCounted) return [];
       const { workspace = '', account = '' } = row.document;
       const agent = isOfAgent(budget) ? budget.key.slice('agent/'.length) : null;
       return [{ tenant, key: budget.key, starts_at: budget.startsAt, agent, workspace, account }];
     });
     if (uncounted.length === 0) return;
-    const client = await database.connect();
-    try {
-      await begin(client);
-      await countBudgets(client, uncounted);
-      await client.query('COMMIT');
-      client.release();
-    } catch (error) {
-      await rollBack(client, error);
-      throw error;
-    }
+    const ledgers = JSON.stringify(uncounted);
+    await addLedgers(database, ledgers);
+    await countLedgers(database, ledgers);
   }
 }

@@ -148,10 +148,11 @@ export class Runners {
     let work = first;
     // After an abort the runner would not receive what this poll claims.
     while (!signal.aborted) {
-      const reply = await this.#answer(caller, request, work);
+      const { reply, areStopped } = await this.#answer(caller, request, work);
       const leftMs = deadlineMs - Date.now();
       if (isNews(reply, request) || leftMs <= 0) return reply;
-      await wakeSignal.within(leftMs);
+      // Others may wait behind agents that a policy or a budget has stopped.
+      if (!areStopped) await wakeSignal.within(leftMs);
       const [rows, candidates] = await Promise.all([
         findHeld(database, request.runnerId, request.poll),
         this.#candidates(caller, request),
@@ -161,11 +162,15 @@ export class Runners {
     return nothingNew(leaseMs, request);
   }
 
-  async #answer(caller: Principal, request: PollRequest, { rows, candidates }: Work): Promise<PollReply> {
+  async #answer(
+    caller: Principal,
+    request: PollRequest,
+    { rows, candidates }: Work,
+  ): Promise<{ readonly reply: PollReply; readonly areStopped: boolean }> {
     const { database, leaseMs, transact, blockOnStateError } = this.#options;
     const listed = new Set(request.runs.map((r) => `${r.agentKey}/${r.runId}`));
     // A poll that the runner has given up may still be open here, with an outdated list of runs.
-    if (rows.length === 0) return nothingNew(leaseMs, request);
+    if (rows.length === 0) return { reply: nothingNew(leaseMs, request), areStopped: false };
     const held = rows.filter((row) => row.agent !== null);
     const drain = request.leaving !== true && rows.some(({ leaving }) => leaving);
     const isListed = (row: HeldRow) => listed.has(`${row.agent}/${row.number}`);
@@ -187,7 +192,9 @@ export class Runners {
       }))
       .concat(unstored.map((row) => ({ agentKey: row.agent, runId: row.number, kind: 'KILL' as const })));
     const again = await this.#starting(unsent.map(keyOf));
-    const claimed = drain ? [] : await this.#claim(caller, request, candidates, again);
+    const { claimed, areStopped } = drain
+      ? { claimed: [], areStopped: false }
+      : await this.#claim(caller, request, candidates, again);
     const starting = [...again, ...claimed.map(({ state }) => state)];
     const [claims] = await Promise.all([
       Promise.all(
@@ -200,7 +207,7 @@ export class Runners {
       this.#takeSlots(request.runnerId, claimed),
     ]);
     const steers = held.some((row) => row.has_steers) ? await offeredSteers(database, request) : [];
-    return {
+    const reply = {
       leaseMs,
       claims: claims.filter((claim) => claim !== null && claim !== undefined),
       stops,
@@ -210,6 +217,7 @@ export class Runners {
         state !== 'ENDED' && watched_since !== null ? [{ agentKey: agent, since: watched_since }] : [],
       ),
     };
+    return { reply, areStopped };
   }
 
   /** Runs that the runner lists and that are not stored: their agents are blocked, and the runner has to end them. */
@@ -255,7 +263,7 @@ export class Runners {
     request: PollRequest,
     candidates: Record<Slot, Candidate[]>,
     unsent: readonly AgentState[],
-  ): Promise<{ slot: Slot; tenant: number; state: AgentState }[]> {
+  ): Promise<{ claimed: { slot: Slot; tenant: number; state: AgentState }[]; areStopped: boolean }> {
     const { transact, blockOnStateError } = this.#options;
     const unsentModels = unsent.map(({ agent }) => agent.settings.model);
     const chosen = chooseClaims(candidates, freeSlots(request, unsentModels)).slice(0, claimsPerPoll);
@@ -281,7 +289,7 @@ export class Runners {
       return state && !isRefusal(state) ? [{ slot, tenant, state }] : [];
     });
     for (const { slot, tenant } of claimed) this.#turns.took(request.runnerId, slot, tenant);
-    return claimed;
+    return { claimed, areStopped: replies.includes(null) };
   }
 
   async #takeSlots(runnerId: string, claimed: readonly { readonly slot: Slot }[]): Promise<void> {

@@ -1,6 +1,6 @@
 import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
-import { pendNow } from '../settle.ts';
+import { continueKept } from '../settle.ts';
 
 export interface EndBudgetWait {
   readonly type: 'endBudgetWait';
@@ -11,6 +11,7 @@ export const endBudgetWait: Decide<EndBudgetWait, boolean> = (loaded, _command, 
   const { reason, claimableAt } = state.agent;
   if (reason !== 'BUDGET' || (claimableAt !== null && claimableAt <= loaded.now)) return unchanged(false);
   const draft = Draft.of(state, loaded.now);
-  pendNow(draft, 'RETRYING');
+  draft.set({ claimableAt: null });
+  continueKept(draft, loaded.children(state.agent.id));
   return decided(loaded, true, [draft]);
 };

@@ -31,7 +31,7 @@ import {
 } from '../refusal.ts';
 import { admitReview, discardFollowUp } from '../review.ts';
 import { applied, overrides, refuseSettings } from '../settings.ts';
-import { pend, pendNow, resettle } from '../settle.ts';
+import { endBudgetStop, pend, pendNow, resettle } from '../settle.ts';
 import type { Review } from '../thread.ts';
 import { reopen } from './reopen-agent.ts';
 
@@ -186,7 +186,7 @@ function defer(draft: Draft, deliverAt: string): void {
 /** A message starts a run immediately where the agent is idle, is BLOCKED or waits for its children. It may change the model. */
 function wake(draft: Draft): void {
   const { phase, reason } = draft.agent;
-  if (phase === 'PHASE_WAITING_FOR_INPUT' && reason === 'BUDGET') draft.remember({ budget: undefined });
+  if (phase === 'PHASE_WAITING_FOR_INPUT' && reason === 'BUDGET') endBudgetStop(draft);
   if (phase === 'PHASE_WAITING_FOR_INPUT' || (phase === 'PHASE_PENDING' && reason === 'CHILDREN'))
     pend(draft);
 }

@@ -3,7 +3,7 @@ import { keepsBatch } from '../agent.ts';
 import { type Decide, type Done, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { precondition } from '../refusal.ts';
-import { hasWork, pend, pendNow, settle } from '../settle.ts';
+import { continueKept, pendNow } from '../settle.ts';
 
 export interface RetryAgent {
   readonly type: 'retry';
@@ -14,13 +14,7 @@ export const retryAgent: Decide<RetryAgent, Done> = (loaded, _command, state) =>
   const { agent } = state;
   const draft = Draft.of(state, loaded.now);
   if (keepsBatch(agent)) {
-    draft.remember({ budget: undefined });
-    if (hasWork(draft)) pend(draft);
-    else {
-      // Nothing to run is left: what blocked it was no run, and its queue was cleared since.
-      draft.remember({ blocked: '' });
-      settle(draft, loaded.children(agent.id));
-    }
+    continueKept(draft, loaded.children(agent.id));
     return decided(loaded, {}, [draft]);
   }
   if (!reasonRow({ phaseReason: agent.reason }).isRetryable) {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
+import { unlimitedCredit } from '../../../../../test/support/credit.ts';
 import { ignored, message } from '../../../../../test/support/harness-session.ts';
 import { unsandboxedProcesses } from '../../../../../test/support/processes.ts';
 import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
@@ -54,6 +55,7 @@ async function open(
       resumes: false,
       mcpServers: { servers: [], environment: {}, commonVariables: [] },
       mask: new ValueMask(['hidden-value']),
+      credit: unlimitedCredit(),
       endpoint: { url: '', token: '' },
       processes,
       tools: { openTasks: async () => [], ...tools } as AgentTools,

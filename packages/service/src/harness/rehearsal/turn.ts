@@ -4,7 +4,7 @@ import { isThreadTask, type ReportItem } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
 import { sampleOutput } from '../../lib/output-schema/schema-worker.ts';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
-import type { HarnessListener, OpenTask, StartOptions, TurnResult, Work } from '../harness.ts';
+import type { HarnessListener, OpenTask, StartOptions, TurnResult, Usage, Work } from '../harness.ts';
 import { oneLine } from '../harness-text.ts';
 import { PlanReporter, reportCompaction } from '../plan.ts';
 import { type Directive, parseDirectives } from './directives.ts';
@@ -163,8 +163,7 @@ export class Turn {
         this.#output = directive.value;
         return undefined;
       case 'usage':
-        this.#options.listener.usage(directive.usage);
-        return undefined;
+        return this.#spend(directive.usage);
       case 'plan':
         this.#plan.update(directive.steps);
         return undefined;
@@ -293,6 +292,18 @@ export class Turn {
       until: new Date(Date.now() + ms),
       message: `The provider refuses requests for ${ms / 1000} s.`,
     };
+  }
+
+  /** As a request to a model is reserved and settled. */
+  async #spend(usage: Usage): Promise<TurnResult | undefined> {
+    const { work, listener, stopped } = this.#options;
+    const reserved = await work.credit.reserve(usage.costUsd, '', stopped);
+    if (!reserved) return undefined;
+    if ('refusal' in reserved)
+      return { type: 'parked', until: new Date(), message: reserved.refusal, isBudget: true };
+    listener.usage(usage);
+    reserved.settle(usage.costUsd);
+    return undefined;
   }
 
   async #rehearse(text: string): Promise<void> {

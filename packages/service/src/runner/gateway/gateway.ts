@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ModelProvider } from '@muster/sdk/contract';
-import type { ProviderAccess } from '../../harness/harness.ts';
+import type { Credit, ProviderAccess } from '../../harness/harness.ts';
 import { refuseSmallParts } from '../../lib/small-parts.ts';
 import { hashSecret } from '../../lib/token.ts';
 import { type ProtocolName, providerFacts } from '../accounts/account.ts';
@@ -17,8 +17,7 @@ import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
 import { McpServers } from './mcp-servers.ts';
 import { ProviderEndpoint } from './provider.ts';
-import type { ProviderFailure } from './provider-errors.ts';
-import type { ProviderListener, SharedOptions } from './provider-options.ts';
+import type { EndpointFailure, ProviderListener, SharedOptions } from './provider-options.ts';
 import { providerProtocols, refuse } from './provider-protocols.ts';
 import { RequestChecker } from './request-body.ts';
 import { forwardToService, type ToolRequestOptions } from './tool-requests.ts';
@@ -65,6 +64,8 @@ export interface EndpointOptions extends Pick<ToolRequestOptions, 'token' | 'bef
   readonly git?: (request: IncomingMessage, response: ServerResponse, path: string) => void;
   readonly mcpServers?: Pick<ResolvedMcpServers, 'remote' | 'headerValues'>;
   readonly usualAccount?: string | undefined;
+  /** What the run may spend. */
+  readonly credit: Credit;
   readonly listener: ProviderListener;
 }
 
@@ -100,8 +101,8 @@ export class Gateway {
 type Shared = GatewayOptions & SharedOptions;
 
 export class OpenEndpoint {
-  /** The first failure of the provider that ends the run; never rejects. */
-  readonly failure: Promise<ProviderFailure>;
+  /** The first failure of the provider, or refusal of a budget, that ends the run; never rejects. */
+  readonly failure: Promise<EndpointFailure>;
   /** Resolves when the provider has accepted a request to a model. */
   readonly accepted: Promise<void>;
   readonly #run: EndpointOptions;
@@ -119,7 +120,7 @@ export class OpenEndpoint {
     this.#run = run;
     this.#shared = shared;
     this.#tokenHash = hashSecret(run.token);
-    let onFailure: (failure: ProviderFailure) => void = () => {};
+    let onFailure: (failure: EndpointFailure) => void = () => {};
     this.failure = new Promise((resolve) => {
       onFailure = resolve;
     });
@@ -134,6 +135,7 @@ export class OpenEndpoint {
         ...run.provider,
         accounts: shared.providers[run.provider.name],
         usualAccount: run.usualAccount,
+        credit: run.credit,
         token: run.token,
         listener: run.listener,
         trace: run.trace,

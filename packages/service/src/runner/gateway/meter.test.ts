@@ -56,12 +56,13 @@ const openaiUsage: AnswerUsage = {
   tokens: { input: 250, cachedInput: 600, cacheWrite: 150, cacheWrite1h: 0, output: 70 },
 };
 
-function meterFor(reader: UsageReader, format: AnswerFormat = 'events') {
+function meterFor(reader: UsageReader, format: AnswerFormat = 'events', inputTokens?: number) {
   const reported: AnswerUsage[] = [];
   const failures: unknown[] = [];
   const meter = new Meter({
     reader,
     format,
+    inputTokens,
     onUsage: (usage) => reported.push(usage),
     onFailure: (event) => failures.push(event),
     onByte: () => {},
@@ -155,6 +156,66 @@ describe('usage is reported', () => {
       cacheWrite1h: 0,
       output: 0,
     });
+  });
+});
+
+describe('an answer that is cut off', () => {
+  const delta = { type: 'content_block_delta', delta: { type: 'text_delta', text: 'a' } };
+  const deltas = Array.from({ length: 40 }, () => delta);
+  const cut = (meter: Meter) => meter.on('error', () => {}).destroy(new Error('cut off'));
+
+  it('has used about one token for each event, if the provider has reported less', () => {
+    const { meter, reported } = meterFor(new AnthropicReader(), 'events', 1_000);
+    meter.resume().write(events(anthropicStart, ...deltas));
+    meter.settle();
+    cut(meter);
+    const { model, tokens } = anthropicUsage;
+    expect(reported).toMatchObject([{ model, tokens: { ...tokens, output: 41 }, estimated: true }]);
+  });
+
+  it('has used what the provider reported, if that is more', () => {
+    const { meter, reported } = meterFor(new AnthropicReader(), 'events', 1_000);
+    meter.resume().write(events(anthropicStart, { type: 'message_delta', usage: { output_tokens: 90 } }));
+    cut(meter);
+    expect(reported).toMatchObject([{ tokens: { input: 10, output: 90 } }]);
+    expect(reported[0]).not.toHaveProperty('estimated');
+  });
+
+  it.each([
+    ['before any event', '', 0],
+    ['after some', events(...deltas), 40],
+  ])('%s, with nothing reported, has used its input and what has arrived', (_when, text, output) => {
+    const { meter, reported } = meterFor(new OpenaiReader(), 'events', 1_000);
+    meter.resume().write(text);
+    cut(meter);
+    expect(reported).toMatchObject([{ model: '', tokens: { input: 1_000, output }, estimated: true }]);
+  });
+
+  it('by the provider, without an error, has used as much', async () => {
+    const { meter, reported } = meterFor(new OpenaiReader(), 'events', 1_000);
+    meter.end(events(...deltas));
+    await text(meter);
+    expect(reported).toMatchObject([{ tokens: { input: 1_000, output: 40 }, estimated: true }]);
+  });
+
+  it('as one body has used its input, and a token for four bytes', () => {
+    const { meter, reported } = meterFor(new AnthropicReader(), 'body', 1_000);
+    meter.resume().write('{"content":"'.padEnd(401, 'x'));
+    cut(meter);
+    expect(reported).toMatchObject([{ tokens: { input: 1_000, output: 101 }, estimated: true }]);
+  });
+
+  it('has used nothing if the provider says that it failed, or if no model was asked', async () => {
+    const failed = { type: 'error', error: { type: 'overloaded_error' } };
+    for (const [sent, inputTokens] of [
+      [events(failed), 1_000],
+      [events(delta), undefined],
+    ] as const) {
+      const { meter, reported } = meterFor(new AnthropicReader(), 'events', inputTokens);
+      meter.resume().write(sent);
+      cut(meter);
+      expect(reported).toEqual([]);
+    }
   });
 });
 

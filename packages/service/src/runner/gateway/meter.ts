@@ -6,6 +6,8 @@ import type { AnswerUsage, UsageReader } from './provider-protocols.ts';
 export interface MeterOptions {
   readonly reader: UsageReader;
   readonly format: AnswerFormat;
+  /** About as many as the request has, for an answer that is cut off before it says so; undefined where none costs. */
+  readonly inputTokens: number | undefined;
   /** Called at most once: when the usage is complete, or when the answer ends or breaks off before that. */
   readonly onUsage: (usage: AnswerUsage) => void;
   /** An error event in a stream whose status was a success. */
@@ -31,11 +33,14 @@ export class Meter extends Transform {
   /** The body of an answer that is not a stream of events. */
   readonly #body = new BoundedText();
   #isSettled = false;
+  #hasFailed = false;
+  /** What has arrived of the output, about. */
+  #outputTokens = 0;
 
   constructor(options: MeterOptions) {
     super();
     this.#options = options;
-    const read = (data: string, isWhole: boolean) => this.#read(data, isWhole);
+    const read = (data: string, isWhole: boolean) => this.#readEvent(data, isWhole);
     if (options.format === 'events') this.#events = new EventSplitter(read);
     if (options.format === 'frames') this.#events = new FrameSplitter(read);
   }
@@ -43,12 +48,16 @@ export class Meter extends Transform {
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     this.#options.onByte();
     if (this.#events) this.#events.write(chunk);
-    else this.#body.add(chunk);
+    else {
+      this.#body.add(chunk);
+      this.#outputTokens += chunk.length / bytesPerToken;
+    }
     done(null, chunk);
   }
 
   override _flush(done: TransformCallback): void {
-    this.settle();
+    // A body is complete. Of a stream, only its last event says so.
+    this.#end({ isCut: this.#events !== undefined && this.#outputTokens > 0 });
     done();
   }
 
@@ -57,31 +66,66 @@ export class Meter extends Transform {
     done(error);
   }
 
-  /** Reports the usage that is known by now. */
+  /** The answer is cut off: reports the usage that is known by now, and about as much as has arrived. */
   settle(): void {
+    this.#end({ isCut: true });
+  }
+
+  #end({ isCut }: { readonly isCut: boolean }): void {
     if (this.#isSettled) return;
     if (this.#events) this.#events.end();
     else {
       const { text, isWhole } = this.#body.take();
       this.#read(text, isWhole);
     }
-    this.#report();
+    this.#report(isCut && !this.#hasFailed);
+  }
+
+  #readEvent(data: string, isWhole: boolean): void {
+    this.#outputTokens += 1;
+    this.#read(data, isWhole);
   }
 
   #read(data: string, isWhole: boolean): void {
     if (this.#isSettled || !relevantEvent.test(data)) return;
     const event = isWhole ? parsed(data) : usageAtEnd(data);
     if (!event) return;
-    if (event.type === 'error' || event.type === 'response.failed') this.#options.onFailure(event);
-    if (this.#options.reader.read(event)) this.#report();
+    if (event.type === 'error' || event.type === 'response.failed') {
+      this.#hasFailed = true;
+      this.#options.onFailure(event);
+    }
+    if (this.#options.reader.read(event)) this.#report(false);
   }
 
-  #report(): void {
+  #report(isCut: boolean): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    const usage = this.#options.reader.usage();
-    if (usage) this.#options.onUsage(usage);
+    const { reader, inputTokens, onUsage } = this.#options;
+    const known = reader.usage();
+    const usage =
+      isCut && inputTokens !== undefined ? cutUsage(known, inputTokens, this.#outputTokens) : known;
+    if (usage) onUsage(usage);
   }
+}
+
+/** Of JSON with the text of an answer. An event has about one token. */
+const bytesPerToken = 4;
+
+/**
+ * What an answer has used that was cut off: at least its input, so that cutting it off on purpose never makes it free.
+ */
+export function cutUsage(
+  known: AnswerUsage | undefined,
+  inputTokens: number,
+  outputTokens: number,
+): AnswerUsage {
+  const output = Math.ceil(outputTokens);
+  if (!known) {
+    const tokens = { input: inputTokens, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output };
+    return { model: '', fast: false, tier: undefined, tokens, estimated: true };
+  }
+  if (known.tokens.output >= output) return known;
+  return { ...known, tokens: { ...known.tokens, output }, estimated: true };
 }
 
 /**

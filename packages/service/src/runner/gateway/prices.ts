@@ -18,6 +18,8 @@ const price = {
     cacheWrite: amount,
     cacheWrite1h: amount,
     output: amount,
+    /** The most output tokens of one answer. A budget reserves as much where a request names no limit. */
+    maxOutput: { type: 'integer', minimum: 1 },
     /** Other names of the same model. */
     also: { type: 'array', items: { type: 'string' } },
     /** Snapshots, whose names end with a date, cost the same. */
@@ -76,7 +78,13 @@ function pricesOf({ models }: PriceList): Map<string, Price> {
 }
 
 /** What providers call the tier of a request at its ordinary price. */
-const ordinaryTiers = ['default', 'standard', 'auto'];
+const ordinaryTiers = ['default', 'standard', 'standard_only', 'auto'];
+
+/** How much dearer a fast mode or a service tier is; undefined when that is not known. */
+export function factorOf({ tiers = {} }: Price, mode: string | undefined): number | undefined {
+  if (mode === undefined || ordinaryTiers.includes(mode)) return 1;
+  return Object.hasOwn(tiers, mode) ? tiers[mode] : undefined;
+}
 
 /** In USD; undefined when there is no price for the model or its tier. */
 export function costOf(
@@ -87,8 +95,7 @@ export function costOf(
 ): number | undefined {
   const price = priceOf(model, prices);
   if (!price) return undefined;
-  const mode = fast ? 'fast' : tier;
-  const factor = mode === undefined || ordinaryTiers.includes(mode) ? 1 : price.tiers?.[mode];
+  const factor = factorOf(price, fast ? 'fast' : tier);
   if (factor === undefined) return undefined;
   const { cacheWrite = price.input, cacheWrite1h = cacheWrite, long } = price;
   const isLong = long !== undefined && allInput(tokens) > long.aboveInputTokens;

@@ -1,7 +1,9 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Reservation } from '../../harness/harness.ts';
 import type { NamedAccount } from '../accounts/provider-accounts.ts';
 import type { MeasuredRequest } from './measured-request.ts';
 import type { ProviderFailure } from './provider-errors.ts';
+import type { RequestSize } from './request-size.ts';
 import { forwardedHeaders } from './upstream.ts';
 
 export type RateLimit = Extract<ProviderFailure, { readonly type: 'limit' }>;
@@ -9,7 +11,7 @@ export type RateLimit = Extract<ProviderFailure, { readonly type: 'limit' }>;
 export type Again = RateLimit | 'renewed' | 'switched';
 
 /** A request of a harness, on its way to the provider. */
-export interface Call {
+export interface Call extends RequestSize {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   /** Another one when this one is paused for the request. */
@@ -20,14 +22,22 @@ export interface Call {
   readonly query: string;
   readonly isModelCall: boolean;
   body: Uint8Array<ArrayBuffer>;
-  /** What the request asks for, to meter an answer that does not name it. */
+  /** The one that it asks for, and those that may answer in its place. */
   readonly model: string;
-  readonly serviceTier: string | undefined;
+  readonly models: readonly string[];
+  /** What it may cost; undefined for calls that cost nothing. */
+  reservation?: Reservation;
   /** The account's credentials were renewed for this call. */
   isRenewed: boolean;
   /** It has no reasoning that a provider has encrypted. */
   isWithoutReasoning: boolean;
 }
+
+/** A call that is not yet checked, or has nothing to be checked. */
+export const noBody = {
+  ...{ body: new Uint8Array(), model: '', models: [], isWithoutReasoning: true },
+  ...{ inputTokens: 0, outputLimit: 0, serviceTier: undefined, speed: undefined },
+} as const;
 
 /** The provider has refused this request. Ends its record. */
 export function isRepeated(

@@ -1,4 +1,4 @@
-import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
+import type { Credit, HarnessListener, ProviderAccess } from '../../harness/harness.ts';
 import type { RunnerLog } from '../../lib/log.ts';
 import type { ProviderAccounts } from '../accounts/provider-accounts.ts';
 import type { Observed } from '../observed.ts';
@@ -31,6 +31,9 @@ export interface ProviderListener extends Pick<HarnessListener, 'usage' | 'item'
   account?(id: string): void;
 }
 
+/** Why a run can't go on with its provider: because of the provider, or because a budget is spent. */
+export type EndpointFailure = ProviderFailure | { readonly type: 'budget'; readonly message: string };
+
 export interface ProviderEndpointOptions extends ProviderAccess, SharedOptions {
   /** Undefined when the runner has none for the provider. */
   readonly accounts: ProviderAccounts | undefined;
@@ -39,7 +42,9 @@ export interface ProviderEndpointOptions extends ProviderAccess, SharedOptions {
   /** The run's token, which is never forwarded. */
   readonly token: string;
   readonly listener: ProviderListener;
-  readonly onFailure: (failure: ProviderFailure) => void;
+  /** What the run may spend. */
+  readonly credit: Credit;
+  readonly onFailure: (failure: EndpointFailure) => void;
   /** Records a request to a model, where traces are sent. */
   readonly trace?: Pick<RunTrace, 'chat'> | undefined;
   /** The provider has accepted a request to a model. */

@@ -167,6 +167,8 @@ export interface AnswerUsage {
   readonly tokens: Tokens;
   /** In the provider's own words. */
   readonly finishReason?: string | undefined;
+  /** The answer was cut off before the provider reported all of it. */
+  readonly estimated?: boolean;
 }
 
 type Fields = Readonly<Record<string, unknown>>;

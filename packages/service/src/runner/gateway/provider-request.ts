@@ -1,6 +1,7 @@
 import { exceededBound, isObject } from '../../lib/json.ts';
 import type { ProtocolName } from '../accounts/account.ts';
 import { knownBetas } from './provider-protocols.ts';
+import { type RequestSize, sizeOf } from './request-size.ts';
 
 /**
  * Which requests to a provider the gateway forwards: only the fields, content types and tools listed here, and data
@@ -26,14 +27,13 @@ export interface UncheckedRequest {
 }
 
 export type CheckedRequest =
-  | {
+  | ({
       readonly type: 'allowed';
       /** Serialized from the checked value, so that the provider can't read it differently than the gateway did. */
       readonly bytes: Uint8Array<ArrayBuffer>;
       readonly models: readonly string[];
-      readonly serviceTier: string | undefined;
-    }
-  | { readonly type: 'refused'; readonly status: 400 | 413; readonly message: string };
+    } & RequestSize)
+  | { readonly type: 'refused'; readonly status: 400 | 403 | 413; readonly message: string };
 
 /** Anthropic accepts 32 MB. */
 export const largestBodyBytes = 32 * 1024 * 1024;
@@ -55,12 +55,11 @@ export function checkRequest(request: UncheckedRequest): CheckedRequest {
   const written = new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>;
   if (written.length > largestBodyBytes)
     return refused(413, `The body is larger than ${largestBodyBytes} bytes`);
-  const serviceTier = typeof body.service_tier === 'string' ? body.service_tier : undefined;
   return {
     type: 'allowed',
     bytes: written,
     models: model === undefined ? modelsIn(body) : [model],
-    serviceTier,
+    ...sizeOf(provider, body, written.length),
   };
 }
 

@@ -4,12 +4,11 @@ import { pipeline } from 'node:stream';
 import { modelFamily } from '../../lib/models.ts';
 import { AccountError, type AuthorizedCall, type ProtocolName, providerFacts } from '../accounts/account.ts';
 import type { NamedAccount } from '../accounts/provider-accounts.ts';
-import { bounded } from '../report-text.ts';
 import type { ChatSpan } from '../run/run-trace.ts';
 import { Capacity } from './capacity.ts';
 import { MeasuredRequest } from './measured-request.ts';
 import { formatOf, Meter } from './meter.ts';
-import { type Again, answerHeaders, type Call, isRepeated, type RateLimit } from './provider-call.ts';
+import { type Again, answerHeaders, type Call, isRepeated, noBody, type RateLimit } from './provider-call.ts';
 import {
   accountFailure,
   areCredentialsRefused,
@@ -20,7 +19,7 @@ import {
   statusOfEvent,
   withoutKeys,
 } from './provider-errors.ts';
-import type { ProviderEndpointOptions } from './provider-options.ts';
+import type { EndpointFailure, ProviderEndpointOptions } from './provider-options.ts';
 import {
   type ProviderProtocol,
   providerProtocols,
@@ -30,16 +29,17 @@ import {
 } from './provider-protocols.ts';
 import { largestBodyBytes } from './provider-request.ts';
 import { receiveBody } from './request-body.ts';
+import { likelyInputTokens } from './request-size.ts';
 import { RunAccounts } from './run-accounts.ts';
 import { RunChecks } from './run-checks.ts';
+import { Spending } from './spending.ts';
 import { requestUpstream, statusOf } from './upstream.ts';
-import { UsageReport } from './usage-report.ts';
 
 /** Bytes of requests that one run may have in memory: one of the largest, and some small ones. */
 const mostRunBytes = largestBodyBytes + 16 * 1024 * 1024;
 /** A harness makes one call at a time, or a few. */
 const mostCalls = 32;
-/** An agent can name any number of models; the timeline shows the first ones. */
+/** An agent can make any number of requests; the timeline shows the first waits. */
 const mostWarnings = 20;
 
 /** Without it Claude Code would retry for minutes. */
@@ -51,17 +51,16 @@ export class ProviderEndpoint {
   outage: string | undefined;
   readonly #options: ProviderEndpointOptions;
   readonly #protocol: ProviderProtocol;
-  readonly #usage: UsageReport;
+  readonly #spending: Spending;
   readonly #protocolName: ProtocolName;
   /** In messages. */
   readonly #title: string;
   readonly #cancels = new Set<() => void>();
-  readonly #refusedModels = new Set<string>();
   readonly #memory: Capacity;
   readonly #checks: RunChecks;
   #calls = 0;
   #waits = 0;
-  /** Set once the provider has ended the run; every later request gets the same answer. */
+  /** Set once the provider or a budget has ended the run; every later request gets the same answer. */
   #refusal: { readonly status: number; readonly message: string } | undefined;
   readonly #accounts: RunAccounts;
 
@@ -71,7 +70,7 @@ export class ProviderEndpoint {
     this.#title = providerFacts[options.name].title;
     this.#protocolName = providerFacts[options.name].protocol;
     this.#protocol = providerProtocols[this.#protocolName];
-    this.#usage = new UsageReport(options);
+    this.#spending = new Spending(options);
     this.#memory = new Capacity(mostRunBytes, options.memory);
     this.#checks = new RunChecks(options, this.#protocolName);
   }
@@ -102,7 +101,6 @@ export class ProviderEndpoint {
       this.#calls -= 1;
     });
     const isModelCall = this.#protocol.modelCalls.test(signature);
-    const noBody = { body: new Uint8Array(), model: '', serviceTier: undefined, isWithoutReasoning: true };
     const how = { path, query: requestQuery(this.#protocol, query), isModelCall, isRenewed: false };
     const call = { request, response, ...how, ...noBody };
     if (request.method === 'GET') request.resume();
@@ -129,7 +127,7 @@ export class ProviderEndpoint {
 
   /** Checks the whole request before any of it is forwarded. */
   async #admit(call: Omit<Call, 'account' | 'asked'>): Promise<void> {
-    const { models, receiveMs } = this.#options;
+    const { receiveMs } = this.#options;
     const { request, response, path } = call;
     const received = await receiveBody(request, response, {
       memory: this.#memory,
@@ -146,14 +144,8 @@ export class ProviderEndpoint {
       const checked = await this.#checks.check(path, received.bytes, response);
       if (!checked || response.destroyed) return;
       if (checked.type === 'refused') return this.#answer(response, checked.status, checked.message);
-      const forbidden = checked.models.find((model) => !models.includes(model));
-      if (forbidden !== undefined) return this.#answer(response, 403, this.#refuseModel(forbidden));
-      const {
-        bytes: body,
-        models: [model = ''],
-        serviceTier,
-      } = checked;
-      await this.#begin({ ...call, body, model, serviceTier, isWithoutReasoning });
+      const { bytes: body, type: _allowed, ...asked } = checked;
+      await this.#begin({ ...call, ...asked, body, model: asked.models[0] ?? '', isWithoutReasoning });
     } finally {
       received.release();
     }
@@ -161,6 +153,7 @@ export class ProviderEndpoint {
 
   async #begin(call: Omit<Call, 'account' | 'asked'>): Promise<void> {
     const { response, model, isModelCall } = call;
+    if (isModelCall && !(await this.#reserve(call))) return;
     if (this.#refusal) return this.#refuse(response, this.#refusal);
     const account = isModelCall ? this.#accounts.take(model) : this.#accounts.peek(model);
     if (account) return this.#forward({ ...call, account, asked: new Set([account.id]) });
@@ -169,14 +162,12 @@ export class ProviderEndpoint {
     this.#refuse(response, { status: 404, message: failure.message });
   }
 
-  #refuseModel(model: string): string {
-    const { models, listener } = this.#options;
-    const shown = bounded(model, 100);
-    const text = `The gateway refused a request for the model ${JSON.stringify(shown)}: this run may use ${models.join(', ')}.`;
-    if (this.#refusedModels.has(shown) || this.#refusedModels.size >= mostWarnings) return text;
-    this.#refusedModels.add(shown);
-    listener.item({ type: 'WARNING', text, data: { model: shown } });
-    return text;
+  /** Whether the call may be sent. The run ends when a budget above it is spent. */
+  async #reserve(call: Omit<Call, 'account' | 'asked'>): Promise<boolean> {
+    if (this.#refusal) return true;
+    const refused = await this.#spending.reserve(call);
+    if (refused) this.#endRun({ type: 'budget', message: refused.refusal }, 403);
+    return !call.response.destroyed;
   }
 
   /**
@@ -317,7 +308,8 @@ export class ProviderEndpoint {
       if (!response.writableFinished) cancel();
     };
     this.#cancels.add(cancel);
-    response.on('close', onClose);
+    response.prependListener('close', onClose);
+    if (isModelCall) this.#spending.watch(call, outgoing, span);
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
       span?.end(error.code ?? error.name);
       if (!response.destroyed) this.#unreachable(call, url, error);
@@ -413,9 +405,10 @@ export class ProviderEndpoint {
     return failureOf({ provider: name, setting, status, headers, body, runnerName }, new Date());
   }
 
-  #endRun(failure: ProviderFailure, status: number): void {
+  #endRun(failure: EndpointFailure, status: number): void {
     const { name, onFailure, log } = this.#options;
-    log.warn({ provider: name, status, failure: failure.type }, 'provider refused a request');
+    if (failure.type === 'budget') log.info({ provider: name }, 'budget refused a request');
+    else log.warn({ provider: name, status, failure: failure.type }, 'provider refused a request');
     this.#refusal = { status, message: failure.message };
     onFailure(failure);
   }
@@ -429,7 +422,8 @@ export class ProviderEndpoint {
         span?.firstByte();
         onByte();
       },
-      onUsage: (usage) => this.#usage.report(usage, call, span),
+      inputTokens: isModelCall ? likelyInputTokens(call) : undefined,
+      onUsage: (usage) => this.#spending.used(usage, call, span),
       onFailure: (event) => {
         const status = isModelCall ? statusOfEvent(event) : undefined;
         span?.failed(String(status ?? '_OTHER'));

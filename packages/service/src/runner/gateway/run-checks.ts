@@ -1,16 +1,21 @@
 import type { ProtocolName } from '../accounts/account.ts';
+import { bounded } from '../report-text.ts';
 import { Capacity, type Holder } from './capacity.ts';
 import type { ProviderEndpointOptions } from './provider-options.ts';
 import { modelIn, providerProtocols } from './provider-protocols.ts';
 import type { CheckedRequest } from './provider-request.ts';
 
-type Options = Pick<ProviderEndpointOptions, 'checker' | 'renames' | 'webSearch'>;
+type Options = Pick<ProviderEndpointOptions, 'checker' | 'models' | 'renames' | 'webSearch' | 'listener'>;
+
+/** An agent can name any number of models; the timeline shows the first ones. */
+const mostWarnings = 20;
 
 /** The checks of one run. All runs share the checker: each run has one request there at a time. */
 export class RunChecks {
   readonly #options: Options;
   readonly #protocol: ProtocolName;
   readonly #turn: Capacity;
+  readonly #refusedModels = new Set<string>();
   #dropsReasoning = false;
 
   constructor(options: Options, protocol: ProtocolName) {
@@ -29,12 +34,27 @@ export class RunChecks {
     bytes: Uint8Array<ArrayBuffer>,
     client: Holder,
   ): Promise<CheckedRequest | undefined> {
-    const { checker, renames, webSearch } = this.#options;
+    const { checker, models, renames, webSearch } = this.#options;
     const release = await this.#turn.take(1, client);
     if (!release) return undefined;
     const model = modelIn(providerProtocols[this.#protocol], path);
     const request = { provider: this.#protocol, path, model, renames, webSearch, bytes };
-    return checker.check({ ...request, dropsReasoning: this.#dropsReasoning }).finally(release);
+    const dropsReasoning = this.#dropsReasoning;
+    const checked = await checker.check({ ...request, dropsReasoning }).finally(release);
+    if (checked.type === 'refused') return checked;
+    const forbidden = checked.models.find((name) => !models.includes(name));
+    return forbidden === undefined ? checked : this.#refuseModel(forbidden);
+  }
+
+  #refuseModel(model: string): CheckedRequest {
+    const { models, listener } = this.#options;
+    const shown = bounded(model, 100);
+    const message = `The gateway refused a request for the model ${JSON.stringify(shown)}: this run may use ${models.join(', ')}.`;
+    if (!this.#refusedModels.has(shown) && this.#refusedModels.size < mostWarnings) {
+      this.#refusedModels.add(shown);
+      listener.item({ type: 'WARNING', text: message, data: { model: shown } });
+    }
+    return { type: 'refused', status: 403, message };
   }
 
   /**

@@ -17,6 +17,7 @@ function usageOf(model: string, account: Partial<NamedAccount> = {}): Usage {
   report.report(answered, {
     model: '',
     serviceTier: undefined,
+    speed: undefined,
     account: { id: 'anthropic/a', ...account } as NamedAccount,
   });
   return usages[0] as Usage;

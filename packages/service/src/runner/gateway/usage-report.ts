@@ -14,6 +14,7 @@ export interface UsageReportOptions extends ProviderAccess {
 export interface MeteredRequest {
   readonly model: string;
   readonly serviceTier: string | undefined;
+  readonly speed: string | undefined;
   readonly account: NamedAccount;
 }
 
@@ -29,10 +30,14 @@ export class UsageReport {
     this.#options = options;
   }
 
-  report(answered: AnswerUsage, request: MeteredRequest, span?: Pick<ChatSpan, 'used'>): void {
+  /** Returns the cost. */
+  report(answered: AnswerUsage, request: MeteredRequest, span?: Pick<ChatSpan, 'used'>): number {
     const { prices, listener } = this.#options;
     const tier = answered.tier ?? request.serviceTier;
-    const usage = { ...answered, model: this.#pricedModel(answered.model, request.model), tier };
+    const model = this.#pricedModel(answered.model, request.model);
+    // A part of an answer does not say its speed.
+    const fast = answered.fast || (answered.estimated === true && request.speed === 'fast');
+    const usage = { ...answered, model, fast, tier };
     const costUsd = costOf(usage.model, usage.tokens, usage, prices);
     if (costUsd === undefined) this.#warnNoPrice(usage);
     const used = {
@@ -46,10 +51,11 @@ export class UsageReport {
       model: storable(usage.model).slice(0, modelLength),
       account: request.account.id,
       unpricedTokens: costUsd === undefined ? used.inputTokens + used.outputTokens : 0,
-      estimated: request.account.isSubscription === true,
+      estimated: request.account.isSubscription === true || answered.estimated === true,
     };
     listener.usage({ ...used, parts: [part] });
     span?.used(usage, used);
+    return used.costUsd;
   }
 
   /**
@@ -65,7 +71,8 @@ export class UsageReport {
 
   #warnNoPrice({ model, fast, tier }: AnswerUsage): void {
     const mode = fast ? ' in fast mode' : tier ? ` in the tier ${tier}` : '';
-    const what = `${model || '(a model that the answer does not name)'}${mode}`;
+    const isModeUnknown = priceOf(model, this.#options.prices) !== undefined;
+    const what = `${model || '(a model that the answer does not name)'}${isModeUnknown ? mode : ''}`;
     if (this.#warnedModels.has(what)) return;
     this.#warnedModels.add(what);
     const text = `The price of ${what} is unknown: its tokens are counted, but cost nothing. Add it to the file that MUSTER_PRICES of the runner names.`;

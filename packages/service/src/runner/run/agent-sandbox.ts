@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
-import type { ProviderAccess } from '../../harness/harness.ts';
+import type { Credit, ProviderAccess } from '../../harness/harness.ts';
 import type { RunnerLog } from '../../lib/log.ts';
 import type { ValueMask } from '../../lib/value-mask.ts';
 import type { EndpointOptions, Gateway, OpenEndpoint } from '../gateway/gateway.ts';
@@ -24,6 +24,7 @@ export interface AgentSandboxOptions {
   readonly token: string;
   readonly provider: ProviderAccess | undefined;
   readonly usualAccount?: string;
+  readonly credit: Credit;
   /** The remote MCP servers of the workspace. */
   readonly mcpServers?: EndpointOptions['mcpServers'];
   readonly folders: OwnFolders;
@@ -79,8 +80,7 @@ export async function openAgentSandbox(
     token,
     listenAt: sandbox ? { socketPath } : { port: 0 },
     allowHosts: sandbox ? environment.allowHosts : undefined,
-    provider: options.provider,
-    usualAccount: options.usualAccount,
+    ...{ provider: options.provider, usualAccount: options.usualAccount, credit: options.credit },
     git: git.handle,
     ...(options.mcpServers && { mcpServers: options.mcpServers }),
     listener,

@@ -1,6 +1,6 @@
 import type { MusterClient } from '@muster/sdk';
 import type { Claim, EnvironmentDocument, ReportRequest } from '@muster/sdk/contract';
-import type { Harness, HarnessListener, ProviderAccess, Work } from '../../harness/harness.ts';
+import type { Credit, Harness, HarnessListener, ProviderAccess, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { isPrivateRule } from '../../lib/host-rules.ts';
 import type { RunnerLog } from '../../lib/log.ts';
@@ -12,6 +12,7 @@ import { CheckpointRestorer } from '../checkpoint/restorer.ts';
 import { CheckpointSaver, saveLater } from '../checkpoint/saver.ts';
 import type { Gateway, OpenEndpoint } from '../gateway/gateway.ts';
 import { reportLostPush } from '../gateway/receive-pack.ts';
+import { askCredit, RunCredit } from '../gateway/run-credit.ts';
 import type { Observed } from '../observed.ts';
 import type { Sandbox } from '../sandbox/bubblewrap.ts';
 import { LimitMonitor } from '../sandbox/limit-monitor.ts';
@@ -126,7 +127,9 @@ export async function prepareRun(
     const { trace } = context;
     const step: Preparation['step'] = (name, work) =>
       trace && folders.isFresh ? trace.step(name, work) : work();
-    const run: Preparation = { claim, context, listener, signals, mask, folders, rights, warn, undo, step };
+    const credit = new RunCredit(askCredit(context, claim));
+    const fixed = { claim, context, listener, signals, mask, folders, rights };
+    const run: Preparation = { ...fixed, credit, warn, undo, step };
     return { ...(await prepare(run, harness, provider)), clear };
   } catch (error) {
     await clear();
@@ -141,13 +144,13 @@ async function prepare(
   harness: Harness,
   provider: ProviderAccess | undefined,
 ): Promise<Omit<PreparedRun, 'clear'>> {
-  const { claim, context, listener, signals, mask, folders, step } = run;
+  const { claim, context, listener, signals, mask, folders, credit, step } = run;
   const { workspaceFolder, homeFolder, isFresh, heldBatch } = folders;
   const sources = await step('fetch repositories', () => openSources(run));
   const values = readValues(run, provider !== undefined);
   const limited = limitRun(run, () => own.processes.fullScratch());
   const shared = {
-    ...{ context, claim, listener, mask, repos: sources.repos, submodules: sources.submodules },
+    ...{ context, claim, listener, mask, credit, repos: sources.repos, submodules: sources.submodules },
     environment: values.environment,
     limits: limited,
     signal: signals.run,
@@ -180,7 +183,7 @@ async function prepare(
   const { servers, environment } = values.mcpServers;
   const mcpServers = { servers, environment, commonVariables: processes.variables };
   return {
-    work: { claim, workspaceFolder, homeFolder, resumes, endpoint, processes, mcpServers, mask },
+    work: { claim, workspaceFolder, homeFolder, resumes, endpoint, processes, mcpServers, mask, credit },
     repos: sources.repos,
     gateway,
     reached: isFresh ? hostsOf(sources.repos) : [],
@@ -206,6 +209,8 @@ interface Preparation {
   readonly mask: ValueMask;
   readonly folders: AgentFolders;
   readonly rights: TenantRights;
+  /** What the run may spend. */
+  readonly credit: Credit;
   readonly warn: (text: string) => void;
   readonly undo: (() => Promise<unknown>)[];
   /** Measures a step of the preparation of new folders, where traces are sent. */

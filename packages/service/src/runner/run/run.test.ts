@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Claim, Task } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
+import { FakeBudget, spent } from '../../../../../test/support/credit.ts';
 import { RunnerFixture } from '../../../../../test/support/fake-service.ts';
 import { makeGitRemote } from '../../../../../test/support/git-remote.ts';
 import { sampleTask } from '../../../../../test/support/samples.ts';
@@ -16,6 +17,52 @@ const fixture = new RunnerFixture();
 
 const task = (id: string, more: Partial<Task> = {}): Task =>
   sampleTask(id, { subject: `Task ${id}`, ...more });
+
+describe('a run within a budget', () => {
+  it('reserves what it uses before it reports it, and ends parked where it is refused', async () => {
+    const budget = new FakeBudget(1);
+    Object.assign(fixture.service, { budget });
+    fixture.start();
+    const claim = fixture.service.offer(
+      '!usage 10 0 1 0.6\n!usage 10 0 1 0.4\n!usage 10 0 1 0.01\n!say not reached',
+    );
+    const startedMs = Date.now();
+    await fixture.ended(claim);
+    const { agentKey, runId } = claim;
+    expect(budget.asked).toMatchObject([0.6, 1, 1.01].map((upToUsd) => ({ agentKey, runId, upToUsd })));
+    const reports = fixture.service.reportsOf(claim);
+    const usd = reports.reduce((sum, { usage }) => sum + (usage?.costUsd ?? 0), 0);
+    expect(usd).toBeCloseTo(1);
+    const end = fixture.service.endOf(claim);
+    expect(end).toEqual({ outcome: 'PARKED', limitUntil: expect.any(String) });
+    expect(Date.parse(end?.limitUntil ?? '')).toBeGreaterThanOrEqual(startedMs);
+    expect(Date.parse(end?.limitUntil ?? '')).toBeLessThanOrEqual(Date.now());
+    // The service writes the warning.
+    expect(fixture.service.textsOf(claim, 'WARNING').join('\n')).not.toContain(spent);
+  });
+
+  it('repeats a request for credit whose reply was lost, for the same amount', async () => {
+    const { budget } = fixture.service;
+    fixture.start();
+    fixture.service.fault = (path) =>
+      path === '/v1/runner/credit' && budget.asked.length === 0 ? 'cut' : undefined;
+    const claim = fixture.service.offer('!usage 10 0 1 0.6\n!say done');
+    await fixture.ended(claim);
+    expect(fixture.service.endOf(claim)).toMatchObject({ response: 'done' });
+    expect(budget.asked.map(({ upToUsd }) => upToUsd)).toEqual([0.6, 0.6]);
+  });
+
+  it('reports nothing that it did not get credit for, if it is interrupted while it waits for it', async () => {
+    fixture.service.fault = (path) => (path === '/v1/runner/credit' ? 503 : undefined);
+    fixture.start();
+    const claim = fixture.service.offer('!run touch ready\n!usage 10 0 1 0.6\n!say never');
+    await fixture.started(claim);
+    fixture.service.stop(claim, 'INTERRUPT');
+    await fixture.ended(claim);
+    expect(fixture.service.endOf(claim)?.outcome).toBe('INTERRUPTED');
+    expect(fixture.service.reportsOf(claim).flatMap(({ usage }) => usage ?? [])).toEqual([]);
+  });
+});
 
 describe('a claimed run', () => {
   it('is reported in order, from its start to its end', async () => {

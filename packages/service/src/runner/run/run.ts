@@ -287,10 +287,12 @@ export class Run {
       const result = await this.#turns.take(deliver, prepared);
       const isUnopened = result.type === 'failed' && result.code === 'SESSION_NOT_OPENED';
       if (!isUnopened || !(await this.#restoreOlderSession(prepared))) {
-        if (result.type === 'parked') this.#warn(result.message);
+        const isBudget = result.type === 'parked' && result.isBudget === true;
+        // The service has written so in the timeline.
+        if (result.type === 'parked' && !isBudget) this.#warn(result.message);
         await this.#steers.end();
         const end = endOf(result, this.#context.limits.reportedTextLength, this.#mask);
-        return this.#withCause(end, prepared.gateway.providerName);
+        return isBudget ? end : this.#withCause(end, prepared.gateway.providerName);
       }
       await session.close().catch(() => session.kill());
       this.#session = this.#open();

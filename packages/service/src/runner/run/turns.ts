@@ -148,8 +148,8 @@ const maxLimitMs = 5 * 60_000;
 export type Deliver = (text: string, images?: Message['images']) => Promise<TurnResult>;
 
 /**
- * Delivers to a session whose provider requests are monitored at the gateway. A limit or a refusal of the provider ends
- * the turn immediately; the harness alone would retry for minutes.
+ * Delivers to a session whose provider requests are monitored at the gateway. A limit or a refusal, of the provider or
+ * a budget, ends the turn immediately; the harness alone would retry for minutes.
  */
 export function monitored(session: HarnessSession, gateway: OpenEndpoint, attempt: number): Deliver {
   return async (text, images = []) => {
@@ -165,6 +165,8 @@ export function monitored(session: HarnessSession, gateway: OpenEndpoint, attemp
       session.interrupt();
       if (!(await within(finishMs, finished))) await session.kill();
     }
+    if (failure.type === 'budget')
+      return { type: 'parked', until: new Date(), message: failure.message, isBudget: true };
     if (failure.type === 'refused') return { type: 'failed', code: failure.code, message: failure.message };
     // A provider that reports a limit again and again is asked less and less often.
     const minWaitMs = Math.min(maxLimitMs, firstLimitMs * 2 ** Math.min(attempt - 1, 10));

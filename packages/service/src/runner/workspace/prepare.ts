@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
+import { unlessAborted } from '../retry.ts';
 import type { TenantRights } from '../tenant-allow.ts';
 import { gitErrorText, runGit } from './git.ts';
 import type { AskCredential } from './git-credentials.ts';
@@ -96,16 +97,6 @@ async function empty(folder: string): Promise<void> {
 async function withEmptyMirrors(repos: readonly PreparedRepository[]): Promise<PreparedRepository[]> {
   const isEmpty = await Promise.all(repos.map(({ mirror }) => mirror.isEmpty()));
   return repos.filter((_, index) => isEmpty[index]);
-}
-
-export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  let abort: () => void = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    if (signal.aborted) abort();
-  });
-  return Promise.race([work, aborted]).finally(() => signal.removeEventListener('abort', abort));
 }
 
 type Refs = ReadonlyMap<string, string>;

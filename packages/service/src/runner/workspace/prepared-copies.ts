@@ -7,9 +7,9 @@ import { promisify } from 'node:util';
 import { limits } from '@muster/sdk/contract';
 import type { RunnerLog } from '../../lib/log.ts';
 import { isDiskFull, removeFolder } from '../disk.ts';
+import { unlessAborted } from '../retry.ts';
 import { folderVariable } from '../sandbox/processes.ts';
 import { CopyBeingMade, type SetupListener } from './copy-being-made.ts';
-import { unlessAborted } from './prepare.ts';
 
 /**
  * The results of set-up commands, each made once and copied for every agent that starts from it. A copy is made in its

@@ -1,6 +1,6 @@
 import type { Provider } from '@muster/sdk/contract';
 import type { StoredBudget } from '../../domain/budget.ts';
-import { type Connection, isoTime, statement } from '../connection.ts';
+import { isoTime, statement } from '../connection.ts';
 import { rowsOf } from '../tables.ts';
 import { isBelow, ownerName } from './shared-sql.ts';
 
@@ -45,10 +45,11 @@ export const budgetOf = ({ key, name, document, created_at, starts_at, taken }: 
 
 export const readBudgetsOver = statement<
   [tenants: number[], agents: string[]],
-  BudgetRow & { tenant: number; agent: string }
+  BudgetRow & { tenant: number; agent: string; now: string }
 >(
   'read-budgets-over',
-  `SELECT a.tenant, a.id AS agent, b.key, b.name, b.document, b.created_at, b.starts_at, b.taken
+  `SELECT a.tenant, a.id AS agent, b.key, b.name, b.document, b.created_at, b.starts_at, b.taken,
+     clock_timestamp() AS now
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
    JOIN agents a ON a.tenant = q.tenant AND a.id = q.id
    CROSS JOIN LATERAL (SELECT ${columns} FROM ${budgetsOver}) b
@@ -105,16 +106,11 @@ export interface Uncounted {
   account: string;
 }
 
-const addLedgers = statement<[rows: string], never>(
+/** Ledgers that nothing was taken of. */
+export const addLedgers = statement<[rows: string], never>(
   'add-ledgers',
   `INSERT INTO budget_ledgers (tenant, key, starts_at, taken)
    SELECT n.tenant, n.key, '-infinity', 0 FROM ${rowsOf(countColumns)} ON CONFLICT DO NOTHING`,
-);
-
-const lockLedgers = statement<[rows: string], never>(
-  'lock-ledgers',
-  `SELECT FROM ${rowsOf(countColumns)} JOIN budget_ledgers l ON l.tenant = n.tenant AND l.key = n.key
-   ORDER BY l.tenant, l.key FOR UPDATE OF l`,
 );
 
 const usageOf = (table: string, time: string): string => `coalesce((
@@ -122,8 +118,12 @@ const usageOf = (table: string, time: string): string => `coalesce((
          AND n.workspace IN ('', u.workspace) AND n.account IN ('', u.account, ${ownerName('u')})
      ), 0)`;
 
-/** The own budget of an agent counts from its beginning on, and agents keep what they have spent. */
-const countLedgers = statement<[rows: string], never>(
+/**
+ * Counts what was spent of budgets in windows that have just begun, or whose ledger is new. The own budget of an agent counts
+ * from its beginning on, and agents keep what they have spent. A ledger that another transaction changes meanwhile is left as
+ * it is (`xmin` is the transaction that wrote it): what was counted may or may not have the other change.
+ */
+export const countLedgers = statement<[rows: string], never>(
   'count-ledgers',
   `UPDATE budget_ledgers l SET starts_at = n.starts_at, taken = greatest(0, coalesce((
        SELECT o.reserved FROM (${reserved} AND r.tenant = n.tenant AND k.key = n.key GROUP BY k.key) o
@@ -132,20 +132,9 @@ const countLedgers = statement<[rows: string], never>(
        SELECT sum(d.cost) FROM agents a JOIN agents d ON d.tenant = a.tenant AND d.root = a.root AND d.is_live IN (true, false)
        WHERE a.tenant = n.tenant AND a.id = n.agent AND (d.id = a.id OR ${isBelow('d', 'a.id')})
      ), 0) END)
-   FROM ${rowsOf(countColumns)}
-   WHERE l.tenant = n.tenant AND l.key = n.key AND l.starts_at <> n.starts_at`,
+   FROM ${rowsOf(countColumns)} JOIN budget_ledgers b ON b.tenant = n.tenant AND b.key = n.key
+   WHERE l.tenant = n.tenant AND l.key = n.key AND l.starts_at <> n.starts_at AND l.xmin = b.xmin`,
 );
-
-/**
- * Counts what was spent of budgets in windows that have just begun, or whose ledger is not there. The ledgers are locked
- * first: a run that ends meanwhile returns its credit before this counts, or after.
- */
-export async function countBudgets(connection: Connection, budgets: readonly Uncounted[]): Promise<void> {
-  const rows = JSON.stringify(budgets);
-  await addLedgers(connection, rows);
-  await lockLedgers(connection, rows);
-  await countLedgers(connection, rows);
-}
 
 /** Its document has changed, or it is gone: the next run that asks finds no ledger, and counts again. */
 export const forgetLedger = statement<[tenant: number, key: string], never>(
@@ -155,7 +144,7 @@ export const forgetLedger = statement<[tenant: number, key: string], never>(
 
 /**
  * Agents that wait for a budget which has enough left, or is gone: those that wait longest first, as many as it has money
- * for. What was not counted yet is decided by the run that asks next.
+ * for. What was not counted yet counts as nothing: the run that asks next finds out.
  */
 export const findFunded = statement<[limit: number], { tenant: number; id: string }>(
   'find-funded',
@@ -164,7 +153,7 @@ export const findFunded = statement<[limit: number], { tenant: number; id: strin
        PARTITION BY w.tenant, w.key ORDER BY w.since, w.agent
      ) AS wanted
      FROM budget_waits w CROSS JOIN LATERAL (
-       SELECT CASE WHEN o.amount IS NULL OR l.taken IS NULL THEN 'infinity' ELSE o.amount - l.taken END AS left_usd
+       SELECT CASE WHEN o.amount IS NULL THEN 'infinity' ELSE o.amount - coalesce(l.taken, 0) END AS left_usd
        FROM (SELECT CASE WHEN w.key LIKE 'agent/%' THEN (
            SELECT p.budget_usd FROM agents p WHERE p.tenant = w.tenant AND p.id = substr(w.key, 7)::uuid
          ) ELSE (

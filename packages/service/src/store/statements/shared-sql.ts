@@ -14,7 +14,8 @@ export function sqlReasons(has: (row: ReasonRow) => boolean | undefined): string
 /** What it asked, or what has to be fixed; null while it waits for neither. */
 export const needsInput = `CASE
     WHEN a.reason IN (${sqlReasons(({ needsInput }) => needsInput === 'question')}) THEN s.memory ->> 'question'
-    WHEN a.reason IN (${sqlReasons(({ needsInput }) => needsInput === 'fix')}) THEN s.memory ->> 'blocked' END`;
+    WHEN a.reason IN (${sqlReasons(({ needsInput }) => needsInput === 'fix')}) 
+      THEN coalesce(s.memory #>> '{budget,message}', s.memory ->> 'blocked') END`;
 
 /**
  * That the path of an agent is below another path of the same tree. These paths are one range of the index over the
