@@ -79,10 +79,18 @@ describeInBrowser('budgets', () => {
 
   test('one of the catalog says how many agents wait for it, and an admin raises it', async () => {
     await exhaust(await tenant.start('builder'), 15);
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await page.route('**/v1/usage', (route) => released.then(() => route.continue()));
     await visitor.goto('/spend');
     const shop = item('shop-monthly');
     await shop.getByText('1 agent waits for this budget').waitFor();
     await shop.getByRole('button', { name: 'Raise shop-monthly' }).click();
+    // The dialog stays open when the rest of the page has loaded.
+    release();
+    await page.locator('.spend-chart').waitFor();
     await dialog().getByText('1 agent waits for this budget and continues automatically').waitFor();
     expect(await visitor.accessibilityProblems(dialog())).toEqual([]);
     await amount().fill('100');

@@ -48,11 +48,15 @@ export function SpendPage() {
           </p>
         </Empty>
       )}
-      {!data?.all && <Budgets />}
+      {data?.all && (
+        <div className="spend-results" aria-busy={isPlaceholderData}>
+          <SpendChart spend={data} />
+        </div>
+      )}
+      {/* It stays in its place while the rest loads, and so does its open dialog. */}
+      <Budgets />
       {data?.all && (
         <div className="spend-results stack" aria-busy={isPlaceholderData}>
-          <SpendChart spend={data} />
-          <Budgets />
           <GroupTable key={data.by} spend={data} onDownload={() => download(data)} />
           <BarTable spend={data} />
           <TopAgents view={view} whole={data.all.costUsd} onChange={(top) => change({ top })} />
