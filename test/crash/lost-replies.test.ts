@@ -26,6 +26,7 @@ const readsOnly: readonly string[] = [
   'listSessions',
   'service',
   'usage',
+  'budgets',
   'listDeliveries',
   'testIntegration',
   'validateResource',

@@ -168,19 +168,6 @@ export const lostReplies: LostReplies = {
     },
   ],
 
-  setBudget: [
-    async (tenant) => {
-      await tenant.rested('agent');
-      return {
-        sent: about(tenant, 'agent/budget', { budgetUsd: 5 }),
-        async check(retried) {
-          expect(expectOk(retried)).toEqual({ budgetUsd: 5 });
-          expect(await tenant.timeline('agent', 'SETTINGS_CHANGED')).toHaveLength(1);
-        },
-      };
-    },
-  ],
-
   uploadAttachment: [
     async (tenant) => {
       await atWork(tenant);

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { uploadOf } from '../support/api.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { gif, gifText, png, uploadTo } from '../support/images.ts';
-import { atWork, heldRun, type LostReplies } from './lost-reply-cases.ts';
+import { about, atWork, heldRun, type LostReplies } from './lost-reply-cases.ts';
 import type { Sent } from './retrying-client.ts';
 import { runnerKey } from './runner-process.ts';
 
@@ -16,7 +16,7 @@ function textUpload(
   return { path, headers, text: content };
 }
 
-/** Requests of runners whose replies are lost. */
+/** Requests of runners, and about money, whose replies are lost. */
 export const lostRunnerReplies: LostReplies = {
   runnerPoll: [
     async (tenant) => {
@@ -78,6 +78,19 @@ export const lostRunnerReplies: LostReplies = {
         async check(retried) {
           expect(expectOk(retried)).toEqual({ runners: [{ name, runs: 0 }] });
           expect(expectOk(await tenant.runner.poll())).toMatchObject({ drain: true, claims: [] });
+        },
+      };
+    },
+  ],
+
+  setBudget: [
+    async (tenant) => {
+      await tenant.rested('agent');
+      return {
+        sent: about(tenant, 'agent/budget', { budgetUsd: 5 }),
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ budgetUsd: 5 });
+          expect(await tenant.timeline('agent', 'SETTINGS_CHANGED')).toHaveLength(1);
         },
       };
     },

@@ -225,8 +225,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a BLOCKED agent drops its batch',
     file: `${service}/domain/settle.ts`,
-    find: 'draft.remember({ blocked, lostInARow: 0, ...noFaults });',
-    replace: 'draft.remember({ blocked, batch: null, lostInARow: 0, ...noFaults });',
+    find: 'draft.remember({ blocked, budget: undefined, lostInARow: 0, ...noFaults });',
+    replace: 'draft.remember({ blocked, budget: undefined, batch: null, lostInARow: 0, ...noFaults });',
     suites: ['test/simulation/exhaustive.test.ts'],
   },
   {
@@ -239,8 +239,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'after BLOCKED a message that overrides a setting waits behind the batch that it should cure',
     file: `${service}/domain/batch.ts`,
-    find: 'const messages = isBlocked',
-    replace: 'const messages = isBlocked && !retried',
+    find: 'const messages = wasStopped',
+    replace: 'const messages = wasStopped && !retried',
     suites: ['test/simulation/exhaustive.test.ts', 'test/conformance/blocked.test.ts'],
   },
   {

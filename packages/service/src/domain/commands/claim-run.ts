@@ -53,8 +53,8 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
   if (refused) return decided(loaded, null, [blockedBy(refused, state, loaded.now)]);
   openCycles(draft);
   const rehearsed = runner.rehearses || isRehearsalModel(draft.agent.settings.model);
-  const account = rehearsed ? '' : (state.run?.account ?? '');
-  draft.run = newRun(number, batch, { ...runner, account }, loaded.now);
+  const before = state.run?.account ?? '';
+  draft.run = newRun(number, batch, { ...runner, account: rehearsed ? '' : before }, loaded.now);
   draft.set({
     runCount: number,
     claimableAt: null,
@@ -73,6 +73,7 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
     failingSince,
     wasFinished: (!hasMessages && (finished || wasFinished)) || undefined,
     batch,
+    budget: undefined,
     ...(told.length > 0 && { toldBudgets: told }),
     spawnDue: false,
     claimedAt: loaded.now,
