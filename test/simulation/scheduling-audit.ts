@@ -142,11 +142,16 @@ export class SchedulingAudit {
       );
       const own = claimsOf(waiting);
       const key = `${runnerId}/${slot}/${waiting}`;
-      if (own > 0 || left.length < agents.length) this.#passes.delete(key);
+      // A claim for the other kind of slot may have stopped one, because of its budget.
+      const isStopped = [...seen.real, ...seen.rehearsed].some(
+        ({ id, tenant }) => tenant === waiting && tables.agents.get(id)?.agent.reason === 'BUDGET',
+      );
+      if (own > 0 || isStopped || left.length < agents.length) this.#passes.delete(key);
       // Runs for the other kind of slot took room, even if they have ended since.
       const others = claimed.real.concat(claimed.rehearsed).filter((one) => one === waiting).length - own;
       if (
         left.length === 0 ||
+        isStopped ||
         left.length + own < agents.length ||
         tables.roomFor(waiting, runnerId) <= others
       )
