@@ -7,20 +7,18 @@ import '../budget.css';
 interface BudgetItemProps {
   readonly budget: AgentBudget;
   readonly name: ReactNode;
-  /** The part of the amount at which agents are warned, if that is known. */
-  readonly warnAt?: number;
   /** Behind the name. */
   readonly children?: ReactNode;
 }
 
 /** A budget with its bar: what is spent, what is reserved, what is left, and when it resets. */
-export const BudgetItem = ({ budget, name, warnAt, children }: BudgetItemProps) => (
+export const BudgetItem = ({ budget, name, children }: BudgetItemProps) => (
   <li className="budget stack">
     <div className="budget-head wrap">
       <strong>{name}</strong>
       {children}
     </div>
-    <BudgetBar budget={budget} warnAt={warnAt} />
+    <BudgetBar budget={budget} />
     <p className="secondary wrap">
       <span>{amountsText(budget)}</span>
       {budget.resetsAt !== null && (
@@ -34,24 +32,18 @@ export const BudgetItem = ({ budget, name, warnAt, children }: BudgetItemProps) 
 
 const percent = (part: number): string => `${100 * part}%`;
 
-interface BudgetBarProps {
-  readonly budget: AgentBudget;
-  readonly warnAt: number | undefined;
-}
-
 /** The text below it has the same numbers. */
-function BudgetBar({ budget, warnAt }: BudgetBarProps) {
+function BudgetBar({ budget }: Pick<BudgetItemProps, 'budget'>) {
+  const { warnAt } = budget;
   const spent = partOf(budget.spentUsd, budget);
   const used = partOf(budget.spentUsd + budget.reservedUsd, budget);
-  const state = leftUsd(budget) === 0 ? 'spent' : warnAt !== undefined && used >= warnAt ? 'warned' : 'fine';
+  const state = leftUsd(budget) === 0 ? 'spent' : used >= warnAt ? 'warned' : 'fine';
   return (
     <svg className="budget-bar" height="10" data-state={state} aria-hidden="true">
       <rect className="budget-amount" y="1" width="100%" height="8" rx="4" />
       <rect className="budget-reserved" y="1" width={percent(used)} height="8" rx="4" />
       <rect className="budget-spent" y="1" width={percent(spent)} height="8" rx="4" />
-      {warnAt !== undefined && warnAt < 1 && (
-        <line className="budget-warning" x1={percent(warnAt)} x2={percent(warnAt)} y2="10" />
-      )}
+      {warnAt < 1 && <line className="budget-warning" x1={percent(warnAt)} x2={percent(warnAt)} y2="10" />}
     </svg>
   );
 }

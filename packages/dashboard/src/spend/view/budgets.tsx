@@ -60,7 +60,7 @@ function Budget({ budget }: { readonly budget: BudgetState }) {
   const href = agentId ? agentPage(agentId) : `/catalog/budget/${encodeURIComponent(name)}`;
   const waits = `${plural(waiting, 'agent')} ${waiting === 1 ? 'waits' : 'wait'} for this budget`;
   return (
-    <BudgetItem budget={budget} warnAt={budget.warnAt} name={<Link href={href}>{name}</Link>}>
+    <BudgetItem budget={budget} name={<Link href={href}>{name}</Link>}>
       <span className="secondary">{scopeText(budget)}</span>
       {waiting > 0 ? (
         <Mark tone="bad">{waits}</Mark>

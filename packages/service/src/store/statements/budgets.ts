@@ -65,10 +65,12 @@ export const readBudgets = statement<
     account: string;
     workspace: string;
     waiting: number;
+    now: string;
   }
 >(
   'read-budgets',
   `SELECT ${columns}, a.id AS agent, a.owner_provider, a.account, a.workspace,
+     clock_timestamp() AS now,
      (SELECT count(*)::int FROM budget_waits w WHERE w.tenant = $1 AND w.key = b.key) AS waiting
    FROM ${withLedger(`(${ofCatalog} AND r.tenant = $1)
      UNION ALL (${ofAgents} AND p.is_live AND p.tenant = $1 ORDER BY p.id DESC LIMIT $2)`)}
