@@ -144,8 +144,7 @@ export class Control {
     const parts = {
       ...shared,
       catalog: this.catalog,
-      lists: this.lists,
-      ownRuns: this.ownRuns,
+      ...{ lists: this.lists, ownRuns: this.ownRuns },
       runners: this.runners,
       poolRunners: this.poolRunners,
       attachments: this.attachments,
