@@ -188,8 +188,20 @@ describe('the amount', () => {
     expect((await t.credit(run, 3)).refusal).toContain('of $0.50 is spent');
   });
 
+  test('that is not set limits nothing, and the write warns', async () => {
+    const t = await newTestTenant(api);
+    const payload = Buffer.from(JSON.stringify({ workspace: t.workspace })).toString('base64');
+    const answer = await api.post<{ warnings: Fields[] }>(`/v1/catalog/budget/${uniqueName('budget')}`, {
+      payload,
+    });
+    expect(expectOk(answer).warnings).toEqual([
+      expect.objectContaining({ description: 'is not set: this budget limits nothing' }),
+    ]);
+    await t.spawn('a');
+    expect((await t.credit(await t.start('a'), 5)).unlimited).toBe(true);
+  });
+
   test.each<[Fields, string]>([
-    [{}, 'amountUsd'],
     [{ amountUsd: -1 }, 'amountUsd'],
     [{ amountUsd: 'ten' }, 'amountUsd'],
     [{ amountUsd: 1, window: '0h' }, 'window'],

@@ -246,6 +246,7 @@ describe('absent fields and null', () => {
       changeRequests: [],
       cost: 0,
       treeCost: 0,
+      budgets: [],
       inputTokens: '0',
       cachedInputTokens: '0',
       outputTokens: '0',

@@ -16,7 +16,11 @@ import type { Column } from './output.ts';
 export function addUsageCommand(program: Command): void {
   const keys = [...usageKeys, 'label:KEY'].join(', ');
   addCommand(program, 'usage', 'add up what agents used, and what it cost', usage)
-    .option('--by <key>', `a row for each value of ${keys}; several are separated by commas, or the option repeated`, collect)
+    .option(
+      '--by <key>',
+      `a row for each value of ${keys}; several are separated by commas, or the option repeated`,
+      collect,
+    )
     .addOption(
       new Option('--interval <interval>', 'what a row is for (default: total)').choices(usageIntervals),
     )

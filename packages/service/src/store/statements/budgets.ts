@@ -11,7 +11,7 @@ const withLedger = (budgets: string): string => `(${budgets}) b
      LEFT JOIN budget_ledgers l ON l.tenant = b.tenant AND l.key = b.key`;
 
 const ofCatalog = `SELECT r.tenant, 'budget/' || r.name AS key, r.name, r.document, NULL::timestamptz AS created_at, NULL::uuid AS agent
-     FROM resources r WHERE r.kind = 'budget' AND r.document IS NOT NULL`;
+     FROM resources r WHERE r.kind = 'budget' AND r.document ->> 'amountUsd' IS NOT NULL`;
 
 const ofAgents = `SELECT p.tenant, 'agent/' || p.id AS key, p.path AS name,
        json_build_object('amountUsd', p.budget_usd) AS document, p.created_at, p.id AS agent
