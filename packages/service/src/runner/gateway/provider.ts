@@ -97,6 +97,8 @@ export class ProviderEndpoint {
       return this.#answer(response, 429, message, { 'retry-after': '1' });
     }
     this.#calls += 1;
+    // Streams, limits, credit and the trace each wait for its end.
+    response.setMaxListeners(20);
     response.once('close', () => {
       this.#calls -= 1;
     });
