@@ -70,10 +70,16 @@ export function isZone(zone: string): boolean {
   }
 }
 
-/** When clocks in the zone show this. A time that a change of the clocks skips is that of the change. */
+/**
+ * When clocks in the zone show this, for the first time if they show it twice. A time that a change of the clocks skips is
+ * that of the change.
+ */
 function instantOf(zone: string, local: number): Instant {
-  let ms = local;
-  // The offset there may differ from the one here, so the second try corrects the first.
-  for (let i = 0; i < 2; i += 1) ms += local - localMs(zone, ms);
-  return new Date(ms).toISOString();
+  // By the clocks as they are a day before, and a day after.
+  const [early = 0, late = 0] = [-24, 24].map((hours) => {
+    const near = local + hours * hourMs;
+    return local - (localMs(zone, near) - near);
+  });
+  const isEarly = localMs(zone, early) === local || localMs(zone, late) !== local;
+  return new Date(isEarly ? early : late).toISOString();
 }
