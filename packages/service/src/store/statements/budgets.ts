@@ -7,8 +7,8 @@ import { isBelow, ownerName } from './shared-sql.ts';
 /** Budgets that limit an agent: those of the catalog that fit it, and the own ones of it and of the agents above it. */
 const columns = `b.key, b.name, b.document, b.created_at, l.starts_at, l.taken`;
 
-const withLedger = (budgets: string): string => `(${budgets}) b
-     LEFT JOIN budget_ledgers l ON l.tenant = b.tenant AND l.key = b.key`;
+const withLedger = (tenant: string, budgets: string): string => `(${budgets}) b
+     LEFT JOIN budget_ledgers l ON l.tenant = ${tenant} AND l.key = b.key`;
 
 const ofCatalog = `SELECT r.tenant, 'budget/' || r.name AS key, r.name, r.document, NULL::timestamptz AS created_at, NULL::uuid AS agent
      FROM resources r WHERE r.kind = 'budget' AND r.document IS NOT NULL`;
@@ -18,11 +18,14 @@ const ofAgents = `SELECT p.tenant, 'agent/' || p.id AS key, p.path AS name,
      FROM agents p WHERE p.budget_usd IS NOT NULL`;
 
 /** Of the agent `a`, as rows `b` with their ledgers `l`. */
-const budgetsOver = withLedger(`${ofCatalog} AND r.tenant = a.tenant
+const budgetsOver = withLedger(
+  'a.tenant',
+  `${ofCatalog} AND r.tenant = a.tenant
        AND coalesce(r.document ->> 'workspace', '') IN ('', a.workspace)
        AND coalesce(r.document ->> 'account', '') IN ('', a.account, ${ownerName('a')})
      UNION ALL
-     ${ofAgents} AND p.tenant = a.tenant AND p.id = ANY (a.ancestors || a.id)`);
+     ${ofAgents} AND p.tenant = a.tenant AND p.id = ANY (a.ancestors || a.id)`,
+);
 
 /** As one JSON list. */
 export const budgetsPart = `(SELECT coalesce(json_agg(b), '[]') FROM (SELECT ${columns} FROM ${budgetsOver} ORDER BY b.key) b)`;
@@ -70,8 +73,11 @@ export const readBudgets = statement<
   'read-budgets',
   `SELECT ${columns}, a.id AS agent, a.owner_provider, a.account, a.workspace,
      (SELECT count(*)::int FROM budget_waits w WHERE w.tenant = $1 AND w.key = b.key) AS waiting
-   FROM ${withLedger(`(${ofCatalog} AND r.tenant = $1)
-     UNION ALL (${ofAgents} AND p.is_live AND p.tenant = $1 ORDER BY p.id DESC LIMIT $2)`)}
+   FROM ${withLedger(
+     '$1',
+     `(${ofCatalog} AND r.tenant = $1)
+     UNION ALL (${ofAgents} AND p.is_live AND p.tenant = $1 ORDER BY p.id DESC LIMIT $2)`,
+   )}
    LEFT JOIN agents a ON a.tenant = $1 AND a.id = b.agent
    ORDER BY a.id DESC NULLS FIRST, b.name`,
 );
