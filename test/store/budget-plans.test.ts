@@ -46,7 +46,7 @@ type Send = (connection: pg.PoolClient) => unknown;
 
 /** The most rows of all tables that each may read. */
 const statements: readonly [name: string, most: number, send: Send][] = [
-  ['read-budgets-over', 20, (c) => readBudgetsOver(c, [1], [agentRowId(10)])],
+  ['read-budgets-over', 20, (c) => readBudgetsOver(c, [1, 1], [10, 11].map(agentRowId), [true, false])],
   // All live agents of the tenant: no index says which have a budget.
   ['read-budgets', 4 * own, (c) => readBudgets(c, 1, 500)],
   ['read-reserved', 2 * withOwn, (c) => readReserved(c, 1)],

@@ -288,7 +288,7 @@ test('what is read of a budget is what was written', async () => {
   await startedAgent(postgresAgentStore(pool));
   await insertBudget(4);
   await save(pool, { key: 'budget/all', usd: 1, mostUsd: 4 });
-  const [row] = await readBudgetsOver(pool, [1], [agentRowId(agents)]);
+  const [row] = await readBudgetsOver(pool, [1], [agentRowId(agents)], [true]);
   expect(row && budgetAt(budgetOf(row), row.now)).toMatchObject({
     ...{ key: 'budget/all', amountUsd: 4, takenUsd: 1, startsAt: today, isCounted: true },
   });

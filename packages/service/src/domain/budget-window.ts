@@ -7,11 +7,29 @@ export interface Window {
   readonly resetsAt: Instant | null;
 }
 
+interface EndingWindow extends Window {
+  readonly resetsAt: Instant;
+}
+
 const hourMs = 3_600_000;
 
 /** The window of `now`. Days, months and hours begin by the clocks of the zone. */
 export function windowOf(window: string, zone: string, createdAt: Instant, now: Instant): Window {
   if (window === 'total') return { startsAt: createdAt, resetsAt: null };
+  const name = `${window} ${zone}`;
+  const known = windows.get(name);
+  if (known && known.startsAt <= now && now < known.resetsAt) return known;
+  const found = newWindow(window, zone, now);
+  if (windows.size >= mostWindows) windows.clear();
+  windows.set(name, found);
+  return found;
+}
+
+/** The newest of each kind: to ask the clocks of a zone takes long, and a list of agents has many budgets. */
+const windows = new Map<string, EndingWindow>();
+const mostWindows = 1_000;
+
+function newWindow(window: string, zone: string, now: Instant): EndingWindow {
   const local = localMs(zone, Date.parse(now));
   const [start, end] = localWindow(window, local);
   return { startsAt: instantOf(zone, start), resetsAt: instantOf(zone, end) };

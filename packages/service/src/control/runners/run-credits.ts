@@ -46,7 +46,7 @@ export class RunCredits {
   /** Counts what was spent of those budgets over an agent whose window has just begun, or that were changed. */
   async #count({ tenant, id }: AgentKey): Promise<void> {
     const { database } = this.#options;
-    const rows = await readBudgetsOver(database, [tenant], [id]);
+    const rows = await readBudgetsOver(database, [tenant], [id], [true]);
     const uncounted = rows.flatMap((row): Uncounted[] => {
       const budget = budgetAt(budgetOf(row), row.now);
       if (budget.isCounted) return [];
