@@ -119,3 +119,24 @@ test('agents of one batch see what the others have taken', () => {
   agent.end();
   expect(refusal(child.credit(0.2))).toBe('');
 });
+
+test('what a lost run turns out to have spent counts in the window in which the run ended', () => {
+  const late = (costUsd: number) => ({
+    ...{
+      type: 'late' as const,
+      runner: 'runner',
+      pool: 'default',
+      runId: 1,
+      report: 9,
+      parts: [],
+      missing: 0,
+    },
+    usage: { cost: costUsd, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 },
+  });
+  const agent = started(budget(10)).credit(5).spend(1).end('LOST');
+  expect(agent.taken).toEqual([1]);
+  expect(agent.send(late(3)).taken).toEqual([3]);
+  const nextDay = '2026-03-02T00:00:00.000Z';
+  agent.at('2026-03-02T10:00:00.000Z').limitedBy(budget(10, { ledger: { startsAt: nextDay, takenUsd: 2 } }));
+  expect(agent.send(late(4)).taken).toEqual([2]);
+});
