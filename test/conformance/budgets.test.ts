@@ -350,3 +350,20 @@ test('a budget that begins to hold counts what was spent in its window before', 
   expect(state?.spentUsd).toBeCloseTo(3);
   expect((await t.credit(run, 4.5)).refusal).not.toBe('');
 });
+
+test('what a run spends before it asks for credit counts in a budget that another run uses already', async () => {
+  const t = await newTestTenant(api);
+  await t.spawn('a');
+  await t.spawn('b');
+  const [a, b] = [await t.start('a'), await t.start('b')];
+  expect((await t.credit(a, 1)).unlimited).toBe(true);
+  const name = await budgetOf(t, { amountUsd: 5 });
+  await t.credit(b, 0.1);
+  await t.spend(a, 4);
+  expect(budget(await t.status('a'), name)?.spentUsd).toBeCloseTo(4);
+  expect((await t.credit(a, 5)).refusal).toContain('has $0.5');
+  await t.end(a);
+  await t.end(b);
+  expect(budget(await t.status('a'), name)?.spentUsd).toBeCloseTo(4);
+  expect(budget(await t.status('a'), name)?.reservedUsd).toBe(0);
+});

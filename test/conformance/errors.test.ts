@@ -111,6 +111,7 @@ describe('an agent that does not exist', () => {
     removeFollowUp: { followUpId: 'x' },
     followUp: { followUpId: 'x' },
     stopTurn: { runId: '1' },
+    setBudget: { budgetUsd: 5 },
     createTasks: { tasks: [{ subject: 'x' }] },
     updateTask: { id: 't', subject: 'x' },
     createReview: { comments: [{ path: 'a.ts', body: 'x' }] },

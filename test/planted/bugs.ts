@@ -1,4 +1,5 @@
 import { accountBugs } from './account-bugs.ts';
+import { budgetBugs } from './budget-bugs.ts';
 import { codeHostBugs } from './code-host-bugs.ts';
 import { hostileBugs } from './hostile-bugs.ts';
 import { storeBugs } from './store-bugs.ts';
@@ -17,6 +18,7 @@ const dashboard = 'packages/dashboard/src';
 
 export const plantedBugs: readonly PlantedBug[] = [
   ...accountBugs,
+  ...budgetBugs,
   {
     name: 'tasks/update looks for cycles in the checklist alone',
     file: `${service}/domain/commands/tasks.ts`,

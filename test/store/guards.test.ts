@@ -120,6 +120,7 @@ test('every primary key and foreign key has the tenant first, except the key of 
 const unchecked = [
   'agent_briefs',
   'agent_states',
+  'budget_waits',
   'follow_ups',
   'outbox',
   'timeline',

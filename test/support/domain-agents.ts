@@ -1,5 +1,6 @@
 import type { Task } from '@muster/sdk/contract';
 import type { AgentState, Entry } from '../../packages/service/src/domain/agent.ts';
+import type { StoredBudget } from '../../packages/service/src/domain/budget.ts';
 import type { QueueFollowUp } from '../../packages/service/src/domain/commands/queue-follow-up.ts';
 import type { ReportRun } from '../../packages/service/src/domain/commands/report-run.ts';
 import type { SpawnAgent } from '../../packages/service/src/domain/commands/spawn-agent.ts';
@@ -18,6 +19,8 @@ class Tree {
   nowMs = startMs;
   readonly states = new Map<string, AgentState>();
   readonly entries = new Map<string, Entry[]>();
+  /** Over all agents. */
+  budgets: readonly StoredBudget[] = [];
 
   get now(): string {
     return new Date(this.nowMs).toISOString();
@@ -26,15 +29,27 @@ class Tree {
   decide(command: Command, target: AgentState | null): unknown {
     this.nowMs += 1;
     const loaded = new LoadedAgents(this.now);
-    for (const state of this.states.values()) loaded.add(state);
+    for (const state of this.states.values()) {
+      loaded.add(state);
+      loaded.addBudgets(state.agent.id, this.budgets);
+    }
     const decision = decide(loaded, command, target);
     if (isRefusal(decision)) return decision;
-    for (const { after, entries } of decision.changes) {
+    for (const { after, entries, events } of decision.changes) {
       const { id } = after.agent;
+      for (const event of events) if (event.type === 'taken') this.#take(event);
       this.states.set(id, after);
       this.entries.set(id, [...(this.entries.get(id) ?? []), ...entries]);
     }
     return decision.reply;
+  }
+
+  #take({ key, usd }: { readonly key: string; readonly usd: number }): void {
+    this.budgets = this.budgets.map((budget) =>
+      budget.key === key && budget.ledger
+        ? { ...budget, ledger: { ...budget.ledger, takenUsd: budget.ledger.takenUsd + usd } }
+        : budget,
+    );
   }
 }
 
@@ -116,6 +131,34 @@ export class DomainAgent {
   after(seconds: number): this {
     this.#tree.nowMs += seconds * 1000;
     return this;
+  }
+
+  at(now: string): this {
+    this.#tree.nowMs = Date.parse(now);
+    return this;
+  }
+
+  /** These budgets limit the agents of its tree from now on. */
+  limitedBy(...budgets: readonly StoredBudget[]): this {
+    this.#tree.budgets = budgets;
+    return this;
+  }
+
+  /** What is taken of each budget. */
+  get taken(): readonly (number | undefined)[] {
+    return this.#tree.budgets.map(({ ledger }) => ledger?.takenUsd);
+  }
+
+  /** The live run asks for money. */
+  credit(upToUsd: number, unpricedModel?: string): this {
+    const { run } = this.state;
+    const asking = { runnerId: run?.runnerId ?? '', runId: run?.number ?? 0, upToUsd };
+    return this.send({ type: 'credit', ...asking, ...(unpricedModel && { unpricedModel }) });
+  }
+
+  /** The live run has cost this more. */
+  spend(costUsd: number): this {
+    return this.report({ usage: { costUsd } });
   }
 
   queue(followUpId: string, fields: Partial<QueueFollowUp> = {}): this {

@@ -7,11 +7,29 @@ export interface Window {
   readonly resetsAt: Instant | null;
 }
 
+interface EndingWindow extends Window {
+  readonly resetsAt: Instant;
+}
+
 const hourMs = 3_600_000;
 
 /** The window of `now`. Days, months and hours begin by the clocks of the zone. */
 export function windowOf(window: string, zone: string, createdAt: Instant, now: Instant): Window {
   if (window === 'total') return { startsAt: createdAt, resetsAt: null };
+  const name = `${window} ${zone}`;
+  const known = windows.get(name);
+  if (known && known.startsAt <= now && now < known.resetsAt) return known;
+  const found = newWindow(window, zone, now);
+  if (windows.size >= mostWindows) windows.clear();
+  windows.set(name, found);
+  return found;
+}
+
+/** The newest of each kind: to ask the clocks of a zone takes long, and a list of agents has many budgets. */
+const windows = new Map<string, EndingWindow>();
+const mostWindows = 1_000;
+
+function newWindow(window: string, zone: string, now: Instant): EndingWindow {
   const local = localMs(zone, Date.parse(now));
   const [start, end] = localWindow(window, local);
   return { startsAt: instantOf(zone, start), resetsAt: instantOf(zone, end) };
@@ -70,10 +88,16 @@ export function isZone(zone: string): boolean {
   }
 }
 
-/** When clocks in the zone show this. A time that a change of the clocks skips is that of the change. */
+/**
+ * When clocks in the zone show this, for the first time if they show it twice. A time that a change of the clocks skips is
+ * that of the change.
+ */
 function instantOf(zone: string, local: number): Instant {
-  let ms = local;
-  // The offset there may differ from the one here, so the second try corrects the first.
-  for (let i = 0; i < 2; i += 1) ms += local - localMs(zone, ms);
-  return new Date(ms).toISOString();
+  // By the clocks as they are a day before, and a day after.
+  const [early = 0, late = 0] = [-24, 24].map((hours) => {
+    const near = local + hours * hourMs;
+    return local - (localMs(zone, near) - near);
+  });
+  const isEarly = localMs(zone, early) === local || localMs(zone, late) !== local;
+  return new Date(isEarly ? early : late).toISOString();
 }

@@ -105,8 +105,10 @@ const commands = {
   conclude: { decide: concludeAgent, needs: settling },
   report: {
     decide: reportRun,
-    needs: ({ end, steers }: ReportRun): Needs =>
-      end ? settling : { checklist: true, ...(steers && { queue: true }) },
+    needs: ({ end, steers, usage }: ReportRun): Needs => ({
+      ...(end ? settling : { checklist: true, ...(steers && { queue: true }) }),
+      ...(usage?.costUsd && { budgets: true }),
+    }),
   },
   late: { decide: reportLate, needs: ({ runId }: ReportLate): Needs => ({ olderRun: runId, budgets: true }) },
   lose: { decide: loseRun, needs: settling },

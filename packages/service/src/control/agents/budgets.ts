@@ -15,23 +15,39 @@ import type { Operation } from '../operation.ts';
 import type { BudgetCounts } from './budget-counts.ts';
 import { agentIdOf, type ShownBudget } from './views.ts';
 
+export interface BudgetedAgent extends AgentKey {
+  readonly workspace: string;
+  readonly account: string;
+  readonly owner_provider: string;
+}
+
 /** The budgets of these agents, by the id of the agent. */
 export async function readBudgetsOf(
   database: pg.Pool,
-  agents: readonly AgentKey[],
+  agents: readonly BudgetedAgent[],
 ): Promise<Map<string, ShownBudget[]>> {
-  const found = new Map<string, ShownBudget[]>();
-  if (agents.length === 0) return found;
-  const rows = await readBudgetsOver(database, ...keyColumns(agents));
+  if (agents.length === 0) return new Map();
+  const scopes = new Map(agents.map((agent) => [agent.id, scopeOf(agent)]));
+  // One agent of each scope, for the budgets of the catalog.
+  const readers = new Set(new Map([...scopes].map(([id, scope]) => [scope, id])).values());
+  const withCatalog = agents.map(({ id }) => readers.has(id));
+  const rows = await readBudgetsOver(database, ...keyColumns(agents), withCatalog);
   const reserved = new Map<number, ReadonlyMap<string, number>>();
   for (const { tenant } of rows)
     if (!reserved.has(tenant)) reserved.set(tenant, await reservedOf(database, tenant));
+  const found = new Map<string, ShownBudget[]>();
   for (const { tenant, agent, now, ...row } of rows) {
     const shown = shownOf(budgetAt(budgetOf(row), now), reserved.get(tenant));
-    found.set(agent, [...(found.get(agent) ?? []), shown]);
+    const of = shown.isOfAgent ? agent : (scopes.get(agent) ?? '');
+    const others = found.get(of);
+    if (others) others.push(shown);
+    else found.set(of, [shown]);
   }
-  return found;
+  return new Map([...scopes].map(([id, scope]) => [id, [id, scope].flatMap((of) => found.get(of) ?? [])]));
 }
+
+const scopeOf = ({ tenant, workspace, owner_provider, account }: BudgetedAgent): string =>
+  JSON.stringify([tenant, workspace, owner_provider, account]);
 
 const reservedOf = async (database: pg.Pool, tenant: number): Promise<ReadonlyMap<string, number>> =>
   new Map((await readReserved(database, tenant)).map(({ key, reserved }) => [key, reserved]));

@@ -38,7 +38,7 @@ import type { Tenants } from '../access/tenants.ts';
 import { shareQueries } from '../batches/shared-queries.ts';
 import { OverloadedError, TenantTurns } from '../batches/tenant-limits.ts';
 import { loadRunnerCapacity, noRunners, type RunnerPolls } from '../runners/runner-capacity.ts';
-import { readBudgetsOf } from './budgets.ts';
+import { type BudgetedAgent, readBudgetsOf } from './budgets.ts';
 import { type PickedAgent, pickAgent } from './identify.ts';
 import {
   answeredFollowUpOf,
@@ -215,12 +215,8 @@ export class Reads {
 
   /** The capacity of runners matters only to agents that wait for a runner or have never had one. */
   async #viewContext(
-    rows: readonly (Parameters<typeof waitsForRunner>[0] & {
-      tenant: number;
-      id: string;
-      pool: string;
-      rehearsed: boolean | null;
-    })[],
+    rows: readonly (Parameters<typeof waitsForRunner>[0] &
+      BudgetedAgent & { pool: string; rehearsed: boolean | null })[],
     changeRequests: ViewContext['changeRequests'],
   ): Promise<ViewContext> {
     const now = new Date().toISOString();

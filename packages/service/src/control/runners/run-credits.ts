@@ -34,7 +34,7 @@ export class RunCredits {
       const reply = await transact.command<CreditReply>({ key }, { type: 'credit', ...request });
       const isUncounted = isRefusal(reply) && reply.details.some(({ reason }) => reason === 'NOT_COUNTED');
       if (!isUncounted || tries === mostCounts) return reply;
-      await counts.counted(key.tenant, () => readBudgetsOver(database, ...keyColumns([key])));
+      await counts.counted(key.tenant, () => readBudgetsOver(database, ...keyColumns([key]), [true]));
     }
   }
 }

@@ -39,8 +39,9 @@ export const reportLate: Decide<ReportLate, ReportResult> = (loaded, command, st
     // It was spent before the run ended, however long ago that is.
     const at = run.endedAt ?? loaded.now;
     draft.events.push({ type: 'spent', runId, at, usage: more, parts: command.parts, isLate: true });
-    for (const { key, isCounted } of loaded.budgets(state.agent.id))
-      if (isCounted) draft.events.push({ type: 'taken', key, usd: more.cost, mostUsd: null, at });
+    for (const { key, isCounted, startsAt } of loaded.budgets(state.agent.id))
+      if (isCounted && startsAt <= at)
+        draft.events.push({ type: 'taken', key, usd: more.cost, mostUsd: null, at });
   }
   if (isNew) {
     for (const { type, text = '', data = {} } of items)

@@ -47,7 +47,7 @@ export const reportRun: Decide<ReportRun, ReportResult> = (loaded, command, stat
   }
   const said = responseIn(items);
   if (said) draft.produce({ response: said });
-  if (command.usage) addUsage(draft, command.usage);
+  if (command.usage) addUsage(loaded, draft, command.usage);
   if (command.context) noteContext(draft, command.context);
   for (const { repo = '', ref, tip, commits, files } of pushes) {
     draft.log('PUSH', { text: ref, data: { repo, ref, commits, files } });
@@ -172,7 +172,7 @@ export const reportReply = (
   asked: question !== '',
 });
 
-function addUsage(draft: Draft, more: Reported<'usage'>): void {
+function addUsage(loaded: LoadedAgents, draft: Draft, more: Reported<'usage'>): void {
   const { costUsd: cost = 0, inputTokens = 0, cachedInputTokens = 0, outputTokens = 0, parts = [] } = more;
   const sum = (used: Usage): Usage => ({
     cost: used.cost + cost,
@@ -184,8 +184,12 @@ function addUsage(draft: Draft, more: Reported<'usage'>): void {
   draft.setRun({ usage: sum(draft.run.usage) });
   draft.set({ usage: sum(draft.agent.usage) });
   const usage = { cost, inputTokens, cachedInputTokens, outputTokens };
-  const { number: runId } = draft.run;
+  const { number: runId, credits } = draft.run;
   draft.events.push({ type: 'spent', runId, at: draft.now, usage, parts, isLate: false });
+  // Of a budget that is newer than its last request for credit nothing is reserved for the run.
+  for (const { key, isCounted } of loaded.budgets(draft.agent.id))
+    if (isCounted && credits?.[key] === undefined)
+      draft.events.push({ type: 'taken', key, usd: cost, mostUsd: null, at: draft.now });
 }
 
 export interface LoseRun {

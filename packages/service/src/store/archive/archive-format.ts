@@ -142,6 +142,8 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'runs', order: 'tenant, agent, number', rowsPerFetch },
   { name: 'usage_hours', order: 'tenant, hour, agent, run, model, provider_account', rowsPerFetch },
   { name: 'usage_days', order: 'tenant, day, agent, model, provider_account', rowsPerFetch },
+  { name: 'budget_ledgers', order: 'tenant, key', rowsPerFetch },
+  { name: 'budget_waits', order: 'tenant, key, agent', rowsPerFetch },
   { name: 'follow_ups', order: 'tenant, agent, id', rowsPerFetch },
   // A checklist of many long tasks is as large as a part of a checkpoint.
   { name: 'checklists', order: 'tenant, agent', rowsPerFetch: 10 },

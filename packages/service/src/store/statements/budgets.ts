@@ -7,8 +7,8 @@ import { isBelow, ownerName } from './shared-sql.ts';
 /** Budgets that limit an agent: those of the catalog that fit it, and the own ones of it and of the agents above it. */
 const columns = `b.key, b.name, b.document, b.created_at, l.starts_at, l.taken`;
 
-const withLedger = (budgets: string): string => `(${budgets}) b
-     LEFT JOIN budget_ledgers l ON l.tenant = b.tenant AND l.key = b.key`;
+const withLedger = (tenant: string, budgets: string): string => `(${budgets}) b
+     LEFT JOIN budget_ledgers l ON l.tenant = ${tenant} AND l.key = b.key`;
 
 const ofCatalog = `SELECT r.tenant, 'budget/' || r.name AS key, r.name, r.document, NULL::timestamptz AS created_at, NULL::uuid AS agent
      FROM resources r WHERE r.kind = 'budget' AND r.document ->> 'amountUsd' IS NOT NULL`;
@@ -17,15 +17,19 @@ const ofAgents = `SELECT p.tenant, 'agent/' || p.id AS key, p.path AS name,
        json_build_object('amountUsd', p.budget_usd) AS document, p.created_at, p.id AS agent
      FROM agents p WHERE p.budget_usd IS NOT NULL`;
 
-/** Of the agent `a`, as rows `b` with their ledgers `l`. */
-const budgetsOver = withLedger(`${ofCatalog} AND r.tenant = a.tenant
+/** Of the agent `a`, as rows `b` with their ledgers `l`; those of the catalog under a condition. */
+const budgetsOver = (condition: string): string =>
+  withLedger(
+    'a.tenant',
+    `${ofCatalog} AND r.tenant = a.tenant AND ${condition}
        AND coalesce(r.document ->> 'workspace', '') IN ('', a.workspace)
        AND coalesce(r.document ->> 'account', '') IN ('', a.account, ${ownerName('a')})
      UNION ALL
-     ${ofAgents} AND p.tenant = a.tenant AND p.id = ANY (a.ancestors || a.id)`);
+     ${ofAgents} AND p.tenant = a.tenant AND p.id = ANY (a.ancestors || a.id)`,
+  );
 
 /** As one JSON list. */
-export const budgetsPart = `(SELECT coalesce(json_agg(b), '[]') FROM (SELECT ${columns} FROM ${budgetsOver} ORDER BY b.key) b)`;
+export const budgetsPart = `(SELECT coalesce(json_agg(b), '[]') FROM (SELECT ${columns} FROM ${budgetsOver('true')} ORDER BY b.key) b)`;
 
 export interface BudgetRow extends Pick<StoredBudget, 'key' | 'name' | 'document'> {
   created_at: string | null;
@@ -43,16 +47,17 @@ export const budgetOf = ({ key, name, document, created_at, starts_at, taken }: 
   ledger: starts_at === null ? null : { startsAt: timeOf(starts_at), takenUsd: taken ?? 0 },
 });
 
+/** Those of the catalog are the same for all agents of an account in a workspace, and read only where that is asked for. */
 export const readBudgetsOver = statement<
-  [tenants: number[], agents: string[]],
+  [tenants: number[], agents: string[], withCatalog: boolean[]],
   BudgetRow & { tenant: number; agent: string; now: string }
 >(
   'read-budgets-over',
   `SELECT a.tenant, a.id AS agent, b.key, b.name, b.document, b.created_at, b.starts_at, b.taken,
      clock_timestamp() AS now
-   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
+   FROM unnest($1::int[], $2::uuid[], $3::boolean[]) AS q (tenant, id, with_catalog)
    JOIN agents a ON a.tenant = q.tenant AND a.id = q.id
-   CROSS JOIN LATERAL (SELECT ${columns} FROM ${budgetsOver}) b
+   CROSS JOIN LATERAL (SELECT ${columns} FROM ${budgetsOver('q.with_catalog')}) b
    ORDER BY b.key`,
 );
 
@@ -72,8 +77,11 @@ export const readBudgets = statement<
   `SELECT ${columns}, a.id AS agent, a.owner_provider, a.account, a.workspace,
      clock_timestamp() AS now,
      (SELECT count(*)::int FROM budget_waits w WHERE w.tenant = $1 AND w.key = b.key) AS waiting
-   FROM ${withLedger(`(${ofCatalog} AND r.tenant = $1)
-     UNION ALL (${ofAgents} AND p.is_live AND p.tenant = $1 ORDER BY p.id DESC LIMIT $2)`)}
+   FROM ${withLedger(
+     '$1',
+     `(${ofCatalog} AND r.tenant = $1)
+     UNION ALL (${ofAgents} AND p.is_live AND p.tenant = $1 ORDER BY p.id DESC LIMIT $2)`,
+   )}
    LEFT JOIN agents a ON a.tenant = $1 AND a.id = b.agent
    ORDER BY a.id DESC NULLS FIRST, b.name`,
 );
