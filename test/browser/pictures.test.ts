@@ -91,6 +91,11 @@ describeInBrowser('pictures of the pages', () => {
       path: () => '/catalog/persona/careful-reviewer?view=history',
       ready: (page) => page.getByText('Use the larger model').waitFor(),
     },
+    {
+      name: 'spend',
+      path: () => '/spend?by=model',
+      ready: (page) => page.getByRole('region', { name: 'Top agents' }).waitFor(),
+    },
   ];
   const signedOut: readonly Picture[] = [
     {

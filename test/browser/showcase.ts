@@ -74,6 +74,7 @@ async function writeCatalog(api: Api): Promise<void> {
     { reasoningEffort: 'high', model: 'claude-opus-4-8' },
     { updateMask: 'reasoningEffort,model', justification: 'Use the larger model for reviews' },
   );
+  await writeResource(api, 'budget', 'engineering', { amountUsd: 400, window: 'month' });
   await writeResource(api, 'token', 'ci-pipeline', { role: 'member', expiresAt: inMs(86_400_000 * 90) });
 }
 
@@ -406,5 +407,20 @@ async function moveIntoPast(databaseUrl: string): Promise<void> {
       [id],
     );
   }
+  await addMonthOfUsage(client);
   await client.end();
+}
+
+/** What the agents used today, in different amounts on the days before. */
+async function addMonthOfUsage(client: pg.Client): Promise<void> {
+  await client.query(
+    `INSERT INTO usage_hours
+     SELECT u.tenant, u.hour - make_interval(days => day), u.agent, u.run, u.model, u.provider_account, u.root, u.owner_provider,
+       u.account, u.workspace, u.backend, u.cost * (1.2 + sin(day * 0.9 + length(u.model))), u.input_tokens, u.cached_tokens,
+       u.output_tokens, u.unpriced_tokens, u.is_estimated
+     FROM usage_hours u JOIN agents a ON a.tenant = u.tenant AND a.id = u.agent
+     CROSS JOIN generate_series(1, 45) day
+     WHERE a.path = ANY ($1) AND a.workspace = 'shop' AND extract(isodow FROM u.hour - make_interval(days => day)) < 6`,
+    [Object.keys(ages)],
+  );
 }

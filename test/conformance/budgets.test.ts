@@ -45,7 +45,7 @@ describe('a run', () => {
     expect(budgets[0]?.reservedUsd).toBeCloseTo(first.coveredUsd - 0.3);
     const refused = await t.credit(run, 1.1);
     expect(refused.refusal).toContain(`budget "${name}" of $1.00`);
-    expect(refused.refusal).toContain('an admin can raise its amountUsd');
+    expect(refused.refusal).toContain('has too little left: the next request may cost up to $');
   });
 
   test('reserves nothing more when it repeats a request', async () => {
@@ -188,8 +188,20 @@ describe('the amount', () => {
     expect((await t.credit(run, 3)).refusal).toContain('of $0.50 is spent');
   });
 
+  test('that is not set limits nothing, and the write warns', async () => {
+    const t = await newTestTenant(api);
+    const payload = Buffer.from(JSON.stringify({ workspace: t.workspace })).toString('base64');
+    const answer = await api.post<{ warnings: Fields[] }>(`/v1/catalog/budget/${uniqueName('budget')}`, {
+      payload,
+    });
+    expect(expectOk(answer).warnings).toEqual([
+      expect.objectContaining({ description: 'is not set: this budget limits nothing' }),
+    ]);
+    await t.spawn('a');
+    expect((await t.credit(await t.start('a'), 5)).unlimited).toBe(true);
+  });
+
   test.each<[Fields, string]>([
-    [{}, 'amountUsd'],
     [{ amountUsd: -1 }, 'amountUsd'],
     [{ amountUsd: 'ten' }, 'amountUsd'],
     [{ amountUsd: 1, window: '0h' }, 'window'],
@@ -267,7 +279,7 @@ describe('a tree', () => {
     const run = await t.start('a');
     await t.spend(run, 2);
     expectOk(await t.send('agent/budget', 'a', { budgetUsd: 3 }));
-    expect((await t.credit(run, 4)).refusal).toContain('has $1.00 left');
+    expect((await t.credit(run, 4)).refusal).toContain('budget of the agent a of $3.00 has too little left');
     await park(t, run);
     expectOk(await t.send('agent/budget', 'a', { budgetUsd: 5 }));
     const again = await t.start('a');

@@ -34,11 +34,11 @@ const tokenFields = 'inputTokens cachedInputTokens outputTokens totalTokens';
 const runFields = 'runId state outcome startedAt endedAt runnerId account followUpIds';
 
 const entryFields = words(
-  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed sandboxed queued error unpushed checkpointAt changeRequests labels`,
+  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost budgets sequence description persona rehearsed sandboxed queued error unpushed checkpointAt changeRequests labels`,
 );
 
 const statusFields = words(
-  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend pool rehearsed sandboxed reasoningEffort serviceTier fastMode tasks plan context followUps children repos branch diffStat unpushed checkpointAt changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl labels timedOut`,
+  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend pool rehearsed sandboxed reasoningEffort serviceTier fastMode tasks plan context followUps children repos branch diffStat unpushed checkpointAt changeRequests cost treeCost budgets ${tokenFields} progressAt createdAt endedAt error dashboardUrl labels timedOut`,
 );
 
 async function entryOf(agentId: object): Promise<AgentEntry> {
@@ -169,6 +169,7 @@ describe('replies', () => {
       changeRequests: [],
       cost: 0,
       treeCost: 0,
+      budgets: [],
       inputTokens: '0',
       cachedInputTokens: '0',
       outputTokens: '0',
@@ -341,6 +342,7 @@ describe('replies', () => {
       createdAt: time,
       childCount: 0,
       treeCost: 0,
+      budgets: [],
       sequence: (await t.timeline('entry')).at(-1)?.sequence,
       description: (await t.status('entry')).description,
       persona: 'default',

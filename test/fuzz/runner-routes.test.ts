@@ -198,6 +198,10 @@ const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
     },
     { requiredKeys: ['report'] },
   ),
+  runnerCredit: fc.record(
+    { upToUsd: mostly(0.5, fc.double({ noNaN: true })), unpricedModel: text },
+    { requiredKeys: ['upToUsd'] },
+  ),
   runnerPartials: fc.record({
     key: mostly('k', text),
     type: fc.constantFrom('MESSAGE', 'THINKING', 'TOOL_RESULT', 'NONE'),
@@ -249,7 +253,7 @@ const plausible: fc.Arbitrary<Sent> = fc
         ...(route !== 'runnerPoll' && route !== 'runnerEndedAgents' && named),
         ...(runId !== null && route !== 'runnerPoll' && route !== 'runnerEndedAgents' && { runId }),
         // Most of these requests are about a run that the runner may hold.
-        ...(/Report|Checkpoint|Credential|Attachment/.test(route) &&
+        ...(/Report|Credit|Checkpoint|Credential|Attachment/.test(route) &&
           run % 4 > 0 &&
           claimedLast.get(runnerId)),
         ...(route === 'runnerPartials' ? { partials: [{ ...named, ...more }] } : more),

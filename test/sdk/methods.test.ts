@@ -385,6 +385,15 @@ test('usage adds up what agents used, page by page', async () => {
   expect(all.map(({ keys }) => keys)).toEqual(rows.map(({ keys }) => keys));
 });
 
+test('setBudget limits an agent, and budgets lists it', async () => {
+  const path = uniqueName('limited');
+  await client.spawn({ path, description: 'x' });
+  expect(await client.setBudget(path, 5)).toEqual({ budgetUsd: 5 });
+  const { budgets } = await client.budgets();
+  expect(budgets.find(({ name }) => name === path)).toMatchObject({ amountUsd: 5, spentUsd: 0 });
+  expect(await client.setBudget(path, null)).toEqual({ budgetUsd: null });
+});
+
 test('poolDemand counts the runners of a pool, and drainRunners takes names of its runners only', async () => {
   const pool = uniqueName('pool');
   await client.catalog.write('pool', pool, {});

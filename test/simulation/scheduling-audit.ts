@@ -81,6 +81,11 @@ export class SchedulingAudit {
     const [poll] = this.#openPolls(runnerId);
     if (!poll) return;
     const slot = backends.includes('') ? 'rehearsed' : 'real';
+    // It looks again after a claim has stopped an agent, because of its budget: that was the turn of its tenant.
+    const { agents } = this.#simulation.tables;
+    for (const { id, tenant, claimableAt } of poll.seen[slot])
+      if (agents.get(id)?.agent.claimableAt !== claimableAt)
+        this.#passes.delete(`${runnerId}/${slot}/${tenant}`);
     poll.seen[slot] = this.#waitingFor(poll.request, clock.now).filter((agent) =>
       backends.includes(neededBackend(agent)),
     );
@@ -137,11 +142,16 @@ export class SchedulingAudit {
       );
       const own = claimsOf(waiting);
       const key = `${runnerId}/${slot}/${waiting}`;
-      if (own > 0 || left.length < agents.length) this.#passes.delete(key);
+      // A claim for the other kind of slot may have stopped one, because of its budget.
+      const isStopped = [...seen.real, ...seen.rehearsed].some(
+        ({ id, tenant }) => tenant === waiting && tables.agents.get(id)?.agent.reason === 'BUDGET',
+      );
+      if (own > 0 || isStopped || left.length < agents.length) this.#passes.delete(key);
       // Runs for the other kind of slot took room, even if they have ended since.
       const others = claimed.real.concat(claimed.rehearsed).filter((one) => one === waiting).length - own;
       if (
         left.length === 0 ||
+        isStopped ||
         left.length + own < agents.length ||
         tables.roomFor(waiting, runnerId) <= others
       )

@@ -117,13 +117,13 @@ export class SimClient {
   }
 
   async #spawn(above: AgentRows | undefined, below = 0.75): Promise<void> {
-    const { random, tables } = this.#simulation;
+    const { random, tables, hasBudgets } = this.#simulation;
     const parent = random.chance(below) ? above?.agent : undefined;
     const isChild = parent !== undefined && parent.path.length < 4;
     const path = isChild ? [...parent.path, `c${random.below(2)}`] : [`r${random.below(4)}`];
     const tenant = isChild ? parent.tenant : (random.pick([1, 1, 2, 3]) ?? 1);
     const model = random.chance(0.4) ? { model: realModel } : {};
-    const budgetUsd = random.chance(0.3) ? (random.pick([0, 0.5, 2, 5]) ?? null) : null;
+    const budgetUsd = hasBudgets && random.chance(0.5) ? (random.pick([0, 0.5, 2, 5]) ?? null) : null;
     const key = this.#fresh();
     const tasks = random.chance(0.3) ? [task(`${key}-task`, { ephemeral: true })] : [];
     const seen = new Set<string>();
@@ -276,7 +276,8 @@ export class SimClient {
 
   /** Raises the budgets of the catalog, or that of an agent. */
   async #raise(target: AgentRows): Promise<void> {
-    const { random } = this.#simulation;
+    const { random, hasBudgets } = this.#simulation;
+    if (!hasBudgets) return;
     if (random.chance(0.5)) return this.#simulation.raiseBudgets(random.between(1, 20));
     // What a run spends while nothing limits it is not counted until it is reported.
     if (target.agent.budgetUsd === null && target.agent.runCount > 0) return;

@@ -1,5 +1,6 @@
 import type { Keys } from '../../packages/service/src/control/access/keys.ts';
 import type { Tenants } from '../../packages/service/src/control/access/tenants.ts';
+import { BudgetCounts } from '../../packages/service/src/control/agents/budget-counts.ts';
 import {
   AgentLockedError,
   type Transact,
@@ -73,7 +74,10 @@ export class SimNode {
         return tenant === undefined ? undefined : { tenant, id };
       },
     } as unknown as Tenants;
-    this.credits = new RunCredits({ database, tenants, transact: this.transact });
+    this.credits = new RunCredits({
+      ...{ database, tenants, transact: this.transact },
+      counts: new BudgetCounts(database),
+    });
     this.runners = new Runners({
       database,
       transact: this.transact,

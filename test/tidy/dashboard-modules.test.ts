@@ -12,7 +12,9 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   spawn: shared,
   home: [...shared, 'spawn'],
   catalog: shared,
-  agent: [...shared, 'home', 'share', 'spawn'],
+  budget: shared,
+  spend: [...shared, 'budget', 'home'],
+  agent: [...shared, 'budget', 'home', 'share', 'spawn'],
   share: [...shared, 'agent', 'shell'],
   shell: [...shared, 'spawn'],
 };

@@ -19,6 +19,8 @@ const CatalogPage = lazy(async () => ({
   default: (await import('./catalog/view/catalog-page.tsx')).CatalogPage,
 }));
 
+const SpendPage = lazy(async () => ({ default: (await import('./spend/view/spend-page.tsx')).SpendPage }));
+
 export function App() {
   const session = useSession();
   switch (session.state) {
@@ -67,6 +69,7 @@ function Pages() {
     '?': () => setHelpOpen(true),
     g: () => navigate('/'),
     c: () => navigate('/catalog'),
+    u: () => navigate('/spend'),
   });
   return (
     <>
@@ -87,6 +90,9 @@ function Pages() {
               </Route>
               <Route path="/catalog/:kind?/:name?">
                 <CatalogPage />
+              </Route>
+              <Route path="/spend">
+                <SpendPage />
               </Route>
               <Route path="/sign-in">
                 <Redirect to="/" />

@@ -35,6 +35,9 @@ export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; read
         <Link href="/catalog" {...link(path.startsWith('/catalog'))}>
           Catalog
         </Link>
+        <Link href="/spend" {...link(path === '/spend')}>
+          Spend
+        </Link>
         <a href="/docs" {...link(false)}>
           API
         </a>
@@ -188,6 +191,7 @@ const shortcuts: readonly (readonly [keys: string, action: string])[] = [
   ['n', 'New agent'],
   ['g', 'Go to agents'],
   ['c', 'Go to the catalog'],
+  ['u', 'Go to spend'],
   ['m', 'Write a message (agent page)'],
   ['Home  End', 'First and last entry of the transcript (agent page)'],
   ['Escape', 'Close a dialog or leave the search'],

@@ -22,6 +22,7 @@ const state = {
   amountUsd: usd,
   spentUsd: { ...usd, description: 'In this window.' },
   reservedUsd: { ...usd, description: 'What running turns may spend of the rest.' },
+  warnAt: { ...usd, description: 'The part of the amount at which agents are warned.' },
   resetsAt: { ...timestampOrNull, description: 'When the window ends; null if it never does.' },
 } as const;
 
@@ -31,7 +32,6 @@ export type AgentBudget = Infer<typeof agentBudget>;
 export const budgetState = reply('BudgetState', {
   ...state,
   startsAt: { ...timestamp, description: 'When the window began.' },
-  warnAt: { type: 'number' },
   window: text,
   zone: text,
   workspace: text,

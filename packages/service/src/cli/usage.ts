@@ -16,7 +16,11 @@ import type { Column } from './output.ts';
 export function addUsageCommand(program: Command): void {
   const keys = [...usageKeys, 'label:KEY'].join(', ');
   addCommand(program, 'usage', 'add up what agents used, and what it cost', usage)
-    .option('--by <key>', `a row for each value of ${keys}; may be repeated`, collect)
+    .option(
+      '--by <key>',
+      `a row for each value of ${keys}; several are separated by commas, or the option repeated`,
+      collect,
+    )
     .addOption(
       new Option('--interval <interval>', 'what a row is for (default: total)').choices(usageIntervals),
     )
@@ -32,7 +36,8 @@ type UsageFlags = Flags<'from' | 'to' | 'zone', 'csv', 'by' | 'filter'> & {
 };
 
 async function usage({ flags, client, output, signal }: Invocation<UsageFlags>): Promise<void> {
-  const { by: groupBy = [], interval = 'total', zone = zoneHere() } = flags;
+  const { by = [], interval = 'total', zone = zoneHere() } = flags;
+  const groupBy = by.flatMap((keys) => keys.split(','));
   if (flags.csv && output.format !== 'table') throw usageError('use --csv or --output, not both');
   const request = {
     ...{ groupBy: [...groupBy], interval, zone },

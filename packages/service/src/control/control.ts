@@ -12,6 +12,7 @@ import { Keys } from './access/keys.ts';
 import { SignInCodes } from './access/sign-in-codes.ts';
 import { Tenants } from './access/tenants.ts';
 import { Attachments } from './agents/attachments.ts';
+import { BudgetCounts } from './agents/budget-counts.ts';
 import { Lists } from './agents/lists.ts';
 import type { ServiceModels } from './agents/make-commands.ts';
 import { OwnRuns } from './agents/own-runs.ts';
@@ -118,6 +119,7 @@ export class Control {
       quotas: this.#quotas,
       wakes: this.wakes,
       transact: this.transact,
+      counts: new BudgetCounts(database),
       blockOnStateError: blockOnStateError(this.transact, log),
     };
     this.catalog = new Catalog(shared);
@@ -142,8 +144,7 @@ export class Control {
     const parts = {
       ...shared,
       catalog: this.catalog,
-      lists: this.lists,
-      ownRuns: this.ownRuns,
+      ...{ lists: this.lists, ownRuns: this.ownRuns },
       runners: this.runners,
       poolRunners: this.poolRunners,
       attachments: this.attachments,

@@ -27,7 +27,7 @@ export interface Budget {
   readonly takenUsd: number;
   readonly startsAt: Instant;
   readonly resetsAt: Instant | null;
-  readonly warnsAtUsd: number;
+  readonly warnAt: number;
   readonly allowsUnpriced: boolean;
   /** Whether the ledger is that of this window. If not, nothing may be taken before what was spent is counted. */
   readonly isCounted: boolean;
@@ -45,7 +45,7 @@ export function budgetAt({ key, name, document, ledger }: StoredBudget, now: Ins
   return {
     ...{ key, name, amountUsd, isCounted, ...window },
     takenUsd: isCounted ? ledger.takenUsd : 0,
-    warnsAtUsd: amountUsd * warnAt,
+    warnAt,
     allowsUnpriced: unpriced === 'allow',
   };
 }
@@ -55,16 +55,18 @@ export const roundingUsd = 1e-9;
 
 export const leftOf = ({ amountUsd, takenUsd }: Budget): number => Math.max(0, amountUsd - takenUsd);
 export const isSpent = (budget: Budget): boolean => leftOf(budget) <= roundingUsd;
-export const isNearlySpent = ({ takenUsd, warnsAtUsd, amountUsd }: Budget): boolean =>
-  amountUsd > 0 && takenUsd >= warnsAtUsd;
+export const isNearlySpent = ({ takenUsd, warnAt, amountUsd }: Budget): boolean =>
+  amountUsd > 0 && takenUsd >= warnAt * amountUsd;
 
-/** A stop because too little is left. */
+/** A stop because too little is left. What is left changes until somebody reads it, so the text does not say it. */
 export function stopBy(budget: Budget, needUsd: number): BudgetStop {
   const { key, resetsAt } = budget;
-  const left = isSpent(budget) ? 'is spent' : `has ${usd(leftOf(budget))} left`;
-  const need = needUsd > 0 ? `; the next request may cost up to ${usd(needUsd)} more than is reserved` : '';
+  const why = isSpent(budget)
+    ? 'is spent'
+    : `has too little left: the next request may cost up to ${usd(needUsd)} more than is reserved for this run`;
   const reset = resetsAt === null ? '' : ` Its next window begins at ${resetsAt}.`;
-  const message = `The ${titleOf(budget)} of ${usd(budget.amountUsd)} ${left}${need}.${reset} ${raise(budget)}`;
+  const who = isOfAgent(budget) ? 'The owner of the agent or an admin' : 'An admin';
+  const message = `The ${titleOf(budget)} of ${usd(budget.amountUsd)} ${why}.${reset} ${who} can raise it.`;
   return { key, needUsd, until: resetsAt, message };
 }
 
@@ -78,11 +80,6 @@ export const stopUnpriced = (budget: Budget, model: string): BudgetStop => ({
 
 export const titleOf = (budget: Pick<Budget, 'key' | 'name'>): string =>
   isOfAgent(budget) ? `budget of the agent ${budget.name}` : `budget "${budget.name}"`;
-
-const raise = (budget: Budget): string =>
-  isOfAgent(budget)
-    ? `To continue, raise it: muster budget ${budget.name} AMOUNT.`
-    : 'To continue, an admin can raise its amountUsd.';
 
 /** Lines for an agent about its own budget with its first run, and about each budget once that is nearly spent. */
 export function budgetLines(

@@ -29,7 +29,7 @@ export function explanationOf(status: StatusFields): string {
     model,
     error: error ?? '',
     tasks: plural(openTasks(status), 'open task'),
-    fix: needsInput.replace(/^The /, 'the '),
+    fix: advice.startsWith('{fix}') ? needsInput : needsInput.replace(/^The /, 'the '),
     noRunner: noRunnerText(status),
   };
   return (error ? ifError : advice).replace(/\{(\w+)\}/g, (_, name: keyof typeof facts) => facts[name]);
@@ -49,7 +49,7 @@ const outcomeTexts: Readonly<Record<RunOutcome, string>> = {
   KILLED: 'killed',
   FAILED: 'failed',
   LOST: 'lost: runner disconnected',
-  PARKED: 'rate limited',
+  PARKED: 'paused',
   HANDED_BACK: 'handed back by runner',
 };
 

@@ -10,12 +10,12 @@ import { agentOfPage, agentPage, pathOf, statusText } from '@muster/sdk/contract
 import { type ReactNode, useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useFleetEntry } from '../../live/fleet.ts';
+import { mayCommand } from '../../live/model/allowed-actions.ts';
 import { markSeen } from '../../live/seen.ts';
 import { Button } from '../../parts/button.tsx';
 import { Empty, useTitle } from '../../parts/page.tsx';
 import { problemText } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
-import { mayCommand } from '../model/allowed-actions.ts';
 import { AgentPanels } from '../panels/view/agent-panels.tsx';
 import { Transcript } from '../transcript/view/transcript.tsx';
 import { AgentHeader } from './agent-header.tsx';

@@ -1,6 +1,9 @@
 import type { AgentStatus, StopMode } from '@muster/sdk';
 import { canReopen, canRetry, isTerminal } from '@muster/sdk/contract';
 import { useCallback, useRef, useState } from 'react';
+import { tightest } from '../../budget/model/budget.ts';
+import { RaiseButton } from '../../budget/view/raise-dialog.tsx';
+import { mayCommand } from '../../live/model/allowed-actions.ts';
 import { Button } from '../../parts/button.tsx';
 import { useDismiss } from '../../parts/dialog.tsx';
 import { Markdown } from '../../parts/markdown.tsx';
@@ -9,8 +12,8 @@ import { fieldProblem, Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { maySpawn, openSpawn } from '../../spawn/open-spawn.ts';
-import { mayCommand } from '../model/allowed-actions.ts';
 import { isLiveRun } from '../model/status-text.ts';
+import { effectOn } from '../panels/view/budgets.tsx';
 import { Activity, type StatusProps } from './agent-layout.tsx';
 import { Composer } from './composer.tsx';
 import { Queue } from './queue.tsx';
@@ -29,6 +32,7 @@ export function Dock({ status }: StatusProps) {
       {!isAsking && (
         <Activity status={status}>
           {may && <StopMenu status={status} />}
+          <RaiseTightest status={status} />
           {may && <ResumeButton status={status} />}
           {isEnded && maySpawn(caller) && (
             <Button onClick={() => openSpawn(presetOf(status))}>Spawn a copy</Button>
@@ -55,6 +59,18 @@ const presetOf = (status: AgentStatus) => ({
   fastMode: status.fastMode,
   outputSchema: status.outputSchema,
 });
+
+/** At a spent budget: raises the one that has the least left. */
+function RaiseTightest({ status }: StatusProps) {
+  const budget = status.phaseReason === 'BUDGET' ? tightest(status.budgets) : undefined;
+  return (
+    budget && (
+      <RaiseButton budget={budget} effect={effectOn(status)}>
+        Raise budget
+      </RaiseButton>
+    )
+  );
+}
 
 const Question = ({ status: { needsInput, phaseSince } }: StatusProps) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.

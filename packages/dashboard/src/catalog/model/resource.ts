@@ -49,9 +49,6 @@ const isOwn = (caller: Caller, { account, ownerProvider }: Document): boolean =>
   (!account || account === caller.account) &&
   (!ownerProvider || ownerProvider === 'PROVIDER_UNSPECIFIED' || ownerProvider === caller.ownerProvider);
 
-/** Operators must give a reason for each write. */
-export const needsReason = (caller: Caller): boolean => caller.role === 'operator';
-
 /** Whether a write failed because the resource has another generation than the one that was read. */
 export const isGenerationConflict = (error: unknown): boolean =>
   error instanceof FailedPreconditionError && error.violations.some(({ type }) => type === 'GENERATION');

@@ -9,6 +9,7 @@ import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
 import { ExpiryField, SelectField, SuggestionField, TextField } from '../../parts/field.tsx';
 import { fieldProblem, Problem } from '../../parts/problem.tsx';
+import { ReasonField } from '../../session/reason-field.tsx';
 import { useClient, useSignedIn } from '../../session/session.ts';
 import { textOf } from '../model/document-text.ts';
 import {
@@ -21,7 +22,7 @@ import {
 } from '../model/new-resource.ts';
 import { isGenerationConflict } from '../model/resource.ts';
 import { type CreatedSecret, invalidateResource, takeSecret } from './queries.ts';
-import { ReasonField, ValueField } from './resource-dialogs.tsx';
+import { ValueField } from './resource-dialogs.tsx';
 
 const nameForm = new RegExp(namePattern);
 const maxSuggestions = 500;

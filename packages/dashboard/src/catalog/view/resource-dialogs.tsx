@@ -1,4 +1,4 @@
-import { type Kind, kindTable, limits, sealedFieldOf } from '@muster/sdk/contract';
+import { type Kind, kindTable, sealedFieldOf } from '@muster/sdk/contract';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
@@ -6,8 +6,9 @@ import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions, OneTimeSecret } from '../../parts/dialog.tsx';
 import { TextField } from '../../parts/field.tsx';
 import { fieldProblem, Problem } from '../../parts/problem.tsx';
-import { useClient, useSignedIn } from '../../session/session.ts';
-import { deletingOf, isGenerationConflict, needsReason } from '../model/resource.ts';
+import { ReasonField } from '../../session/reason-field.tsx';
+import { useClient } from '../../session/session.ts';
+import { deletingOf, isGenerationConflict } from '../model/resource.ts';
 import { type CreatedSecret, invalidateResource, takeSecret } from './queries.ts';
 
 /** The open dialog of a resource's page. */
@@ -281,25 +282,3 @@ interface ValueFieldProps {
 
 /** The value of a secret. It may have several lines. */
 export const ValueField = (props: ValueFieldProps) => <TextField rows={3} isCode required {...props} />;
-
-interface ReasonFieldProps {
-  readonly value: string;
-  readonly onChange: (value: string) => void;
-  readonly error: unknown;
-}
-
-/** The reason for a change; required for operators. */
-export function ReasonField({ value, onChange, error }: ReasonFieldProps) {
-  const isRequired = needsReason(useSignedIn().caller);
-  return (
-    <TextField
-      label={isRequired ? 'Reason' : 'Reason (optional)'}
-      hint={isRequired ? 'Required for operators. Recorded in the history.' : 'Recorded in the history.'}
-      error={fieldProblem(error, 'justification')}
-      value={value}
-      onChange={onChange}
-      maxLength={limits.justificationLength}
-      autoComplete="off"
-    />
-  );
-}

@@ -7,6 +7,7 @@ import { Button, ViewSwitch } from '../../parts/button.tsx';
 import { Empty } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
+import { ReasonField } from '../../session/reason-field.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { deletingOf, writeRefusal } from '../model/resource.ts';
 import { ConflictView } from './conflict-view.tsx';
@@ -14,13 +15,7 @@ import { DocumentEditor } from './document-editor.tsx';
 import { HistoryView } from './history-view.tsx';
 import { IntegrationView } from './integration-view.tsx';
 import { type Document, resourceQuery, type StoredResource } from './queries.ts';
-import {
-  ReasonField,
-  type ResourceDialog,
-  ResourceDialogs,
-  ResourceSecret,
-  useLeaveGuard,
-} from './resource-dialogs.tsx';
+import { type ResourceDialog, ResourceDialogs, ResourceSecret, useLeaveGuard } from './resource-dialogs.tsx';
 import { ExpiryMark } from './resource-list.tsx';
 import { useEdit } from './use-edit.ts';
 

@@ -55,6 +55,13 @@ export const isFiltering = ({ text, owner, workspace, phases, labels }: Filter):
 export const ownerOf = ({ ownerProvider, account }: AgentId): string =>
   `${providerName(ownerProvider)}/${account}`;
 
+/** The account, with its provider if another provider has the same account. */
+export function ownerText(owner: string, owners: readonly string[]): string {
+  const account = owner.slice(owner.indexOf('/') + 1);
+  const isShared = owners.filter((other) => other.endsWith(`/${account}`)).length > 1;
+  return isShared ? `${account} (${owner.slice(0, owner.indexOf('/'))})` : account;
+}
+
 /** Checks everything but the phases. Each word of the text must occur somewhere in the entry. */
 export function matcherOf({ text, owner, workspace, labels }: Filter): (entry: AgentEntry) => boolean {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);

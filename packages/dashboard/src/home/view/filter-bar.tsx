@@ -5,7 +5,7 @@ import { StatusIcon } from '../../live/status-icon.tsx';
 import { Button } from '../../parts/button.tsx';
 import { SearchField } from '../../parts/field.tsx';
 import type { Summary } from '../model/arrange.ts';
-import { type Filter, filterOf, isFiltering, listUrl, noFilter } from '../model/filter.ts';
+import { type Filter, filterOf, isFiltering, listUrl, noFilter, ownerText } from '../model/filter.ts';
 
 export function FilterBar({
   control: { filter, change, clear },
@@ -66,13 +66,6 @@ export function FilterBar({
       </p>
     </search>
   );
-}
-
-/** The account, with its provider if another provider has the same account. */
-function ownerText(owner: string, owners: readonly string[]): string {
-  const account = owner.slice(owner.indexOf('/') + 1);
-  const isShared = owners.filter((other) => other.endsWith(`/${account}`)).length > 1;
-  return isShared ? `${account} (${owner.slice(0, owner.indexOf('/'))})` : account;
 }
 
 interface LabelChoiceProps {

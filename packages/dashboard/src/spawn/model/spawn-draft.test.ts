@@ -55,6 +55,7 @@ describe('the request', () => {
       fastMode: 'off',
       expectedOutput: 'A patch',
       outputSchema: '{}',
+      budgetUsd: ' 2.50 ',
       owner: 'service_profile/bot',
     });
     expect(spawnInputOf(all, undefined)).toEqual({
@@ -72,6 +73,7 @@ describe('the request', () => {
       fastMode: false,
       expectedOutput: 'A patch',
       outputSchema: '{}',
+      budgetUsd: 2.5,
     });
   });
 
@@ -126,6 +128,7 @@ describe('the problems of a draft', () => {
     const wrong = draft({
       name: 'a b',
       outputSchema: '{',
+      budgetUsd: '-1',
       owner: 'x/y/z',
       tasks: [newTask([]), task('t2', { subject: '', description: 'something' })],
     });
@@ -133,6 +136,7 @@ describe('the problems of a draft', () => {
       'name',
       'tasks[0]',
       'outputSchema',
+      'budgetUsd',
       'owner',
     ]);
     expect([...draftProblems(draft({ tasks: [newTask([])] }), undefined).keys()]).toEqual(['description']);

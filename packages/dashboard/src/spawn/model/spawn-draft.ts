@@ -8,6 +8,7 @@ import {
   type TaskInput,
 } from '@muster/sdk';
 import { firstLine, isRehearsalModel, namePattern, providerByName } from '@muster/sdk/contract';
+import { amountProblem } from '../../parts/model/amount.ts';
 import { schemaProblem } from '../../parts/model/json-problem.ts';
 
 /** The choices that the form remembers. The task of the agent is never remembered. */
@@ -77,6 +78,8 @@ export interface SpawnDraft extends LastChoices {
   readonly name: string;
   readonly expectedOutput: string;
   readonly outputSchema: string;
+  /** In USD. */
+  readonly budgetUsd: string;
   readonly fastMode: '' | 'on' | 'off';
   /** `account` or `provider_name/account`; empty is the caller. */
   readonly owner: string;
@@ -98,6 +101,7 @@ export function draftFrom(preset: SpawnPreset, last: LastChoices): SpawnDraft {
     name: '',
     expectedOutput: '',
     outputSchema: '',
+    budgetUsd: '',
     owner: '',
     ...last,
     ...fields,
@@ -182,6 +186,7 @@ export function draftProblems(draft: SpawnDraft, parent: AgentId | undefined): R
   for (const [index, { subject }] of tasks.entries())
     if (subject.trim() === '') add(`tasks[${index}]`, 'Enter a subject.');
   add('outputSchema', schemaProblem(draft.outputSchema));
+  if (draft.budgetUsd.trim() !== '') add('budgetUsd', amountProblem(draft.budgetUsd));
   if (!parent && draft.owner !== '' && !ownerIn(draft.owner))
     add('owner', 'Enter an account, or provider/account such as codehost_oauth/ada.');
   return problems;
@@ -211,6 +216,7 @@ export function spawnInputOf(draft: SpawnDraft, parent: AgentId | undefined): Sp
     ...(serviceTier !== '' && { serviceTier }),
     ...(fastMode !== '' && { fastMode: fastMode === 'on' }),
     ...(draft.expectedOutput.trim() !== '' && { expectedOutput: draft.expectedOutput.trim() }),
+    ...(draft.budgetUsd.trim() !== '' && { budgetUsd: Number(draft.budgetUsd) }),
     ...(draft.outputSchema.trim() !== '' && { outputSchema: draft.outputSchema }),
     ...(filled.length > 0 && { tasks: filled.map((task) => taskInput(task, referenced)) }),
   };
@@ -247,7 +253,10 @@ interface SpawnProblems {
 }
 
 const formFields: readonly (readonly [pattern: RegExp, field: string])[] = [
-  [/^(description|expectedOutput|model|reasoningEffort|serviceTier|fastMode|outputSchema|tasks)$/, '$1'],
+  [
+    /^(description|expectedOutput|model|reasoningEffort|serviceTier|fastMode|outputSchema|budgetUsd|tasks)$/,
+    '$1',
+  ],
   [/^tasks\[(\d+)\].*$/, 'tasks[$1]'],
   [/^agentId\.agent(\[\d+\])?$/, 'name'],
   [/^(agentId\.)?workspace$/, 'workspace'],
@@ -268,6 +277,7 @@ export const moreFields = [
   'fastMode',
   'expectedOutput',
   'outputSchema',
+  'budgetUsd',
   'owner',
 ];
 

@@ -218,6 +218,13 @@ function MoreOptions({ hasOwner, ...part }: FormPart & { readonly hasOwner: bool
           {...field('expectedOutput')}
         />
         <SchemaField {...field('outputSchema')} />
+        <TextField
+          label="Budget in USD"
+          hint="The most that the agent and all agents below it may spend. Leave empty for no limit."
+          inputMode="decimal"
+          {...field('budgetUsd')}
+          isCode
+        />
         {hasOwner && <OwnerField {...part} />}
       </div>
     </details>

@@ -8,7 +8,8 @@ const schema = open({
     minimum: 0,
     maximum: 1e9,
     expected: 'an amount in USD from 0 to 1000000000',
-    description: 'The most that may be spent in each window. 0 allows nothing.',
+    description:
+      'The most that may be spent in each window. 0 allows nothing; absent, the budget limits nothing.',
     examples: [100],
   },
   window: {

@@ -12,6 +12,7 @@ import {
 } from '../../store/statements/budgets.ts';
 import type { Tenants } from '../access/tenants.ts';
 import type { Operation } from '../operation.ts';
+import type { BudgetCounts } from './budget-counts.ts';
 import { agentIdOf, type ShownBudget } from './views.ts';
 
 export interface BudgetedAgent extends AgentKey {
@@ -52,15 +53,16 @@ const reservedOf = async (database: pg.Pool, tenant: number): Promise<ReadonlyMa
   new Map((await readReserved(database, tenant)).map(({ key, reserved }) => [key, reserved]));
 
 function shownOf(budget: Budget, reserved: ReadonlyMap<string, number> = new Map()): ShownBudget {
-  const { key, name, amountUsd, takenUsd, resetsAt } = budget;
+  const { key, name, amountUsd, takenUsd, warnAt, resetsAt } = budget;
   const reservedUsd = Math.max(0, reserved.get(key) ?? 0);
   const spentUsd = Math.max(0, takenUsd - (reserved.get(key) ?? 0));
-  return { name, isOfAgent: isOfAgent(budget), amountUsd, spentUsd, reservedUsd, resetsAt };
+  return { name, isOfAgent: isOfAgent(budget), amountUsd, spentUsd, reservedUsd, warnAt, resetsAt };
 }
 
 export interface BudgetsOptions {
   readonly database: pg.Pool;
   readonly tenants: Tenants;
+  readonly counts: BudgetCounts;
 }
 
 export class Budgets {
@@ -71,20 +73,18 @@ export class Budgets {
   }
 
   readonly budgets: Operation<'budgets'> = async (caller, request) => {
-    const { database, tenants } = this.#options;
+    const { database, tenants, counts } = this.#options;
     const tenant = await tenants.named(request.tenant, caller);
     if (isRefusal(tenant)) return tenant;
-    const [rows, reserved, tenantName] = await Promise.all([
-      readBudgets(database, tenant, limits.budgetsPerList + 1),
-      reservedOf(database, tenant),
-      tenants.name(tenant),
-    ]);
-    const now = new Date().toISOString();
+    const read = () => readBudgets(database, tenant, limits.budgetsPerList + 1);
+    // No run may have asked one of them in its window yet.
+    const rows = await counts.counted(tenant, read);
+    const [reserved, tenantName] = await Promise.all([reservedOf(database, tenant), tenants.name(tenant)]);
     const ofAgents = rows.filter(({ agent }) => agent !== null);
     const shown = rows.slice(0, rows.length - Math.max(0, ofAgents.length - limits.budgetsPerList));
     return {
       budgets: shown.map((row) => {
-        const budget = budgetAt(budgetOf(row), now);
+        const budget = budgetAt(budgetOf(row), row.now);
         const { isOfAgent: hasAgent, ...fields } = shownOf(budget, reserved);
         return {
           ...fields,
@@ -100,7 +100,6 @@ export class Budgets {
 }
 
 const settingsOf = ({ document }: Pick<BudgetRow, 'document'>) => ({
-  warnAt: document.warnAt ?? 0.8,
   window: document.window ?? 'total',
   zone: document.zone ?? 'UTC',
   workspace: document.workspace ?? '',

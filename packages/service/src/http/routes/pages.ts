@@ -14,6 +14,7 @@ export const dashboardPages = [
   '/agents/*',
   '/catalog',
   '/catalog/*',
+  '/spend',
   '/share',
   '/share/*',
 ] as const;

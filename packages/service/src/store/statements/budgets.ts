@@ -11,7 +11,7 @@ const withLedger = (tenant: string, budgets: string): string => `(${budgets}) b
      LEFT JOIN budget_ledgers l ON l.tenant = ${tenant} AND l.key = b.key`;
 
 const ofCatalog = `SELECT r.tenant, 'budget/' || r.name AS key, r.name, r.document, NULL::timestamptz AS created_at, NULL::uuid AS agent
-     FROM resources r WHERE r.kind = 'budget' AND r.document IS NOT NULL`;
+     FROM resources r WHERE r.kind = 'budget' AND r.document ->> 'amountUsd' IS NOT NULL`;
 
 const ofAgents = `SELECT p.tenant, 'agent/' || p.id AS key, p.path AS name,
        json_build_object('amountUsd', p.budget_usd) AS document, p.created_at, p.id AS agent
@@ -70,10 +70,12 @@ export const readBudgets = statement<
     account: string;
     workspace: string;
     waiting: number;
+    now: string;
   }
 >(
   'read-budgets',
   `SELECT ${columns}, a.id AS agent, a.owner_provider, a.account, a.workspace,
+     clock_timestamp() AS now,
      (SELECT count(*)::int FROM budget_waits w WHERE w.tenant = $1 AND w.key = b.key) AS waiting
    FROM ${withLedger(
      '$1',

@@ -1,7 +1,8 @@
 import type { AgentStatus } from '@muster/sdk';
+import { mayCommand } from '../../../live/model/allowed-actions.ts';
 import { useSignedIn } from '../../../session/session.ts';
 import { SharePanel } from '../../../share/share-panel.tsx';
-import { mayCommand } from '../../model/allowed-actions.ts';
+import { Budgets } from './budgets.tsx';
 import { Changes } from './changes.tsx';
 import { Checklist } from './checklist.tsx';
 import { Details } from './details.tsx';
@@ -23,6 +24,7 @@ export function AgentPanels({ status }: { readonly status: AgentStatus }) {
       <Changes status={status} />
       <Runs status={status} />
       {useIsLinked() && <Tree status={status} />}
+      <Budgets status={status} />
       <Output status={status} />
       <Details status={status} />
       {mayCommand(caller, status.agentId) && <SharePanel status={status} />}

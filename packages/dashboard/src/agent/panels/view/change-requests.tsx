@@ -1,6 +1,7 @@
 import type { AgentStatus, ChangeRequest } from '@muster/sdk';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
+import { mayCommand } from '../../../live/model/allowed-actions.ts';
 import {
   checksText,
   countTexts,
@@ -15,7 +16,6 @@ import { SelectField, TextField } from '../../../parts/field.tsx';
 import { Mark } from '../../../parts/page.tsx';
 import { fieldProblem, Problem } from '../../../parts/problem.tsx';
 import { useClient, useSignedIn } from '../../../session/session.ts';
-import { mayCommand } from '../../model/allowed-actions.ts';
 import { useCommand } from '../../view/use-agent.ts';
 
 /** The change requests of the agent at its code host, and the button that opens one. */

@@ -1,12 +1,12 @@
 import type { AgentId, AgentStatus, Task, TaskInput } from '@muster/sdk';
 import { isTerminal } from '@muster/sdk/contract';
 import { type FormEvent, useMemo, useRef, useState } from 'react';
+import { mayCommand } from '../../../live/model/allowed-actions.ts';
 import { Button } from '../../../parts/button.tsx';
 import { SelectField, TextField } from '../../../parts/field.tsx';
 import { plural } from '../../../parts/model/text.ts';
 import { fieldProblem, Problem } from '../../../parts/problem.tsx';
 import { useSignedIn } from '../../../session/session.ts';
-import { mayCommand } from '../../model/allowed-actions.ts';
 import { useCommand } from '../../view/use-agent.ts';
 import { activationOf, inWorkingOrder, isDeleted, pushedFilesOf, taskStateOf } from '../model/tasks.ts';
 import { Panel, useEntries } from './panel.tsx';

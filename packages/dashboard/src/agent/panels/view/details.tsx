@@ -1,6 +1,7 @@
 import type { AgentStatus } from '@muster/sdk';
 import { backendFacts, contextText, providerName, reasonRow, thousands } from '@muster/sdk/contract';
 import { type FormEvent, type ReactNode, useState } from 'react';
+import { mayCommand } from '../../../live/model/allowed-actions.ts';
 import { Button, CopyButton } from '../../../parts/button.tsx';
 import { Markdown } from '../../../parts/markdown.tsx';
 import { labelTexts } from '../../../parts/model/text.ts';
@@ -8,7 +9,6 @@ import { Label } from '../../../parts/page.tsx';
 import { Problem } from '../../../parts/problem.tsx';
 import { Age, Moment } from '../../../parts/times.tsx';
 import { useSignedIn } from '../../../session/session.ts';
-import { mayCommand } from '../../model/allowed-actions.ts';
 import { useCommand } from '../../view/use-agent.ts';
 import { Panel, PanelText, useIsLinked } from './panel.tsx';
 

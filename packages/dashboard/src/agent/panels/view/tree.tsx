@@ -3,6 +3,7 @@ import { agentPage, dollars, isTerminal, statusText } from '@muster/sdk/contract
 import { useQuery } from '@tanstack/react-query';
 import { useId, useState } from 'react';
 import { Link } from 'wouter';
+import { canHaveChild, mayCommand } from '../../../live/model/allowed-actions.ts';
 import { attentionOf } from '../../../live/model/attention.ts';
 import { StatusIcon } from '../../../live/status-icon.tsx';
 import { Button, ExpandIcon } from '../../../parts/button.tsx';
@@ -10,7 +11,6 @@ import { plural } from '../../../parts/model/text.ts';
 import { Problem } from '../../../parts/problem.tsx';
 import { useClient, useSignedIn } from '../../../session/session.ts';
 import { openSpawn } from '../../../spawn/open-spawn.ts';
-import { canHaveChild, mayCommand } from '../../model/allowed-actions.ts';
 import { isExpandedByDefault, type TreeNode, treeOf } from '../model/agent-tree.ts';
 import { Panel } from './panel.tsx';
 

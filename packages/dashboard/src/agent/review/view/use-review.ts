@@ -2,8 +2,8 @@ import type { AgentId, AgentStatus } from '@muster/sdk';
 import { agentPage, type Thread } from '@muster/sdk/contract';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { createContext, type RefObject, useContext, useEffect, useRef, useSyncExternalStore } from 'react';
+import { mayCommand } from '../../../live/model/allowed-actions.ts';
 import { useClient, usePerson, useSignedIn } from '../../../session/session.ts';
-import { mayCommand } from '../../model/allowed-actions.ts';
 import { threadsKey } from '../../view/use-agent.ts';
 import { type ReviewDraft, ReviewDrafts, reviewOf, setReply, withoutReview } from '../model/review-draft.ts';
 
