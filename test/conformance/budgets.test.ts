@@ -361,7 +361,7 @@ test('what a run spends before it asks for credit counts in a budget that anothe
   await t.credit(b, 0.1);
   await t.spend(a, 4);
   expect(budget(await t.status('a'), name)?.spentUsd).toBeCloseTo(4);
-  expect((await t.credit(a, 5)).refusal).toContain('has $0.5');
+  expect((await t.credit(a, 5)).refusal).toContain('has too little left');
   await t.end(a);
   await t.end(b);
   expect(budget(await t.status('a'), name)?.spentUsd).toBeCloseTo(4);
