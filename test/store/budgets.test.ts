@@ -185,7 +185,7 @@ test('a batch that another node has outrun is decided again, and then refused', 
   };
   transactions = 0;
   expect(await agent.credit(0.5)).toMatchObject({
-    refusal: expect.stringContaining('has $0.10 left'),
+    refusal: expect.stringContaining('has too little left'),
   });
   expect(transactions).toBe(2);
   expect(await takenOf('budget/all')).toBe(0.9);

@@ -48,10 +48,10 @@ describe('a budget at one moment', () => {
   });
 });
 
-test('a stop says what is left, what is missing and until when', () => {
+test('a stop says what is missing, until when, and who can raise the budget', () => {
   const { until, message } = stopBy(taken(today, 8), 2.5);
   expect(until).toBe('2026-03-11T00:00:00.000Z');
   expect(message).toBe(
-    'The budget "all" of $10.00 has $2.00 left; the next request may cost up to $2.50 more than is reserved. Its next window begins at 2026-03-11T00:00:00.000Z. To continue, an admin can raise its amountUsd.',
+    'The budget "all" of $10.00 has too little left: the next request may cost up to $2.50 more than is reserved for this run. Its next window begins at 2026-03-11T00:00:00.000Z. An admin can raise it.',
   );
 });
