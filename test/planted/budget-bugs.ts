@@ -7,8 +7,8 @@ export const budgetBugs: readonly PlantedBug[] = [
   {
     name: 'budgets: no reservation, so runs that ask at the same time all get what is left',
     file: `${service}/domain/commands/credit-run.ts`,
-    find: "type: 'taken', key, usd: amount, mostUsd",
-    replace: "type: 'taken', key, usd: amount * 0, mostUsd",
+    find: "type: 'taken', key, usd: amount, within",
+    replace: "type: 'taken', key, usd: amount * 0, within",
     suites: ['test/simulation/simulator.test.ts', 'test/crash/budgets.test.ts'],
   },
   {

@@ -7,6 +7,7 @@ import {
   type Ledger,
   type StoredBudget,
 } from '../../packages/service/src/domain/budget.ts';
+import type { DomainEvent } from '../../packages/service/src/domain/events.ts';
 import type { AgentChange } from '../../packages/service/src/domain/loaded-agents.ts';
 import { OverdrawnError } from '../../packages/service/src/store/agent-store.ts';
 import type { BudgetRow, Uncounted } from '../../packages/service/src/store/statements/budgets.ts';
@@ -14,6 +15,7 @@ import type { AgentRows } from './memory-tables.ts';
 import { holds } from './timeline-audit.ts';
 
 type Agents = ReadonlyMap<string, AgentRows>;
+type Taken = Extract<DomainEvent, { type: 'taken' }>;
 
 const hourMs = 3_600_000;
 const tolerance = 1e-6;
@@ -68,15 +70,15 @@ export class MemoryBudgets {
 
   /** The constraint `budget_kept`. */
   refuseOverdrawn(changes: readonly AgentChange[]): void {
-    const after = new Map<string, { usd: number; most: number | null; at: string }>();
+    const after = new Map<string, { usd: number; within: Taken['within'] }>();
     for (const { id, event } of this.#takenIn(changes)) {
-      const { usd, mostUsd: most, at } = event;
-      const sum = after.get(id) ?? { usd: 0, most: null, at };
-      after.set(id, { ...sum, usd: sum.usd + usd, ...(most !== null && { most, at }) });
+      const sum = after.get(id) ?? { usd: 0, within: null };
+      after.set(id, { usd: sum.usd + event.usd, within: event.within ?? sum.within });
     }
-    for (const [id, { usd, most, at }] of after) {
+    for (const [id, { usd, within }] of after) {
       const ledger = this.#ledgers.get(id);
-      const isKept = most === null || (ledger?.startsAt === at && ledger.takenUsd + usd <= most);
+      const isKept =
+        within === null || (ledger?.startsAt === within.startsAt && ledger.takenUsd + usd <= within.mostUsd);
       if (!isKept) throw new OverdrawnError('another transaction took the rest of a budget');
     }
   }
@@ -84,7 +86,7 @@ export class MemoryBudgets {
   commit(changes: readonly AgentChange[]): void {
     for (const { id, event } of this.#takenIn(changes)) {
       const ledger = this.#ledgers.get(id);
-      if (!ledger || (event.mostUsd === null && ledger.startsAt > event.at)) continue;
+      if (!ledger) continue;
       this.#ledgers.set(id, { ...ledger, takenUsd: Math.max(0, ledger.takenUsd + event.usd) });
     }
     for (const { after, events } of changes) {

@@ -74,6 +74,8 @@ export const limits = {
   documentBytesPerKind: 64 * 1024 * 1024,
   /** Documents and values of the kind `secret` instead → RESOURCE_EXHAUSTED */
   secretBytesPerTenant: 2 * 1024 * 1024,
+  /** Documents of the kind `budget` instead: each request to a model reads those that cover its agent → RESOURCE_EXHAUSTED */
+  budgetsPerTenant: 100,
   /** Documents of the kind `integration` instead → RESOURCE_EXHAUSTED */
   integrationBytesPerTenant: 2 * 1024 * 1024,
   /**

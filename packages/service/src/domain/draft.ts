@@ -102,8 +102,7 @@ export class Draft {
         type: 'taken',
         key,
         usd: (usage?.cost ?? 0) - coveredUsd,
-        mostUsd: null,
-        at: this.now,
+        within: null,
       });
   }
 

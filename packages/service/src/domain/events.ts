@@ -30,10 +30,8 @@ export type DomainEvent =
       readonly type: 'taken';
       readonly key: string;
       readonly usd: number;
-      /** If it is reserved: the most that may be taken in all. */
-      readonly mostUsd: number | null;
-      /** When it was spent: a window that began later does not change. If it is reserved: the beginning of its window. */
-      readonly at: Instant;
+      /** If it is reserved: the most that may be taken in all, and the beginning of the window in which. */
+      readonly within: { readonly mostUsd: number; readonly startsAt: Instant } | null;
     }
   | { readonly type: 'waitsForBudget'; readonly key: string; readonly needUsd: number }
   /** What a run used since it was last counted. */

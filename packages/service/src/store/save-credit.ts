@@ -7,16 +7,16 @@ const columns = {
   key: 'text',
   usd: 'float8',
   most: 'float8',
-  at: 'timestamptz',
+  starts_at: 'timestamptz',
 } as const;
 
 interface TakenRow {
   tenant: number;
   key: string;
   usd: number;
-  /** Null where nothing is reserved. */
+  /** Null where nothing is reserved, as the beginning of the window. */
   most: number | null;
-  at: string;
+  starts_at: string | null;
 }
 
 /**
@@ -32,12 +32,12 @@ const changeLedgers = statement<[rows: string], never>(
      ORDER BY l.tenant, l.key FOR UPDATE OF l
    ), missing AS (
      INSERT INTO budget_ledgers (tenant, key, starts_at, taken, is_kept)
-     SELECT n.tenant, n.key, n.at, 0, false FROM n
+     SELECT n.tenant, n.key, n.starts_at, 0, false FROM n
      WHERE n.most IS NOT NULL AND NOT EXISTS (SELECT FROM locked l WHERE l.tenant = n.tenant AND l.key = n.key)
    )
    UPDATE budget_ledgers l SET taken = greatest(0, l.taken + n.usd),
-     is_kept = n.most IS NULL OR (l.starts_at = n.at AND l.taken + n.usd <= n.most)
-   FROM n WHERE l.tenant = n.tenant AND l.key = n.key AND (n.most IS NOT NULL OR l.starts_at <= n.at)
+     is_kept = n.most IS NULL OR (l.starts_at = n.starts_at AND l.taken + n.usd <= n.most)
+   FROM n WHERE l.tenant = n.tenant AND l.key = n.key
      AND (SELECT count(*) FROM locked) > 0`,
 );
 
@@ -47,10 +47,14 @@ export function saveCredit(connection: Connection, changes: readonly AgentChange
     for (const event of events) {
       if (event.type !== 'taken') continue;
       const { tenant } = after.agent;
-      const { key, usd, mostUsd: most, at } = event;
+      const { key, usd, within } = event;
       const id = `${tenant}/${key}`;
-      const row = rows.get(id) ?? { tenant, key, usd: 0, most: null, at };
-      rows.set(id, { ...row, usd: row.usd + usd, ...(most !== null && { most, at }) });
+      const row = rows.get(id) ?? { tenant, key, usd: 0, most: null, starts_at: null };
+      rows.set(id, {
+        ...row,
+        usd: row.usd + usd,
+        ...(within && { most: within.mostUsd, starts_at: within.startsAt }),
+      });
     }
   return rows.size > 0 ? [changeLedgers(connection, JSON.stringify([...rows.values()]))] : [];
 }

@@ -1,3 +1,4 @@
+import { limits } from '../limits.ts';
 import type { Infer } from '../schema.ts';
 import { field, type KindEntry, nameOf, open, setting } from './kind.ts';
 import { joined, labelled } from './summary.ts';
@@ -55,6 +56,7 @@ export const budget = {
   group: 'Access',
   schema,
   writers: 'admins',
+  mostDocuments: limits.budgetsPerTenant,
   template: ['amountUsd', 'window', 'workspace'],
   summary: ({ amountUsd, window, workspace, account }) =>
     joined(

@@ -36,6 +36,8 @@ export interface KindEntry {
   readonly isRestorable?: false;
   /** All documents of a tenant, if less than `limits.documentBytesPerKind`. */
   readonly mostBytes?: number;
+  /** How many documents a tenant may have, if less than `limits.documentsPerKind`. */
+  readonly mostDocuments?: number;
   /** The document in one line. It may have any shape, so unexpected values are left out. */
   readonly summary: (document: Fields) => string;
 }

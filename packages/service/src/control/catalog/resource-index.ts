@@ -90,7 +90,7 @@ export async function refuseKindFull(
   const [use] = await readKindUse(connection, tenant, kind, createdBy);
   if (!use) return null;
   const most = {
-    documents: limits.documentsPerKind,
+    documents: kindTable[kind].mostDocuments ?? limits.documentsPerKind,
     bytes: kindTable[kind].mostBytes ?? limits.documentBytesPerKind,
   };
   const own = { documents: use.own_documents, bytes: use.own_bytes };

@@ -49,8 +49,9 @@ export const creditRun: Decide<CreditRun, CreditReply> = (loaded, command, state
     credits: { ...run.credits, ...Object.fromEntries(taken.map(({ budget }) => [budget.key, coveredUsd])) },
   });
   for (const { budget, amount } of taken) {
-    const { key, amountUsd, startsAt: at } = budget;
-    draft.events.push({ type: 'taken', key, usd: amount, mostUsd: amountUsd + roundingUsd, at });
+    const { key, amountUsd, startsAt } = budget;
+    const within = { mostUsd: amountUsd + roundingUsd, startsAt };
+    draft.events.push({ type: 'taken', key, usd: amount, within });
     const after = { ...budget, takenUsd: budget.takenUsd + amount };
     if (isNearlySpent(after) && !isNearlySpent(budget)) draft.log('WARNING', { text: warningOf(after) });
   }

@@ -41,7 +41,7 @@ export const reportLate: Decide<ReportLate, ReportResult> = (loaded, command, st
     draft.events.push({ type: 'spent', runId, at, usage: more, parts: command.parts, isLate: true });
     for (const { key, isCounted, startsAt } of loaded.budgets(state.agent.id))
       if (isCounted && startsAt <= at)
-        draft.events.push({ type: 'taken', key, usd: more.cost, mostUsd: null, at });
+        draft.events.push({ type: 'taken', key, usd: more.cost, within: null });
   }
   if (isNew) {
     for (const { type, text = '', data = {} } of items)

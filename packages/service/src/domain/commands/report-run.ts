@@ -189,7 +189,7 @@ function addUsage(loaded: LoadedAgents, draft: Draft, more: Reported<'usage'>): 
   // Of a budget that is newer than its last request for credit nothing is reserved for the run.
   for (const { key, isCounted } of loaded.budgets(draft.agent.id))
     if (isCounted && credits?.[key] === undefined)
-      draft.events.push({ type: 'taken', key, usd: cost, mostUsd: null, at: draft.now });
+      draft.events.push({ type: 'taken', key, usd: cost, within: null });
 }
 
 export interface LoseRun {
