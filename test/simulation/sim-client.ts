@@ -60,19 +60,19 @@ export class SimClient {
     const target = random.pick(random.chance(0.95) ? live : agents);
     const what = random.below(100);
     if (!target || (what < 14 && live.length < maxLive)) return this.#spawn(random.pick(live));
-    if (what < 54) return this.#queue(target);
-    if (what < 60) return this.#review(random.chance(0.8) ? target : (random.pick(agents) ?? target));
-    if (what < 66) return this.#command(target, { type: 'remove', followUpId: this.#undelivered(target) });
-    if (what < 71) return this.#command(target, { type: 'clear' });
-    if (what < 80) return this.#stop(target);
-    if (what < 82) return this.#kill(target);
-    if (what < 84) return this.#killDuringSpawns(live);
-    if (what < 88) return this.#command(target, { type: 'createTasks', tasks: [task(this.#fresh())] });
-    if (what < 91) return this.#updateTask(target);
-    if (what < 93)
+    if (what < 49) return this.#queue(target);
+    if (what < 55) return this.#review(random.chance(0.8) ? target : (random.pick(agents) ?? target));
+    if (what < 61) return this.#command(target, { type: 'remove', followUpId: this.#undelivered(target) });
+    if (what < 66) return this.#command(target, { type: 'clear' });
+    if (what < 75) return this.#stop(target);
+    if (what < 77) return this.#kill(target);
+    if (what < 79) return this.#killDuringSpawns(live);
+    if (what < 83) return this.#command(target, { type: 'createTasks', tasks: [task(this.#fresh())] });
+    if (what < 86) return this.#updateTask(target);
+    if (what < 88)
       return this.#command(target, { type: 'label', labels: { by: this.#fresh(), spawned: '' } });
-    if (what < 95) return random.chance(0.6) ? this.#retry() : this.#raise(target);
-    if (what < 97) return this.#reopen();
+    if (what < 90) return random.chance(0.6) ? this.#retry() : this.#raise(target);
+    if (what < 92) return this.#reopen();
     return this.#wait(target);
   }
 
