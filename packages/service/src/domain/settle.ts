@@ -29,6 +29,8 @@ export function settle(draft: Draft, children: readonly ChildView[]): void {
   const { agent } = draft;
   const { memory } = agent;
   if (hasWork(draft)) return pend(draft);
+  // What a budget has stopped is gone.
+  if (memory.budget) draft.remember({ budget: undefined });
   if (memory.blocked) return rest(draft, 'BLOCKED');
   if (memory.interrupted) return rest(draft, 'INTERRUPTED');
   if (memory.question) return rest(draft, 'QUESTION');
