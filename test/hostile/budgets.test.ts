@@ -1,4 +1,4 @@
-import type { Claim, ReplyOf } from '@muster/sdk/contract';
+import { type Claim, limits, type ReplyOf } from '@muster/sdk/contract';
 import { expect, test } from 'vitest';
 import { type Answer, apiOf } from '../support/api.ts';
 import { runConcurrently } from '../support/async.ts';
@@ -9,7 +9,7 @@ import { newTestTenant } from '../support/test-tenant.ts';
 import { useMeasuredServer } from './measured-server.ts';
 
 /** Many budgets, and many requests for them, block nothing: measured-server.ts says what is measured. */
-const catalog = 300;
+const catalog = limits.budgetsPerTenant;
 const descendants = 500;
 const floods = 2_000;
 
