@@ -67,8 +67,9 @@ test('what a run used before its runner was killed is counted once', async () =>
   const server = await start({ runner: true, env: lease });
   const api = apiOf(server);
   const data = server.env.MUSTER_DATA ?? '';
+  // With the first usage it learns that no budget limits it, which counts for a while.
   const description =
-    '!run touch waits; until [ -e go ]; do sleep 0.1; done\n!usage 100 20 10 0.5\n!sleep 600';
+    '!usage 50 10 5 0.25\n!run touch waits; until [ -e go ]; do sleep 0.1; done\n!usage 50 10 5 0.25\n!sleep 600';
   expectOk(await api.post('/v1/agent/spawn', { agentId: agent('spends'), description }));
   await untilStatus(api, ['spends'], 'a run', ({ run }) => run?.state === 'RUNNING');
   const [agentKey = ''] = readdirSync(join(data, 'agents'));
