@@ -35,8 +35,8 @@ export const budgetBugs: readonly PlantedBug[] = [
   {
     name: 'budgets: wrong window, that of UTC in every zone',
     file: `${service}/domain/budget.ts`,
-    find: "document.zone ?? 'UTC'",
-    replace: "document.zone?.slice(0, 0) || 'UTC'",
+    find: 'const zone = document.zone ?? usualBudget.zone;',
+    replace: 'const { zone } = usualBudget;',
     suites: ['test/conformance/budgets.test.ts'],
   },
   {

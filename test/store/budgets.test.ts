@@ -208,7 +208,7 @@ describe('count-ledgers', () => {
   const startOf = async (key: string): Promise<string> =>
     (await pool.query('SELECT starts_at FROM budget_ledgers WHERE key = $1', [key])).rows[0]?.starts_at;
 
-  test('counts each window once, whoever comes first', async () => {
+  test('counts each window once, however often it is asked', async () => {
     const rows = JSON.stringify([uncounted('budget/new', today)]);
     await Promise.all([addLedgers(pool, rows), addLedgers(pool, rows)]);
     await countLedgers(pool, rows);

@@ -166,7 +166,7 @@ export interface BudgetStop {
   readonly needUsd: number;
   /** When the window ends; null: a person has to raise the budget. */
   readonly until: Instant | null;
-  /** Which budget, how much of it is left, and who may change that. */
+  /** Which budget, what the next request needs, and who may raise it. */
   readonly message: string;
   /** The wait has ended: the next run takes all that is queued, as after BLOCKED. */
   readonly isOver?: true;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { isZone, windowOf } from './budget-window.ts';
+import { isZone } from '../lib/zone.ts';
+import { windowOf } from './budget-window.ts';
 
 const createdAt = '2026-01-01T00:00:00.000Z';
 const at = (time: string) => `2026-${time}:00.000Z`;

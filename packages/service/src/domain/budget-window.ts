@@ -1,3 +1,4 @@
+import { isZone } from '../lib/zone.ts';
 import type { Instant } from './agent.ts';
 
 /** A stretch of time in which a budget may be spent once. */
@@ -74,19 +75,6 @@ const newClock = (timeZone: string): Intl.DateTimeFormat =>
     ...{ year: 'numeric', month: 'numeric', day: 'numeric' },
     ...{ hour: 'numeric', minute: 'numeric', second: 'numeric' },
   });
-
-const zonePattern = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/;
-
-/** Whether this is the name of a time zone, and not an offset. */
-export function isZone(zone: string): boolean {
-  if (!zonePattern.test(zone)) return false;
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: zone });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /**
  * When clocks in the zone show this, for the first time if they show it twice. A time that a change of the clocks skips is

@@ -36,11 +36,13 @@ export interface Budget {
 export const budgetKeyOf = (agent: string): string => `agent/${agent}`;
 export const isOfAgent = ({ key }: Pick<Budget, 'key'>): boolean => key.startsWith('agent/');
 
-const usualWarnAt = 0.8;
+/** Where its document does not say it. */
+export const usualBudget = { window: 'total', zone: 'UTC', warnAt: 0.8 } as const;
 
 export function budgetAt({ key, name, document, ledger }: StoredBudget, now: Instant): Budget {
-  const { amountUsd = 0, warnAt = usualWarnAt, unpriced, createdAt = now } = document;
-  const window = windowOf(document.window ?? 'total', document.zone ?? 'UTC', createdAt, now);
+  const { amountUsd = 0, warnAt = usualBudget.warnAt, unpriced, createdAt = now } = document;
+  const zone = document.zone ?? usualBudget.zone;
+  const window = windowOf(document.window ?? usualBudget.window, zone, createdAt, now);
   const isCounted = ledger?.startsAt === window.startsAt;
   return {
     ...{ key, name, amountUsd, isCounted, ...window },

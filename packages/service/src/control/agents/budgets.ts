@@ -1,6 +1,6 @@
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
-import { type Budget, budgetAt, isOfAgent } from '../../domain/budget.ts';
+import { type Budget, budgetAt, isOfAgent, usualBudget } from '../../domain/budget.ts';
 import { isRefusal } from '../../domain/refusal.ts';
 import { type AgentKey, keyColumns } from '../../store/agent-store.ts';
 import {
@@ -100,8 +100,8 @@ export class Budgets {
 }
 
 const settingsOf = ({ document }: Pick<BudgetRow, 'document'>) => ({
-  window: document.window ?? 'total',
-  zone: document.zone ?? 'UTC',
+  window: document.window ?? usualBudget.window,
+  zone: document.zone ?? usualBudget.zone,
   workspace: document.workspace ?? '',
   account: document.account ?? '',
 });

@@ -221,12 +221,13 @@ export class Reads {
   ): Promise<ViewContext> {
     const now = new Date().toISOString();
     const waiting = rows.filter((row) => waitsForRunner(row, now) || row.rehearsed === null);
-    const capacity =
-      waiting.length > 0 ? await loadRunnerCapacity(this.#database, this.#isAbsent, waiting) : noRunners;
-    const budgets = await readBudgetsOf(
-      this.#database,
-      rows.filter(({ phase }) => !isTerminal(phase)),
-    );
+    const [capacity, budgets] = await Promise.all([
+      waiting.length > 0 ? loadRunnerCapacity(this.#database, this.#isAbsent, waiting) : noRunners,
+      readBudgetsOf(
+        this.#database,
+        rows.filter(({ phase }) => !isTerminal(phase)),
+      ),
+    ]);
     return { capacity, publicUrl: this.#publicUrl(), now, changeRequests, budgets };
   }
 

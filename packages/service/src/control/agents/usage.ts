@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { limits, type ReplyOf, type UsageKey, type UsageRequest } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { invalid, isRefusal, type Refusal } from '../../domain/refusal.ts';
+import { isZone, zoneProblem } from '../../lib/zone.ts';
 import { hasMore } from '../../store/statements/shared-sql.ts';
 import {
   readUsage,
@@ -49,7 +50,7 @@ export class Usage {
     const { groupBy: names = [], zone = 'UTC', interval = 'day', pageSize, pageToken } = request;
     const groupBy = names as UsageKey[];
     const filter = filterOf(request.filter ?? {}, caller);
-    const refused = refuseZone(zone) ?? refuseRepeated(groupBy);
+    const refused = (isZone(zone) ? null : unknownZone(zone)) ?? refuseRepeated(groupBy);
     if (refused) return refused;
     if (isRefusal(filter)) return filter;
     const range = rangeOf(request);
@@ -102,20 +103,7 @@ function rangeOf({ from, to, interval = 'day' }: UsageRequest): Pick<Place, 'fro
 const bounded = (ms: number): number => Math.min(Math.max(ms, 0), last);
 const timeOf = (ms: number): string => new Date(ms).toISOString();
 
-const zonePattern = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/;
-
-function refuseZone(zone: string): Refusal | null {
-  try {
-    if (zonePattern.test(zone)) new Intl.DateTimeFormat('en', { timeZone: zone });
-    else return unknownZone(zone);
-    return null;
-  } catch {
-    return unknownZone(zone);
-  }
-}
-
-const unknownZone = (zone: string): Refusal =>
-  invalid('zone', `must be the name of a time zone such as Europe/Berlin; got "${zone}"`);
+const unknownZone = (zone: string): Refusal => invalid('zone', zoneProblem(zone));
 
 /** PostgreSQL may have an older list of time zones. */
 const refuseUnknownZone =

@@ -1,6 +1,15 @@
 import { type CreditReply, type CreditRequest, usd } from '@muster/sdk/contract';
 import { type BudgetStop, isLive } from '../agent.ts';
-import { type Budget, isNearlySpent, leftOf, roundingUsd, stopBy, stopUnpriced, titleOf } from '../budget.ts';
+import {
+  type Budget,
+  isNearlySpent,
+  isSpent,
+  leftOf,
+  roundingUsd,
+  stopBy,
+  stopUnpriced,
+  titleOf,
+} from '../budget.ts';
 import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { aborted, fenced } from '../refusal.ts';
@@ -68,7 +77,7 @@ function stopOf(
     if (unpricedModel !== undefined && !budget.allowsUnpriced) return stopUnpriced(budget, unpricedModel);
     if (needOf(budget) > leftOf(budget) + roundingUsd) return stopBy(budget, needOf(budget));
     // Without a price nothing is reserved, but a budget that is spent allows nothing at all.
-    if (unpricedModel !== undefined && leftOf(budget) <= roundingUsd) return stopBy(budget, 0);
+    if (unpricedModel !== undefined && isSpent(budget)) return stopBy(budget, 0);
   }
   return null;
 }

@@ -9,7 +9,10 @@ export interface RetryAgent {
   readonly type: 'retry';
 }
 
-/** Runs the batch of a BLOCKED agent, or of one that a budget has stopped, again, and that of a RETRYING or rate-limited one without waiting any longer. */
+/**
+ * Runs the batch of a BLOCKED agent, or of one that a budget has stopped, again, and that of a RETRYING or rate-limited one
+ * without waiting any longer.
+ */
 export const retryAgent: Decide<RetryAgent, Done> = (loaded, _command, state) => {
   const { agent } = state;
   const draft = Draft.of(state, loaded.now);

@@ -1,4 +1,4 @@
-import { isZone } from '../../../domain/budget-window.ts';
+import { isZone, zoneProblem } from '../../../lib/zone.ts';
 import { forgetLedger } from '../../../store/statements/budgets.ts';
 import type { KindRules } from './rules.ts';
 
@@ -9,10 +9,7 @@ export const budgetRules: KindRules = {
   check: ({ zone }) =>
     zone === undefined || isZone(String(zone))
       ? null
-      : {
-          field: 'zone',
-          description: `must be the name of a time zone such as Europe/Berlin; got "${zone}"`,
-        },
+      : { field: 'zone', description: zoneProblem(String(zone)) },
   warnings: ({ amountUsd }) =>
     amountUsd === undefined
       ? [{ field: 'amountUsd', description: 'is not set: this budget limits nothing' }]
