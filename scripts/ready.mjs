@@ -29,7 +29,7 @@ function run([command, ...args]) {
 
 function packagesIn(file) {
   const { packages } = JSON.parse(readFileSync(join(root, file), 'utf8'));
-  return Object.entries(packages).filter(([path, { link }]) => path.startsWith('node_modules/') && !link);
+  return Object.entries(packages).filter(([path, { link }]) => /(^|\/)node_modules\//.test(path) && !link);
 }
 
 /** npm notes what it has installed. Optional packages for other systems are missing there. */

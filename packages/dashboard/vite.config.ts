@@ -30,6 +30,13 @@ export default defineConfig({
     // No inlined assets: the content security policy forbids data: URLs.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
+    rollupOptions: {
+      input: { index: 'index.html', 'service-worker': 'src/worker/service-worker.ts' },
+      output: {
+        // The scope of a service worker is the folder that it is in.
+        entryFileNames: ({ name }) => (name === 'service-worker' ? '[name].js' : 'assets/[name]-[hash].js'),
+      },
+    },
     reportCompressedSize: false,
     // `npm run package` reads it. The service serves no file of this folder.
     license: { fileName: '.vite/licenses.json' },

@@ -59,6 +59,7 @@ const meanings = {
 /** The types of a precondition that refusals have. */
 const preconditions = {
   ACCOUNT_SWITCH: 'the browser is signed in as another account',
+  NO_SESSION: 'the request was sent with a key, and only a browser with a session can subscribe',
   AGENT_ENDED: 'the agent, or its parent, has ended',
   AGENT_KILLED: 'the agent was killed, which is final',
   AGENT_LIVE: 'the agent, or one below it, has not ended',
@@ -66,6 +67,7 @@ const preconditions = {
   BUILTIN: 'the resource is built in',
   CHECKPOINT_COMPLETE: 'the checkpoint is complete without this part',
   CODE_HOST: 'the code host refused it',
+  CREATOR: 'the account that created the schedule may no longer start work',
   DEFERRAL_UNSUPPORTED: 'the runner of the agent does not know scheduled messages',
   FOLLOW_UP_DELIVERED: 'the message was delivered already',
   GENERATION: 'the resource has another generation',
@@ -76,6 +78,7 @@ const preconditions = {
   NO_INTEGRATION: 'no integration covers the repository, or its change requests are off',
   OWN_RUNNER: 'the runner is that of the service itself',
   PARTS_MISSING: 'parts of the checkpoint are missing',
+  PAUSED: 'the notification is paused',
   READ_ONLY: 'the resource is written by the service only',
   TASK_BLOCKED: 'a task that blocks this one is not completed',
   TASK_STATUS: 'the task may not change to this status',

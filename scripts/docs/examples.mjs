@@ -1,16 +1,12 @@
+import { runnerExamples } from './runner-examples.mjs';
+
 /**
  * The examples of docs/interface.md, one set per operation. The curl example is generated from the route and the
  * contract's example, or from `body` here. `cli: null`: no command does this. `isCookie`: only a
  * page of the service does this. `muster` is the client from the beginning of the page. test/docs/interface.test.ts runs
  * all of them, with the set-up that each needs.
  */
-const runnerId = '5f0c1f6e-6a0b-4c1e-9d2b-0c6a1d9e7b42';
-const checkpointId = '0b8e4a8c-2f6d-4a55-9a31-7d3c5b1e9f60';
 const agentId = { agent: ['fix-login'] };
-const held = { runnerId, agentKey: '$AGENT_KEY', runId: 1 };
-const heldQuery = `?${Object.entries(held)
-  .map(([name, value]) => `${name}=${value}`)
-  .join('&')}`;
 
 export const examples = {
   whoami: {
@@ -33,10 +29,40 @@ for (const { keys, costUsd, runs } of rows) console.log(keys.workspace, keys.mod
     ts: `const { budgets } = await muster.budgets();
 for (const { name, spentUsd, amountUsd } of budgets) console.log(name, spentUsd, amountUsd);`,
   },
+  runSchedule: {
+    cli: 'muster schedule run nightly',
+    ts: `const { outcome, reason } = await muster.schedules.run('nightly');
+console.log(outcome, reason);`,
+  },
+  scheduleHistory: {
+    cli: 'muster schedule history nightly',
+    ts: `const { entries } = await muster.schedules.history('nightly');
+for (const { scheduledAt, outcome, reason } of entries) console.log(scheduledAt, outcome, reason);`,
+  },
+  listTriggerDeliveries: {
+    cli: 'muster trigger deliveries alerts --state failed',
+    ts: `for await (const { deliveryId, subject, state, reason } of muster.triggers.deliveries('alerts'))
+  console.log(deliveryId, subject, state, reason);`,
+  },
+  redeliverToTrigger: {
+    cli: 'muster trigger redeliver alerts msg_2b5d8f0c',
+    ts: `const { state } = await muster.triggers.redeliver('alerts', 'msg_2b5d8f0c');
+console.log(state);`,
+  },
+  testTrigger: {
+    cli: 'muster trigger test alerts',
+    ts: `const { checks } = await muster.triggers.test('alerts');
+for (const { name, ok, advice } of checks) console.log(ok, name, advice);`,
+  },
   poolDemand: {
     cli: 'muster runner demand default',
     ts: `const { wanted, runners } = await muster.poolDemand('default');
 console.log(wanted, runners);`,
+  },
+  listRunners: {
+    cli: 'muster runner ls',
+    ts: `const { runners } = await muster.listRunners();
+for (const { name, runCount, free } of runners) console.log(name, runCount, free.real);`,
   },
   drainRunners: {
     cli: 'muster runner drain default',
@@ -61,6 +87,33 @@ for (const { userAgent, lastSeenAt } of entries) console.log(userAgent, lastSeen
     cli: null,
     ts: `const { entries } = await muster.listSessions();
 for (const { id } of entries) await muster.revokeSession(id);`,
+  },
+  pushSubscriptions: {
+    cli: null,
+    ts: `const { subscriptions } = await muster.pushSubscriptions();
+for (const { userAgent, scope, recent } of subscriptions) console.log(userAgent, scope, recent.length);`,
+  },
+  subscribePush: {
+    isCookie: true,
+    body: {
+      endpoint: 'https://push.example.com/send/1',
+      p256dh: 'BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU',
+      auth: 'BwcHBwcHBwcHBwcHBwcHBw',
+      quietHours: { from: '22:00', to: '07:00', zone: 'Europe/Berlin' },
+    },
+    cli: null,
+  },
+  unsubscribePush: {
+    body: { id: '$SESSION' },
+    cli: null,
+    ts: `const { subscriptions } = await muster.pushSubscriptions();
+for (const { id } of subscriptions) await muster.unsubscribePush(id);`,
+  },
+  testPush: {
+    body: { id: '$SESSION' },
+    cli: null,
+    ts: `const { subscriptions } = await muster.pushSubscriptions();
+for (const { id } of subscriptions) console.log((await muster.testPush(id)).state);`,
   },
 
   spawn: {
@@ -109,6 +162,10 @@ console.log(first.agentId.agent.join('/'), first.phaseReason);`,
   retry: {
     cli: 'muster retry fix-login',
     ts: `await muster.retry('fix-login');`,
+  },
+  markAgents: {
+    cli: null,
+    ts: "await muster.markAgents([{ agentId: { agent: ['fix-login'] }, seen: '12', pinned: true }]);",
   },
   setBudget: {
     cli: 'muster budget fix-login 5',
@@ -334,51 +391,21 @@ for (const { name, ok, advice } of checks) console.log(ok, name, advice);`,
 console.log(state);`,
   },
 
-  runnerPoll: {
-    body: {
-      runnerId,
-      name: 'builder-1',
-      poll: 1,
-      capabilities: ['deferral'],
-      backends: ['BACKEND_A'],
-      free: { real: 4, rehearsed: 0 },
-      runs: [],
-      waitMs: 20_000,
-    },
+  listNotificationDeliveries: {
+    cli: 'muster notification deliveries team --state failed',
+    ts: `for await (const { deliveryId, type, state, error } of muster.notifications.deliveries('team'))
+  console.log(deliveryId, type, state, error);`,
   },
-  runnerReport: {
-    body: {
-      ...held,
-      report: 1,
-      started: true,
-      currentAction: 'Reading src/login.ts',
-      items: [{ type: 'MESSAGE', text: 'I begin with a test.', data: {} }],
-    },
+  redeliverNotification: {
+    cli: 'muster notification redeliver team 72d3162e-cc78-41e3-81ab-4c9367dc0958',
+    ts: `const { state } = await muster.notifications.redeliver('team', '72d3162e-cc78-41e3-81ab-4c9367dc0958');
+console.log(state);`,
   },
-  runnerCredit: {
-    body: { runnerId, agentKey: '$AGENT_KEY', runId: 1, upToUsd: 0.25 },
+  testNotification: {
+    cli: 'muster notification test team',
+    ts: `const { state, error } = await muster.notifications.test('team');
+console.log(state, error);`,
   },
-  runnerPartials: {
-    body: {
-      runnerId,
-      partials: [
-        {
-          agentKey: '$AGENT_KEY',
-          runId: 1,
-          key: 'msg_01/0',
-          type: 'MESSAGE',
-          offset: 0,
-          text: 'I begin with',
-        },
-      ],
-    },
-  },
-  runnerSaveCheckpoint: { query: `${heldQuery}&checkpointId=${checkpointId}&part=0`, upload: 'part-0' },
-  runnerCompleteCheckpoint: { body: { ...held, checkpointId, parts: 1, final: false } },
-  runnerCheckpoints: { body: held },
-  runnerLoadCheckpoint: { body: { ...held, checkpointId, part: 0 } },
-  runnerAttachment: { body: { ...held, attachmentId: '$ATTACHMENT' } },
-  runnerSaveAttachment: { query: heldQuery, upload: 'screenshot.png' },
-  runnerGitCredential: { body: { ...held, repo: 'https://github.com/acme/app.git' } },
-  runnerEndedAgents: { body: { runnerId, agentKeys: ['$AGENT_KEY'] } },
+
+  ...runnerExamples,
 };

@@ -116,7 +116,7 @@ test('an archive in the wrong order is refused', async () => {
       ...all.slice(from, to),
       ...all.slice(-1),
     ]),
-    'The archive is damaged: the table keys comes after outbox',
+    'The archive is damaged: the table keys comes after notification_deliveries',
   );
   await expectRefused(
     packed('before.gz', (all) => [all[0] ?? '', all[2] ?? '', ...all.slice(1)]),

@@ -1,3 +1,4 @@
+import type { ReplyOf } from '@muster/sdk/contract';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents, inMs } from '../support/agents.ts';
@@ -69,10 +70,10 @@ describeInBrowser("an agent's page", () => {
     await head.getByText('Owner').locator('..').getByText('admin').waitFor();
     await head.getByText('Workspace').locator('..').getByText('default').waitFor();
     await page.getByText('It continues when one needs input or fails, or when none is working.').waitFor();
-    await expect.poll(() => page.title()).toBe('shop · waiting for children · Muster');
+    await expect.poll(() => page.title()).toMatch(/shop · waiting for children · Muster$/);
     await agents.kill('shop');
     await header('killed').waitFor();
-    await expect.poll(() => page.title()).toBe('shop · killed · Muster');
+    await expect.poll(() => page.title()).toMatch(/shop · killed · Muster$/);
   });
 
   test('shows the current activity, or why the agent is waiting', async () => {
@@ -228,7 +229,7 @@ describeInBrowser("an agent's page", () => {
     await question.getByText('Which database?').waitFor();
     await expect.poll(() => question.locator('strong').textContent()).toBe('database');
     await header('waiting for you').waitFor();
-    await expect.poll(() => page.title()).toBe('asker · needs input · Muster');
+    await expect.poll(() => page.title()).toMatch(/^\(\d+\) asker · needs input · Muster$/);
     await page.keyboard.press('m');
     await page.keyboard.type('!say the second one');
     await expect.poll(() => page.getByLabel('Your answer').inputValue()).toBe('!say the second one');
@@ -257,12 +258,15 @@ describeInBrowser("an agent's page", () => {
   test('marks the agent as seen while its page is open', async () => {
     await rested('looked-at', '!finish well');
     await header('finished').waitFor();
-    const key = `muster.seen ${await addressOf(agents, 'looked-at')}`;
-    await page.waitForFunction((name) => localStorage.getItem(name) !== null, key);
     const { length } = await agents.timeline('looked-at');
-    await expect
-      .poll(() => page.evaluate((name) => localStorage.getItem(name), key))
-      .toMatch(new RegExp(`^${length} `));
+    const seen = async () => {
+      const { body } = await fixture.api.post<ReplyOf<'list'>>('/v1/agents', {
+        includeTerminal: true,
+        text: 'looked-at',
+      });
+      return body.entries[0]?.seen;
+    };
+    await expect.poll(seen).toBe(String(length));
   });
 
   test('reports an unknown agent, another tenant and an invalid address', async () => {

@@ -278,7 +278,11 @@ describeInBrowser('secrets and permissions of the catalog', () => {
     const link = await createShareLink(api, agent('shown'));
     const member = await fixture.visit({ path: '/catalog/pool/default', key });
     const at = (name: string) => member.page.getByRole('button', { name, exact: true });
-    await member.page.getByText('Members can write their own personas, tokens and share links.').waitFor();
+    await member.page
+      .getByText(
+        'Members can write their own personas, triggers, notifications, tokens, share links and schedules.',
+      )
+      .waitFor();
     await expect.poll(() => at('Save').count()).toBe(0);
     await member.follow(`/catalog/token/${other.name}`);
     await member.page.getByText('This token belongs to another account.').waitFor();

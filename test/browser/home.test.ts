@@ -236,24 +236,91 @@ describeInBrowser('the home page', () => {
     await section(page, 'Idle or seen 3').waitFor();
     await expect.poll(() => unread(page)).toBe(0);
 
-    // An unreadable storage item loses only its own mark.
-    await page.evaluate(() => {
-      const key = Object.keys(localStorage).find((one) => one.endsWith('/one')) ?? '';
-      localStorage.setItem(key, '{"not": "a mark"');
-    });
-    await page.reload();
-    await section(page, 'Finished, unseen 1').getByRole('link', { name: 'one' }).waitFor();
-    await section(page, 'Idle or seen 2').waitFor();
     await other.close();
 
     await agents.spawn('rests', { description: '!say One.' });
-    await section(page, 'Finished, unseen 2').waitFor();
+    await section(page, 'Finished, unseen 1').waitFor();
     await page.getByRole('button', { name: 'Mark all seen' }).click();
     await section(page, 'Idle or seen 4').waitFor();
     await agents.queue('rests', '!say Two.');
     await section(page, 'Finished, unseen 1')
       .getByRole('link', { name: /^rests ?, unseen/ })
       .waitFor();
+    await visitor.leave();
+  });
+
+  test('shows on every device of a person what was seen and pinned on one of them', async () => {
+    const { admin, agents, visitor, page } = await arrive();
+    for (const name of ['one', 'two']) await agents.spawn(name, { description: '!finish Done.' });
+    const pocket = await fixture.visit({ key: admin.key, ...phone });
+    await section(pocket.page, 'Finished, unseen 2').waitFor();
+    await section(page, 'Finished, unseen 2').waitFor();
+    await page.getByRole('button', { name: 'Mark one seen' }).click();
+    await section(pocket.page, 'Idle or seen 1').getByRole('link', { name: 'one' }).waitFor();
+
+    await row(page, 'one').hover();
+    await page.getByRole('button', { name: 'Pin one' }).click();
+    await section(page, 'Pinned 1').getByRole('link', { name: 'one' }).waitFor();
+    await section(pocket.page, 'Pinned 1').getByRole('link', { name: 'one' }).tap();
+    await pocket.page.getByRole('button', { name: 'Unpin' }).tap();
+    await section(page, 'Idle or seen 1').getByRole('link', { name: 'one' }).waitFor();
+    await page.getByRole('link', { name: 'two' }).focus();
+    await page.keyboard.press('p');
+    await section(page, 'Pinned 1').getByRole('link', { name: 'two' }).waitFor();
+    expect(await visitor.accessibilityProblems()).toEqual([]);
+    await pocket.page.getByRole('link', { name: 'Muster' }).tap();
+    await section(pocket.page, 'Pinned 1').getByRole('link', { name: 'two' }).waitFor();
+    await pocket.expectNoSidewaysScroll();
+    await pocket.leave();
+    await visitor.leave();
+  });
+
+  test('takes over what an earlier version stored in the browser', async () => {
+    const { agents, visitor, page } = await arrive();
+    for (const name of ['one', 'two']) await agents.spawn(name, { description: '!finish Done.' });
+    await section(page, 'Finished, unseen 2').waitFor();
+    const { dashboardUrl, createdAt } = await agents.status('one');
+    await page.evaluate(
+      ({ key, value }) => {
+        localStorage.setItem(`muster.seen ${key}`, value);
+        localStorage.setItem('muster.seen /agents/of/another', '{"not": "a mark"');
+      },
+      { key: new URL(dashboardUrl).pathname, value: `1000 1767225600000 ${createdAt}` },
+    );
+    await page.reload();
+    await section(page, 'Idle or seen 1').getByRole('link', { name: 'one' }).waitFor();
+    await section(page, 'Finished, unseen 1').waitFor();
+    expect(
+      await page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes('seen'))),
+    ).toEqual([]);
+    await page.reload();
+    await section(page, 'Idle or seen 1').getByRole('link', { name: 'one' }).waitFor();
+    await visitor.leave();
+  });
+
+  test('counts in the title and the icon of the tab which of my agents need me', async () => {
+    const { admin, agents, visitor, page } = await arrive();
+    const icon = () =>
+      page.evaluate(() => document.querySelector<HTMLLinkElement>('link[rel=icon]')?.href ?? '');
+    await page.getByRole('heading', { name: 'No agents yet' }).waitFor();
+    expect(await icon()).toMatch(/\.svg$/);
+    const others = new Agents(await apiWithNewKey(admin, { role: 'member', account: 'other' }), 'default');
+    await others.spawn('theirs', { description: '!ask Me?' });
+    await agents.spawn('mine', { description: '!ask Which database?' });
+    await expect.poll(() => page.title()).toBe('(1) Muster');
+    await page
+      .getByRole('status')
+      .filter({ hasText: '2 agents need attention.' })
+      .waitFor({ state: 'attached' });
+    await page.keyboard.press('c');
+    await expect.poll(() => page.title()).toBe('(1) Catalog · Muster');
+    expect(await icon()).toMatch(/^blob:/);
+    await agents.queue('mine', '!finish Good.');
+    await expect.poll(() => page.title()).toBe('Catalog · Muster');
+    expect(await icon()).toMatch(/\.svg$/);
+    for (let n = 0; n < 10; n += 1) await agents.spawn(`q${n}`, { description: '!ask Me?' });
+    await expect.poll(() => page.title()).toBe('(10) Catalog · Muster');
+    await expect.poll(icon).toMatch(/^blob:/);
     await visitor.leave();
   });
 

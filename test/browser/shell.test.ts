@@ -75,10 +75,10 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await page.keyboard.press('k');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/agents/**/first');
-    await expect.poll(() => page.title()).toBe('first · needs input · Muster');
+    await expect.poll(() => page.title()).toBe('(1) first · needs input · Muster');
     await page.keyboard.press('c');
     await page.waitForURL('**/catalog**');
-    await expect.poll(() => page.title()).toBe('Catalog · Muster');
+    await expect.poll(() => page.title()).toBe('(1) Catalog · Muster');
     await page.keyboard.press('g');
     await page.waitForURL(`${fixture.server.url}/`);
     await expect.poll(() => page.title()).toBe('(1) Muster');

@@ -222,6 +222,12 @@ test('a model without a price is refused or allowed, as the budget says', async 
   const refusing = await limited({ amountUsd: 1 });
   const { refusal: refused } = await refusing.t.credit(refusing.run, 0, { unpricedModel: 'new-model' });
   expect(refused).toContain('The price of the model "new-model" is unknown');
+  await park(refusing.t, refusing.run);
+  expect(await refusing.t.status('a')).toMatchObject({
+    phaseReason: 'BUDGET',
+    needsInput: refused,
+    error: { code: 'MODEL_UNPRICED', message: refused },
+  });
   const allowing = await limited({ amountUsd: 1, unpriced: 'allow' });
   expect((await allowing.t.credit(allowing.run, 0, { unpricedModel: 'new-model' })).refusal).toBe('');
 });

@@ -19,19 +19,22 @@ const server = await useSharedServer({ runner: false });
 const { api } = server;
 
 describe('kinds', () => {
-  test('there are thirteen', () => {
+  test('there are sixteen', () => {
     expect([...kinds].sort()).toEqual([
       'budget',
       'change-request',
       'environment',
       'integration',
+      'notification',
       'persona',
       'policy',
       'pool',
       'profile',
+      'schedule',
       'secret',
       'share-link',
       'token',
+      'trigger',
       'vm-profile',
       'workspace',
     ]);
@@ -84,6 +87,8 @@ describe('kinds', () => {
     ['share_links', 'share-link'],
     ['integrations', 'integration'],
     ['Secrets', 'secret'],
+    ['triggers', 'trigger'],
+    ['Notifications', 'notification'],
   ])('the kind %s is %s, on write, read, list, history and delete', async (alias, kind) => {
     const name = uniqueName('alias');
     await write(api, alias, name, { note: alias });
@@ -355,6 +360,21 @@ describe('documents', () => {
     ['environment', 'variables', { A: { fromRunner: '' } }],
     ['environment', 'variables', { A: { fromSecret: 'a', fromRunner: 'b' } }],
     ['workspace', 'mcpServers', { a: { url: 'https://example.com', headers: { X: { fromSecret: '' } } } }],
+    ['trigger', 'agentId', 'somebody'],
+    ['trigger', 'message', 1],
+    ['trigger', 'message', '{{foo}}'],
+    ['trigger', 'spawn', 'x'],
+    ['trigger', 'auth', 'none'],
+    ['trigger', 'filter', [{ path: 'body.x', in: 'x' }]],
+    ['trigger', 'maxPerHour', 0],
+    ['trigger', 'rotate', 1],
+    ['notification', 'type', 'pager'],
+    ['notification', 'url', 'example.com'],
+    ['notification', 'url', { fromSecret: '' }],
+    ['notification', 'to', ['ada']],
+    ['notification', 'events', ['agent.*']],
+    ['notification', 'labels', { team: 1 }],
+    ['notification', 'quietHours', { from: '24:00', to: '07:00' }],
     ['secret', 'value', 1],
     ['secret', 'value', {}],
   ])('a %s whose %s is %j is INVALID_ARGUMENT, replaced or patched', async (kind, field, value) => {

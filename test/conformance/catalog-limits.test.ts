@@ -34,10 +34,23 @@ test('the number of documents of a kind in a tenant has a limit', async () => {
   await write(admin, 'environment', 'one-more', {});
 });
 
+test('a tenant has a number of schedules, of which one member creates at most half', async () => {
+  const { admin, tenant } = await newTenant(server.operator);
+  const { api: member, account } = await newMember(admin);
+  const half = limits.schedulesPerTenant / 2;
+  await fill(tenant.org, 'schedule', half, 10, `codehost_oauth/${account}`);
+  expectError(await postResource(member, 'schedule', 'one-more', {}), 'RESOURCE_EXHAUSTED');
+  const { admin: other, tenant: full } = await newTenant(server.operator);
+  await fill(full.org, 'schedule', limits.schedulesPerTenant, 10);
+  expectError(await postResource(other, 'schedule', 'one-more', {}), 'RESOURCE_EXHAUSTED');
+});
+
 test.each([
   ['workspace', { note: 'x'.repeat(1000) }, limits.documentBytesPerKind],
   ['secret', { value: 'x'.repeat(1000) }, limits.secretBytesPerTenant],
   ['integration', { note: 'x'.repeat(1000) }, limits.integrationBytesPerTenant],
+  ['notification', { note: 'x'.repeat(1000) }, limits.notificationBytesPerTenant],
+  ['trigger', { note: 'x'.repeat(1000) }, limits.triggerBytesPerTenant],
 ])('the size of a document of the kind %s has a limit', async (kind, document, most) => {
   const { admin, tenant } = await newTenant(server.operator);
   await fill(tenant.org, kind, 4, most / 4 - 250);

@@ -46,6 +46,9 @@ describe('roles: catalog and tokens', () => {
       'share-link',
       async (role) => ({ agentId: await agentOf(admin, own(role)) }),
     ],
+    ['a trigger', 'trigger', () => ({ agentId: { agent: ['own'] }, message: 'x' })],
+    ['a notification', 'notification', () => ({})],
+    ['a schedule', 'schedule', () => ({ cron: '0 7 1 1 *', agentId: { agent: ['own'] }, message: 'x' })],
     ['a token of the own account', 'token', (role) => (role === 'operator' ? { account: 'opal' } : {})],
   ];
   const adminWrites: Write[] = [
@@ -87,7 +90,10 @@ describe('roles: catalog and tokens', () => {
       const name = uniqueName('row');
       const agentId = await agentOf(admin, own(role));
       const document = kind === 'share-link' ? { agentId } : kind === 'token' ? { account: own(role) } : {};
-      const creator = kind === 'persona' && role === 'member' ? member : admin;
+      const creator =
+        ['persona', 'schedule', 'trigger', 'notification'].includes(kind) && role === 'member'
+          ? member
+          : admin;
       expectOk(await postResource(creator, kind, name, document));
       const path = inTenant(`/v1/catalog/${kind}/${name}`, role);
       const reason = role === 'operator' ? '&justification=a+test' : '';

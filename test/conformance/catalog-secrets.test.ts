@@ -26,6 +26,8 @@ describe('one-time secrets', () => {
     ['token', 'key', {}],
     ['share-link', 'url', { agentId: { agent: ['somebody'] } }],
     ['integration', 'signingKey', { type: 'codehost' }],
+    ['trigger', 'secret', { spawn: {} }],
+    ['notification', 'signingSecret', {}],
   ] as const;
 
   test.each(secretKinds)(

@@ -120,9 +120,9 @@ describe('validate', () => {
   });
 
   test('makes no key and reveals none', async () => {
-    for (const kind of ['token', 'share-link', 'integration']) {
+    for (const kind of ['token', 'share-link', 'integration', 'trigger', 'notification']) {
       const { payload } = expectOk(await validate(kind, uniqueName('tried'), {}));
-      for (const field of ['key', 'keyId', 'url', 'signingKey', 'webhookUrl'])
+      for (const field of ['key', 'keyId', 'url', 'signingKey', 'webhookUrl', 'secret', 'signingSecret'])
         expect(decode(payload)).not.toHaveProperty(field);
     }
   });

@@ -1,7 +1,7 @@
 import type { AgentStatus, RouteName, TimelineEntry } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { agent, statusOf } from '../support/api.ts';
-import { decode, encode, postResource, readResource, uniqueName } from '../support/catalog.ts';
+import { decode, encode, postResource, readResource, uniqueName, writeResource } from '../support/catalog.ts';
 import { replySchemaProblem, routeEntries } from '../support/contract-schemas.ts';
 import { expectError, expectOk, ignoredFields } from '../support/expect-reply.ts';
 import { useSharedServer } from '../support/shared-server.ts';
@@ -280,6 +280,10 @@ describe('absent fields and null', () => {
     expectOk(await api.post('/v1/agent/queue', { agentId, description: 'x', followUpId: 'f' }));
     const persona = uniqueName('fits');
     const path = `/v1/catalog/persona/${persona}`;
+    const schedule = uniqueName('fits');
+    await writeResource(api, 'trigger', schedule, { agentId, message: 'x' });
+    await writeResource(api, 'notification', schedule, {});
+    await writeResource(api, 'schedule', schedule, { cron: '0 7 1 1 *', agentId, message: 'x' });
     const replies: [RouteName, unknown][] = [
       ['whoami', expectOk(await api.get('/v1/whoami'))],
       ['status', expectOk(await api.post('/v1/agent/status', { agentId }))],
@@ -306,10 +310,20 @@ describe('absent fields and null', () => {
       ['clearFollowUps', expectOk(await api.post('/v1/agent/clear-follow-ups', { agentId }))],
       ['queue', expectOk(await api.post('/v1/agent/queue', { agentId, description: 'y' }))],
       ['budgets', expectOk(await api.post('/v1/budgets', {}))],
+      ['scheduleHistory', expectOk(await api.post('/v1/schedule/history', { name: schedule }))],
+      ['listTriggerDeliveries', expectOk(await api.post('/v1/trigger/deliveries', { name: schedule }))],
+      ['testTrigger', expectOk(await api.post('/v1/trigger/test', { name: schedule }))],
+      ['testNotification', expectOk(await api.post('/v1/notification/test', { name: schedule }))],
+      [
+        'listNotificationDeliveries',
+        expectOk(await api.post('/v1/notification/deliveries', { name: schedule })),
+      ],
+      ['runSchedule', expectOk(await api.post('/v1/schedule/run', { name: schedule }))],
       ['usage', expectOk(await api.post('/v1/usage', { groupBy: ['agent'] }))],
       ['setBudget', expectOk(await api.post('/v1/agent/budget', { agentId, budgetUsd: 5 }))],
       ['kill', expectOk(await api.post('/v1/agent/kill', { agentId }))],
       ['wait', expectOk(await api.post('/v1/agent/wait', { agentId }))],
+      ['markAgents', expectOk(await api.post('/v1/agents/marks', { marks: [{ agentId, seen: 1 }] }))],
       ['waitMany', expectOk(await api.post('/v1/agents/wait', { agentIds: [agentId] }))],
       [
         'spawn',

@@ -1,3 +1,4 @@
+import type { ReplyOf } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../support/async.ts';
 import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
@@ -18,6 +19,58 @@ const drain = (pool: string, runners?: readonly string[], as = api) =>
 
 const another = async ({ workspace }: TestTenant): Promise<FakeRunner> =>
   new FakeRunner((await createKey(api, { role: 'runner', pool: workspace })).api);
+
+const listed = async (pool: string, as = api) =>
+  expectOk(await as.post<ReplyOf<'listRunners'>>('/v1/runners', { pool })).runners;
+
+describe('the list of runners', () => {
+  const accountStates = [{ account: 'anthropic/default', state: 'IN_USE', runs: 1, error: '' }];
+  const machine = { system: 'linux x64', freeBytes: 1_000, totalBytes: 5_000 };
+  const free = { real: 3, rehearsed: 4 };
+
+  test('has what each runs, can take and reports of its machine', async () => {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.start('a');
+    await t.runner.poll({ machine, accountStates, free });
+    const { agentId } = await t.status('a');
+    const [runner, ...others] = await listed(t.workspace);
+    expect(others).toEqual([]);
+    expect(runner).toMatchObject({
+      ...{
+        name: t.runner.name,
+        pool: t.workspace,
+        isOwn: false,
+        sandboxed: true,
+        rehearses: true,
+        backends: [],
+      },
+      ...{
+        draining: false,
+        system: 'linux x64',
+        free,
+        runCount: 1,
+        runs: [{ agentId, runId: '1', state: 'RUNNING' }],
+      },
+      disk: { freeBytes: 1_000, totalBytes: 5_000, isFull: false },
+      accounts: [{ ...accountStates[0], pausedUntil: null }],
+    });
+    expect(Date.parse(runner?.lastPollAt ?? '')).toBeGreaterThanOrEqual(Date.parse(runner?.since ?? ''));
+    await drain(t.workspace);
+    expect(await listed(t.workspace)).toMatchObject([{ draining: true }]);
+  });
+
+  test('shows accounts to admins only, and nothing to other tenants', async () => {
+    const t = await newTestTenant(api);
+    await t.runner.poll({ accountStates });
+    const { api: viewer } = await createKey(api, { role: 'viewer' });
+    expect(await listed(t.workspace, viewer)).toMatchObject([
+      { name: t.runner.name, accounts: [], disk: null, system: '' },
+    ]);
+    const { admin: elsewhere } = await newTenant(await operatorOf(server));
+    expect(await listed(t.workspace, elsewhere)).toEqual([]);
+  });
+});
 
 describe('the demand of a pool', () => {
   test('counts what waits and runs, and says how many runners that takes', async () => {

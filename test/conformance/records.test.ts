@@ -34,7 +34,7 @@ const tokenFields = 'inputTokens cachedInputTokens outputTokens totalTokens';
 const runFields = 'runId state outcome startedAt endedAt runnerId account followUpIds';
 
 const entryFields = words(
-  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost budgets sequence description persona rehearsed sandboxed queued error unpushed checkpointAt changeRequests labels`,
+  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost budgets sequence description persona rehearsed sandboxed queued error unpushed checkpointAt changeRequests labels seen pinned`,
 );
 
 const statusFields = words(
@@ -344,6 +344,8 @@ describe('replies', () => {
       treeCost: 0,
       budgets: [],
       sequence: (await t.timeline('entry')).at(-1)?.sequence,
+      seen: '0',
+      pinned: false,
       description: (await t.status('entry')).description,
       persona: 'default',
       rehearsed: true,

@@ -29,4 +29,16 @@ export const lostCodeHostReplies: LostReplies = {
       check: async (retried) => void expectError(retried, 'NOT_FOUND'),
     }),
   ],
+  redeliverNotification: [
+    async () => ({
+      sent: { path: '/v1/notification/redeliver', body: { name: 'none', deliveryId: 'none' } },
+      check: async (retried) => void expectError(retried, 'NOT_FOUND'),
+    }),
+  ],
+  redeliverToTrigger: [
+    async () => ({
+      sent: { path: '/v1/trigger/redeliver', body: { name: 'none', deliveryId: 'none' } },
+      check: async (retried) => void expectError(retried, 'NOT_FOUND'),
+    }),
+  ],
 };

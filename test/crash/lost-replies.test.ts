@@ -7,6 +7,7 @@ import { newTestTenant } from '../support/test-tenant.ts';
 import { lostCodeHostReplies } from './lost-code-host-reply-cases.ts';
 import { type LostReply, lostReplies } from './lost-reply-cases.ts';
 import { lostRunnerReplies } from './lost-runner-reply-cases.ts';
+import { lostScheduleReplies } from './lost-schedule-reply-cases.ts';
 import { lostThreadReplies } from './lost-thread-reply-cases.ts';
 import { Node } from './node.ts';
 import { attempt, RetryingClient } from './retrying-client.ts';
@@ -24,11 +25,20 @@ afterAll(() => node?.close());
 /** Of those whose access would permit a change. */
 const readsOnly: readonly string[] = [
   'listSessions',
+  'listRunners',
+  'pushSubscriptions',
+  'testPush',
+  // Needs a cookie; it replaces what the session had.
+  'subscribePush',
   'service',
   'usage',
   'budgets',
   'listDeliveries',
   'testIntegration',
+  'listTriggerDeliveries',
+  'testTrigger',
+  'listNotificationDeliveries',
+  'testNotification',
   'validateResource',
 ];
 
@@ -44,7 +54,10 @@ interface Loss {
   readonly reply: LostReply;
 }
 
-const cases = { ...lostReplies, ...lostRunnerReplies, ...lostThreadReplies, ...lostCodeHostReplies };
+const cases = {
+  ...{ ...lostReplies, ...lostRunnerReplies, ...lostThreadReplies },
+  ...{ ...lostCodeHostReplies, ...lostScheduleReplies },
+};
 
 const prepareAll = (): Promise<Loss[]> => {
   const all = mutating.flatMap((route) => (cases[route] ?? []).map((prepare) => ({ route, prepare })));

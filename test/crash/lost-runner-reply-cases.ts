@@ -4,6 +4,8 @@ import { expect } from 'vitest';
 import { uploadOf } from '../support/api.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { gif, gifText, png, uploadTo } from '../support/images.ts';
+import { PushedBrowser } from '../support/push-service.ts';
+import { browserOf } from '../support/sign-in.ts';
 import { about, atWork, heldRun, type LostReplies } from './lost-reply-cases.ts';
 import type { Sent } from './retrying-client.ts';
 import { runnerKey } from './runner-process.ts';
@@ -16,7 +18,7 @@ function textUpload(
   return { path, headers, text: content };
 }
 
-/** Requests of runners, and about money, whose replies are lost. */
+/** Requests of runners, about money, and about what was seen, whose replies are lost. */
 export const lostRunnerReplies: LostReplies = {
   runnerPoll: [
     async (tenant) => {
@@ -78,6 +80,36 @@ export const lostRunnerReplies: LostReplies = {
         async check(retried) {
           expect(expectOk(retried)).toEqual({ runners: [{ name, runs: 0 }] });
           expect(expectOk(await tenant.runner.poll())).toMatchObject({ drain: true, claims: [] });
+        },
+      };
+    },
+  ],
+
+  unsubscribePush: [
+    async ({ api }) => {
+      const browser = await browserOf(api.url, api.key);
+      const { subscription } = new PushedBrowser('https://push.example/x');
+      expectOk(await browser.send('/v1/push/subscribe', subscription));
+      return {
+        sent: { path: '/v1/push/unsubscribe', body: { id: browser.session.id } },
+        // What is gone stays gone; the client takes this for done.
+        async check(retried) {
+          expectError(retried, 'NOT_FOUND');
+        },
+      };
+    },
+  ],
+
+  markAgents: [
+    async (tenant) => {
+      await atWork(tenant);
+      return {
+        sent: {
+          path: '/v1/agents/marks',
+          body: { marks: [{ agentId: tenant.id('agent'), seen: 1, pinned: true }] },
+        },
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({});
         },
       };
     },

@@ -45,10 +45,19 @@ export function jsonValuesIn(text: string): unknown[] {
       depth += 1;
     } else if ((next === '}' || next === ']') && depth > 0) {
       depth -= 1;
-      if (depth === 0) values.push(JSON.parse(text.slice(start, at + 1)));
+      if (depth === 0) values.push(...parsed(text.slice(start, at + 1)));
     }
   }
   return values;
+}
+
+/** Other text has brackets too. */
+function parsed(text: string): unknown[] {
+  try {
+    return [JSON.parse(text)];
+  } catch {
+    return [];
+  }
 }
 
 /** JSON as shown in a page: `,…` omits fields, and `:…` a value. */

@@ -4,18 +4,22 @@ import { join } from 'node:path';
 import { type ReplyOf, type RouteName, routes, type Schema } from '@muster/sdk/contract';
 import { afterAll, describe, expect, test } from 'vitest';
 import { FakeGithub } from '../codehost/github.ts';
+import { Receiver } from '../notify/receiver.ts';
 import { Agents } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, writeResource } from '../support/catalog.ts';
 import { errorSchemaProblem, replySchemaProblem, routeEntries } from '../support/contract-schemas.ts';
+import { execute } from '../support/database.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { png, uploadTo } from '../support/images.ts';
+import { PushedBrowser } from '../support/push-service.ts';
 import { useSharedServer } from '../support/shared-server.ts';
 import { browserOf, codeOf } from '../support/sign-in.ts';
 import { newTenant } from '../support/tenants.ts';
 import { readText } from '../tidy/sources.ts';
+import { TestTrigger } from '../triggers/requests.ts';
 import { type Block, blocksOf, runTypeScript } from './code-blocks.ts';
 import { jsonValuesIn } from './compare-output.ts';
 import { addressInPages, PageShell } from './page-shell.ts';
@@ -121,6 +125,24 @@ const inItsRun: SetUp = async (admin, runnerId) => {
 const host = await FakeGithub.start();
 afterAll(() => host.stop());
 
+/** The endpoint of all notifications in the examples. */
+const receiver = await Receiver.start();
+afterAll(() => receiver.close());
+
+const sentIdInPage =
+  /"name": "team", "deliveryId": "([^"]+)"/.exec(examples.map(({ code }) => code).join())?.[1] ?? '';
+
+const withNotification: SetUp = async (admin) => {
+  await writeResource(admin, 'notification', 'team', { url: receiver.url });
+  await execute(
+    admin.databaseUrl ?? '',
+    `INSERT INTO notification_deliveries (tenant, target, message_id, type, data, at, state, settled_at)
+     SELECT tenant, name, '${sentIdInPage}', 'runner.lost', '{"name": "builder-1"}', now(), 'SENT', now()
+     FROM notification_targets ON CONFLICT DO NOTHING`,
+  );
+  return {};
+};
+
 const withIntegration = async (admin: Api) => {
   await writeResource(admin, 'secret', 'github-token', { value: host.token });
   const { type, url } = host;
@@ -146,6 +168,18 @@ const withDelivery: SetUp = async (admin) => {
   return {};
 };
 
+const withSchedule: SetUp = async (admin) => {
+  const spawn = { description: 'Work.', model: 'rehearsal-a' };
+  await writeResource(admin, 'schedule', 'nightly', { cron: '0 7 1 1 *', spawn });
+  return {};
+};
+
+const withRequest: SetUp = async (admin) => {
+  const trigger = await TestTrigger.create(admin, { spawn: { model: 'rehearsal-a' } }, 'alerts');
+  await trigger.take({}, { id: 'msg_2b5d8f0c' });
+  return {};
+};
+
 /** With an agent that has pushed its branch to the code host. */
 const withPushedBranch: SetUp = async (admin, runnerId) => {
   await withIntegration(admin);
@@ -166,6 +200,14 @@ const blocked = idle('!sleep soon');
 const signedIn: SetUp = async (admin) => {
   const { cookie, session } = await browserOf(admin.url, admin.key);
   return { COOKIE: cookie, SESSION: session.id };
+};
+
+/** With notifications, whose push service is the code host. */
+const subscribed: SetUp = async (admin) => {
+  const browser = await browserOf(admin.url, admin.key);
+  const { subscription } = new PushedBrowser(`${host.url}/push`);
+  expectOk(await browser.send('/v1/push/subscribe', subscription));
+  return { COOKIE: browser.cookie, SESSION: browser.session.id };
 };
 
 const imageOf = async (admin: Api): Promise<string> =>
@@ -198,10 +240,15 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   signOut: signedIn,
   listSessions: signedIn,
   revokeSession: signedIn,
+  pushSubscriptions: subscribed,
+  subscribePush: signedIn,
+  unsubscribePush: subscribed,
+  testPush: subscribed,
   spawn: nothing,
   status: idleAfterWork,
   wait: idleAfterWork,
   waitMany: idle('!spawn tests Test it.'),
+  markAgents: idleAfterWork,
   list: idleAfterWork,
   listStream: idleAfterWork,
   listStreamByGet: idleAfterWork,
@@ -247,9 +294,18 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   testIntegration: withDelivery,
   listDeliveries: withDelivery,
   redeliver: withDelivery,
+  listNotificationDeliveries: withNotification,
+  redeliverNotification: withNotification,
+  testNotification: withNotification,
   usage: idleAfterWork,
   budgets: idleAfterWork,
+  runSchedule: withSchedule,
+  scheduleHistory: withSchedule,
+  listTriggerDeliveries: withRequest,
+  redeliverToTrigger: withRequest,
+  testTrigger: withRequest,
   poolDemand: nothing,
+  listRunners: nothing,
   drainRunners: nothing,
   runnerPoll: waitingForRunner,
   runnerReport: heldByRunner,
@@ -265,12 +321,14 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   runnerEndedAgents: heldByRunner,
 };
 
-const server = await useSharedServer({ env: { MUSTER_ALLOW_INNER_HOSTS: new URL(host.url).host } });
+const server = await useSharedServer({
+  env: { MUSTER_ALLOW_INNER_HOSTS: [host.url, receiver.url].map((url) => new URL(url).host).join() },
+});
 const { operator } = server;
 
 /** Operations that only pages with a session cookie use. */
 const isForPages = (name: RouteName): boolean =>
-  ['session', 'signOut'].includes(name) || name.endsWith('ByGet');
+  ['session', 'signOut', 'subscribePush'].includes(name) || name.endsWith('ByGet');
 
 test('every operation has an example for curl, and except for runner and page operations one in TypeScript', () => {
   const lacking = routeEntries.flatMap(([name, { access }]) => {

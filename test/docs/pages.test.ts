@@ -86,6 +86,16 @@ const rules: Readonly<Record<string, Rules>> = {
         'the format of every error; test/conformance checks it',
     },
   },
+  'docs/schedules.md': {},
+  'docs/triggers.md': {
+    notRun: {
+      'muster trigger deliveries reports':
+        'the request may still be RECEIVED; test/cli/triggers.test.ts waits for it, and does the same',
+      'RECEIVED  DELIVERY  EVENT  AGENT             STATE  ATTEMPTS  REASON': 'the output of the block above',
+      'A user reports: “The page is empty”': 'a message; test/triggers/effects.test.ts reads such messages',
+      '# alertmanager.yml': 'settings of Alertmanager; test/triggers/examples.test.ts sends what it sends',
+    },
+  },
   'docs/scaling.md': {
     notRun: {
       'muster tenant close codehost_app/acme':
@@ -98,6 +108,7 @@ const rules: Readonly<Record<string, Rules>> = {
       'export MUSTER_URL=https://muster.example.com MUSTER_API_KEY=mst_… ANTHROPIC_API_KEY=…':
         'needs keys, and runs until it is stopped; test/agents starts runners like this',
       'The runner builder-1 serves https://muster.example.com': 'the output of the block above',
+      'muster notification test team': 'needs an endpoint; test/cli/notifications.test.ts does the same',
       '{': "a price file; the runner's unit tests read such files",
       '- provider: anthropic': "a list of accounts; the runner's unit tests read such files",
       'apiVersion: keda.sh/v1alpha1': 'needs a Kubernetes cluster with KEDA',

@@ -24,7 +24,7 @@ import { keyAccounts } from '../support/test-gateway.ts';
  *
  * `MUSTER_FUZZ_GATEWAY_REQUESTS` is the number of requests; `MUSTER_FUZZ_SEED` reproduces a failure.
  */
-const count = Number(process.env.MUSTER_FUZZ_GATEWAY_REQUESTS ?? 13_000);
+const count = Number(process.env.MUSTER_FUZZ_GATEWAY_REQUESTS ?? 4_000);
 const seed = Number(process.env.MUSTER_FUZZ_SEED ?? 20_261_115);
 /** Many requests are incomplete and wait until the gateway drops them. */
 const concurrency = 64;

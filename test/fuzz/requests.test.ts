@@ -101,7 +101,14 @@ const isHeld = (route: RouteName): boolean =>
   route === 'wait' || route === 'waitMany' || 'stream' in routes[route];
 
 /** All callers use keys, so these routes find no session to show or end. */
-const needsSession: readonly RouteName[] = ['session', 'signOut', 'revokeSession'];
+const needsSession: readonly RouteName[] = [
+  'session',
+  'signOut',
+  'revokeSession',
+  'subscribePush',
+  'unsubscribePush',
+  'testPush',
+];
 
 /** Bodies are JSON, so nothing is ever uploaded. */
 const needsUpload: readonly RouteName[] = [

@@ -22,7 +22,7 @@ import { newTenant, operatorOf } from '../support/tenants.ts';
  *
  * `MUSTER_FUZZ_RUNNER_REQUESTS` sets their number, `MUSTER_FUZZ_SEED` repeats a failure.
  */
-const count = Number(process.env.MUSTER_FUZZ_RUNNER_REQUESTS ?? 7_000);
+const count = Number(process.env.MUSTER_FUZZ_RUNNER_REQUESTS ?? 3_000);
 const seed = Number(process.env.MUSTER_FUZZ_SEED ?? 20_260_131);
 const atOnce = 16;
 const chunkSize = 500;

@@ -1,9 +1,11 @@
 import type { PlantedBug } from './bugs.ts';
+import { triggerBugs } from './trigger-bugs.ts';
 
 const service = 'packages/service/src';
 
-/** Bugs in review threads and in what is exchanged with code hosts. */
+/** Bugs in review threads, in what is exchanged with code hosts, and in triggers. */
 export const codeHostBugs: readonly PlantedBug[] = [
+  ...triggerBugs,
   {
     name: 'the threads of a message that is removed stay pending',
     file: `${service}/domain/review.ts`,
@@ -41,7 +43,7 @@ export const codeHostBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a delivery whose signature is wrong is taken',
-    file: `${service}/codehost/receive.ts`,
+    file: `${service}/deliveries/receive.ts`,
     find: "if (!signature.isValid()) return 'unsigned';",
     replace: '',
     suites: ['test/codehost/webhooks.test.ts'],

@@ -1,9 +1,11 @@
+import { attentionBugs } from './attention-bugs.ts';
 import type { PlantedBug } from './bugs.ts';
 
 const service = 'packages/service/src';
 
 /** Bugs that let hostile agents, members and hosts do what they must not. */
 export const hostileBugs: readonly PlantedBug[] = [
+  ...attentionBugs,
   {
     name: 'a search for processes reads too little of their environments',
     file: `${service}/runner/sandbox/proc.ts`,
@@ -59,7 +61,7 @@ export const hostileBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a value that a secret had before is posted',
-    file: `${service}/work/outbox.ts`,
+    file: `${service}/work/tenant-masks.ts`,
     find: 'earlier.text(mask.text(text));',
     replace: "mask.text(text) + earlier.text('');",
     suites: ['test/codehost/trust.test.ts'],

@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +19,9 @@ export class PlantedCopy {
     });
     // Packages import each other through node_modules, which must link to the copies.
     execFileSync('cp', ['-as', `${root}node_modules`, join(this.#folder, 'node_modules')]);
+    // Libraries of which another package needs another version.
+    const own = 'packages/service/node_modules';
+    if (existsSync(`${root}${own}`)) execFileSync('cp', ['-as', `${root}${own}`, join(this.#folder, own)]);
     for (const name of ['sdk', 'service']) {
       const link = join(this.#folder, 'node_modules/@muster', name);
       rmSync(link, { recursive: true, force: true });

@@ -198,4 +198,18 @@ export const storeBugs: readonly PlantedBug[] = [
     replace: 'claiming.size >= 0 &&',
     suites: ['test/simulation/simulator.test.ts', 'test/crash/two-nodes.test.ts'],
   },
+  {
+    name: 'a tenant is exported while commands from before it was closed are under way',
+    file: `${store}/archive/export-store.ts`,
+    find: 'if (!older) return found.id;',
+    replace: 'if (!older || found.id) return found.id;',
+    suites: ['test/archive/tenant-move.test.ts'],
+  },
+  {
+    name: 'the catalog of a closed tenant can be written',
+    file: 'packages/service/src/control/catalog/write-resources.ts',
+    find: 'row.is_closed ? tenantClosed()',
+    replace: "row.is_closed && name === '' ? tenantClosed()",
+    suites: ['test/archive/tenant-move.test.ts'],
+  },
 ];

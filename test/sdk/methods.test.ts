@@ -3,9 +3,12 @@ import { routes } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { uniqueName } from '../support/catalog.ts';
 import { png } from '../support/images.ts';
+import { PushedBrowser } from '../support/push-service.ts';
 import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant } from '../support/test-tenant.ts';
 import { collect, testCodeHostMethods } from './code-host-methods.ts';
+import { testNotificationMethods } from './notification-methods.ts';
+import { testTriggerMethods } from './trigger-methods.ts';
 
 const server = await useSharedServer({ runner: false });
 const testTenant = await newTestTenant(server.api);
@@ -27,7 +30,6 @@ const clientOf = (apiKey: string) =>
   });
 
 const client = clientOf(server.key);
-
 const name = (path: string) => `${testTenant.workspace}:${path}`;
 
 describe('agents', () => {
@@ -75,6 +77,15 @@ describe('agents', () => {
     const other = entries.find(({ id }) => id !== session.id);
     await page.revokeSession(other?.id ?? '');
     await expect(page.revokeSession(other?.id ?? '')).rejects.toBeInstanceOf(NotFoundError);
+    const { subscription } = new PushedBrowser('https://push.example/x');
+    const { id } = await page.subscribePush({ ...subscription, scope: 'ALL' });
+    const { subscriptions } = await page.pushSubscriptions();
+    expect(subscriptions).toMatchObject([
+      { id, isCurrent: true, scope: 'ALL', quietHours: null, recent: [] },
+    ]);
+    await page.unsubscribePush(id);
+    await expect(page.unsubscribePush(id)).rejects.toBeInstanceOf(NotFoundError);
+    await expect(page.testPush(id)).rejects.toBeInstanceOf(NotFoundError);
     const stale = new MusterClient({ url: server.url, session: 'another', fetch: asBrowser });
     await expect(stale.whoami()).rejects.toBeInstanceOf(UnauthenticatedError);
     await page.signOut();
@@ -358,7 +369,7 @@ describe('the catalog', () => {
 
   test('the write that creates a token returns its key', async () => {
     const { document } = await client.catalog.write('token', uniqueName('key'), { role: 'viewer' });
-    expect(await clientOf(String(document.key)).whoami()).toMatchObject({ role: 'viewer' });
+    expect((await clientOf(String(document.key)).whoami()).role).toBe('viewer');
   });
 
   test('an operator must give a reason for a conditional write', async () => {
@@ -372,6 +383,8 @@ describe('the catalog', () => {
 });
 
 testCodeHostMethods(client, testTenant);
+testTriggerMethods(client);
+testNotificationMethods(client);
 
 test('usage adds up what agents used, page by page', async () => {
   const { rows, nextPageToken } = await client.usage({
@@ -385,6 +398,27 @@ test('usage adds up what agents used, page by page', async () => {
   expect(all.map(({ keys }) => keys)).toEqual(rows.map(({ keys }) => keys));
 });
 
+test('markAgents records what was seen and pinned', async () => {
+  const { agentId } = await client.spawn({ description: '!say x' });
+  expect(await client.markAgents([{ agentId, seen: 1, pinned: true }])).toEqual({});
+  expect((await client.list({ text: agentId.agent[0] })).entries).toMatchObject([{ seen: '1' }]);
+});
+
+test('schedules fires one, and reads its history page by page', async () => {
+  const name = uniqueName('schedule');
+  const spawn = { description: 'x', model: 'rehearsal-a' };
+  await client.catalog.write('schedule', name, { cron: '0 7 1 1 *', spawn, overlap: 'allow' });
+  for (const n of [1, 2])
+    expect(await client.schedules.run(name)).toMatchObject({
+      ...{ outcome: 'FIRED', manual: true, agentId: { agent: [`${name}-${n}`] } },
+    });
+  const { entries, nextPageToken } = await client.schedules.history(name, { pageSize: 1 });
+  expect([entries.length, nextPageToken === '']).toEqual([1, false]);
+  const all = [];
+  for await (const fire of client.schedules.historyAll(name)) all.push(fire.agentId?.agent[0]);
+  expect(all).toEqual([`${name}-2`, `${name}-1`]);
+});
+
 test('setBudget limits an agent, and budgets lists it', async () => {
   const path = uniqueName('limited');
   await client.spawn({ path, description: 'x' });
@@ -394,12 +428,13 @@ test('setBudget limits an agent, and budgets lists it', async () => {
   expect(await client.setBudget(path, null)).toEqual({ budgetUsd: null });
 });
 
-test('poolDemand counts the runners of a pool, and drainRunners takes names of its runners only', async () => {
+test('listRunners shows the runners of a pool; poolDemand counts them, and drainRunners takes only their names', async () => {
   const pool = uniqueName('pool');
   await client.catalog.write('pool', pool, {});
   const none = { waiting: 0, running: 0, free: 0, runners: 0, wanted: 0 };
   expect(await client.poolDemand(pool)).toEqual(none);
   expect(await client.drainRunners(pool)).toEqual({ runners: [] });
+  expect(await client.listRunners(pool)).toEqual({ runners: [] });
   await expect(client.drainRunners(pool, ['nobody'])).rejects.toBeInstanceOf(NotFoundError);
 });
 

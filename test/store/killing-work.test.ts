@@ -9,8 +9,10 @@ import {
   repeatDelivery,
 } from '../../packages/service/src/store/statements/deliveries.ts';
 import { type DueRows, dueTables } from '../../packages/service/src/store/statements/due-rows.ts';
+import { dueTargets } from '../../packages/service/src/store/statements/notifications.ts';
 import { dueItems, insertItems, settleItem } from '../../packages/service/src/store/statements/outbox.ts';
 import { duePushedBranches } from '../../packages/service/src/store/statements/pushed-branches.ts';
+import { dueSchedules } from '../../packages/service/src/store/statements/schedules.ts';
 import { SuspectPlace, WorkLoop } from '../../packages/service/src/work/work-loop.ts';
 import { until } from '../support/async.ts';
 import { freshDatabase, insertAgentRow } from '../support/database.ts';
@@ -32,7 +34,7 @@ beforeAll(async () => {
   await client.end();
   pool = openDatabase({ connectionString: database.url }, () => {});
 });
-afterEach(() => pool.query(`TRUNCATE ${dueTables.join(', ')}`));
+afterEach(() => pool.query(`TRUNCATE ${dueTables.join(', ')} CASCADE`));
 afterAll(async () => {
   await pool.end();
   await database.drop();
@@ -61,6 +63,18 @@ const kinds: readonly [DueRows<{ readonly tenant: number }>, () => Promise<unkno
       ),
   ],
   [anyRow(dueItems), () => write('a')],
+  [
+    anyRow(dueSchedules),
+    () => pool.query("INSERT INTO schedules (tenant, name, next_at) VALUES (1, 'nightly', now())"),
+  ],
+  [
+    anyRow(dueTargets),
+    () =>
+      pool.query(
+        `INSERT INTO notification_targets (tenant, name, type, events, workspace, account, labels, paused, settings, next_at)
+         VALUES (1, 'team', 'webhook', '{}', '', '', '{}', false, '{}', now())`,
+      ),
+  ],
   [
     anyRow(dueChangeRequests),
     () =>

@@ -27,6 +27,7 @@ const page: ListFilter = {
   parent: null,
   allDepths: true,
   owner: null,
+  reader: few,
   includeTerminal: false,
   endedSince: null,
   workspace: '',
@@ -88,7 +89,7 @@ const send = (filter: Partial<ListFilter>, form: (text: string, values: string) 
     readList({ query } as unknown as pg.PoolClient, { ...page, ...filter }).catch(reject);
   });
 
-async function plans(): Promise<Record<string, ReturnType<typeof rowsRead>>> {
+async function plans(table = /^agents$/): Promise<Record<string, ReturnType<typeof rowsRead>>> {
   const found: Record<string, ReturnType<typeof rowsRead>> = {};
   for (const [name, { filter }] of Object.entries(lists)) {
     // Without a name it is planned for its values.
@@ -98,7 +99,7 @@ async function plans(): Promise<Record<string, ReturnType<typeof rowsRead>>> {
       filter,
       (_, values) => `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE "${name}" (${values})`,
     );
-    found[name] = rowsRead(rows[0]['QUERY PLAN'][0].Plan, /^agents$/);
+    found[name] = rowsRead(rows[0]['QUERY PLAN'][0].Plan, table);
   }
   return found;
 }
@@ -140,6 +141,8 @@ async function seed(): Promise<void> {
     )
     INSERT INTO labels SELECT a.tenant, a.id, l.key, l.value, a.is_live
     FROM labelled JOIN agents a ON a.id = labelled.agent CROSS JOIN jsonb_each_text(labels) l`);
+  await admin.query(`INSERT INTO agent_marks (tenant, agent, owner_provider, account, seen)
+    SELECT a.tenant, a.id, a.owner_provider, reader, 1 FROM agents a CROSS JOIN unnest('{few,many}'::text[]) reader`);
   await admin.end();
 }
 
@@ -166,6 +169,11 @@ const excess = (read: Awaited<ReturnType<typeof plans>>) =>
     const { found = 0, beside = 0 } = read[name] ?? {};
     return found > rows || beside > mostBeside ? [`${name}: ${found} rows, ${beside} beside`] : [];
   });
+
+test('marks are read only of the agents of the page and of its reader', async () => {
+  const read = Object.entries(await plans(/^agent_marks$/));
+  expect(read.filter(([, { found, beside }]) => found + beside > 101)).toEqual([]);
+});
 
 test('a search looks through the texts once', async () => {
   await client.query('SET plan_cache_mode = force_custom_plan');

@@ -9,6 +9,7 @@ import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import { dueItems, insertItems } from '../../packages/service/src/store/statements/outbox.ts';
 import { HttpClient } from '../../packages/service/src/work/http-client.ts';
 import { Outbox, type Topic } from '../../packages/service/src/work/outbox.ts';
+import { TenantMasks } from '../../packages/service/src/work/tenant-masks.ts';
 import { loopOf, WorkLoops } from '../../packages/service/src/work/work-loops.ts';
 import { until } from '../support/async.ts';
 import { freshDatabase } from '../support/database.ts';
@@ -76,7 +77,7 @@ async function untilStates(expected: Record<string, unknown>): Promise<void> {
   };
   const outbox = new Outbox({
     ...{ database: pool, topics: { webhook: channel, pager: channel } },
-    secrets: { values: async () => [secret], earlierValues: async () => [] },
+    masks: new TenantMasks({ values: async () => [secret], earlierValues: async () => [] }),
     metrics: new Metrics(),
   });
   const log = { warn() {}, error() {} } as unknown as Log;

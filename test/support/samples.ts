@@ -38,6 +38,8 @@ export function agentEntry(
     treeCost: 0,
     runCount: '1',
     sequence: '5',
+    seen: '0',
+    pinned: false,
     inputTokens: '0',
     cachedInputTokens: '0',
     outputTokens: '0',

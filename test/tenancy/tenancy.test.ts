@@ -42,6 +42,9 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   session: 'NOT_FOUND', // a key has none
   signOut: 'NOT_FOUND',
   revokeSession: 'NOT_FOUND', // no such session
+  subscribePush: 'FAILED_PRECONDITION', // a key has no browser
+  unsubscribePush: 'NOT_FOUND', // no such subscription
+  testPush: 'NOT_FOUND',
   stopTurn: 'INVALID_ARGUMENT', // no turn runs
   replyToThread: 'NOT_FOUND', // no such thread
   resolveThread: 'NOT_FOUND',
@@ -51,6 +54,14 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   listDeliveries: 'NOT_FOUND', // no such integration
   redeliver: 'NOT_FOUND',
   testIntegration: 'NOT_FOUND',
+  listNotificationDeliveries: 'NOT_FOUND', // no such notification
+  redeliverNotification: 'NOT_FOUND',
+  testNotification: 'NOT_FOUND',
+  listTriggerDeliveries: 'NOT_FOUND', // no such trigger
+  redeliverToTrigger: 'NOT_FOUND',
+  testTrigger: 'NOT_FOUND',
+  runSchedule: 'NOT_FOUND', // no such schedule
+  scheduleHistory: 'NOT_FOUND',
   runnerReport: 'NOT_FOUND', // no such agent
   runnerCredit: 'NOT_FOUND',
   checkpoint: 'NOT_FOUND', // nothing was saved
@@ -79,6 +90,10 @@ type Target = 'own' | 'foreign existing' | 'foreign absent';
 /** Commands that only the agent's own run may send. */
 const isOwnWord = (name: RouteName): boolean => ['ask', 'finish', 'fail'].includes(name);
 
+/** About schedules, triggers and notifications, which members may have. */
+const isOfOwnDocument = (name: RouteName): boolean =>
+  /^(runSchedule|scheduleHistory|(list|redeliver|test)(To)?(Trigger|Notification)(Deliveries)?)$/.test(name);
+
 /** About integrations, which only admins administer. */
 const isAdmins = (name: RouteName): boolean =>
   ['listDeliveries', 'redeliver', 'testIntegration'].includes(name);
@@ -90,6 +105,7 @@ function expected(role: Role, name: RouteName, access: Access, target: Target): 
   // Without a name it is about all change requests.
   if ((isAdmins(name) || name === 'syncChangeRequests') && role === 'member') return 'PERMISSION_DENIED';
   if (role === 'share' && isList(name)) return 'PERMISSION_DENIED';
+  if (name === 'markAgents' && (role === 'operator' || target !== 'own')) return 'PERMISSION_DENIED';
   if (target === 'own') return answersToPermitted[name] ?? 200;
   if (role !== 'operator') return 'PERMISSION_DENIED';
   if (target === 'foreign absent') return absentToOperator[name] ?? 'NOT_FOUND';
@@ -213,6 +229,9 @@ const bodies: Partial<Record<RouteName, Record<string, unknown>>> = {
   fail: { message: 'x' },
   signIn: { code: 'x' },
   revokeSession: { id: '01890000-0000-7000-8000-000000000000' },
+  subscribePush: { endpoint: 'https://push.example/x', p256dh: 'x', auth: 'x' },
+  unsubscribePush: { id: '01890000-0000-7000-8000-000000000000' },
+  testPush: { id: '01890000-0000-7000-8000-000000000000' },
 };
 
 function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknown> {
@@ -239,9 +258,11 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   if (name === 'runnerGitCredential') return { ...run, repo: 'https://git.example/team/project.git' };
   if (name === 'runnerEndedAgents') return { runnerId: run.runnerId, agentKeys: [run.agentKey] };
   if (name === 'waitMany' || name === 'retryMany') return { agentIds: [aim.id] };
+  if (name === 'markAgents') return { marks: [{ agentId: aim.id, seen: 1 }] };
   if (name === 'attachment') return { agentId: aim.id, attachmentId: 'x' };
   if (route.body?.properties?.parentId) return { parentId: aim.id, tenant: aim.id.tenant };
   if (name === 'drainRunners') return { pool: 'default' };
+  if (isOfOwnDocument(name)) return { tenant: aim.id.tenant, name: aim.resource };
   if (isAdmins(name)) return { tenant: aim.id.tenant, name: aim.resource, deliveryId: 'x' };
   if (name === 'syncChangeRequests') return { tenant: aim.id.tenant };
   if (route.access === 'catalog-write') {

@@ -22,13 +22,16 @@ describe('allowed imports', () => {
     store: ['domain', 'contract', 'lib'],
     control: ['domain', 'store', 'contract', 'lib'],
     work: ['store', 'contract', 'lib'],
-    codehost: ['work', 'control', 'domain', 'store', 'contract', 'lib'],
-    http: ['codehost', 'contract', 'control', 'lib'],
+    deliveries: ['work', 'control', 'domain', 'store', 'contract', 'lib'],
+    trigger: ['deliveries', 'work', 'control', 'domain', 'store', 'contract', 'lib'],
+    codehost: ['deliveries', 'work', 'control', 'domain', 'store', 'contract', 'lib'],
+    notify: ['work', 'control', 'domain', 'store', 'contract', 'lib'],
+    http: ['codehost', 'deliveries', 'notify', 'trigger', 'contract', 'control', 'lib'],
     harness: ['contract', 'lib'],
     runner: ['client', 'contract', 'harness', 'lib'],
     cli: [
       ...['client', 'codehost', 'contract', 'control', 'domain', 'harness', 'http', 'lib', 'runner', 'store'],
-      'work',
+      ...['deliveries', 'notify', 'trigger', 'work'],
     ],
     dashboard: ['client', 'contract'],
   };
@@ -72,8 +75,9 @@ describe('allowed imports', () => {
     expect(importersOf(/^@?fastify(\/|$)/, ['http'])).toEqual([]);
   });
 
-  test('only store, control, work, codehost and cli import the database driver', () => {
-    expect(importersOf(/^pg(\/|$)/, ['store', 'control', 'work', 'codehost', 'cli'])).toEqual([]);
+  test('only these modules import the database driver', () => {
+    const modules = ['store', 'control', 'work', 'deliveries', 'trigger', 'codehost', 'notify', 'cli'];
+    expect(importersOf(/^pg(\/|$)/, modules)).toEqual([]);
   });
 });
 
@@ -200,6 +204,7 @@ describe('SQL', () => {
     'packages/service/src/control/catalog/write-resources.ts': ['COMMIT', 'ROLLBACK'],
     'packages/service/src/control/agents/delete-agent.ts': ['COMMIT', 'ROLLBACK'],
     'packages/service/src/control/upkeep/usage-upkeep.ts': ['COMMIT'],
+    'packages/service/src/control/schedules/fire-schedules.ts': ['COMMIT'],
     'packages/service/src/control/watching/node-bus.ts': ['LISTEN …', 'SELECT'],
   };
 

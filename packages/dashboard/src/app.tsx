@@ -5,11 +5,13 @@ import { AgentPage } from './agent/view/agent-page.tsx';
 import { HomePage } from './home/view/home-page.tsx';
 import { Fleet, FleetContext } from './live/fleet.ts';
 import { queryClientFor } from './live/resources.ts';
+import { useRenewedNotifications } from './notify/renew.ts';
 import { Empty, useShortcuts } from './parts/page.tsx';
 import { ErrorBoundary } from './parts/problem.tsx';
 import { type Session, SignedInContext, useSession } from './session/session.ts';
 import { SwitchDialog } from './session/session-dialogs.tsx';
 import { SignInPage } from './session/sign-in-page.tsx';
+import { useBadge } from './shell/badge.ts';
 import { ConnectionBanner, Header, HelpDialog } from './shell/header.tsx';
 import { closeSpawn, openSpawn, useSpawnPreset } from './spawn/open-spawn.ts';
 import { SpawnDialog } from './spawn/view/spawn-dialog.tsx';
@@ -17,6 +19,18 @@ import { SpawnDialog } from './spawn/view/spawn-dialog.tsx';
 /** Loaded on demand: the YAML editor is larger than the rest of the dashboard. */
 const CatalogPage = lazy(async () => ({
   default: (await import('./catalog/view/catalog-page.tsx')).CatalogPage,
+}));
+
+const RunnersPage = lazy(async () => ({
+  default: (await import('./runners/view/runners-page.tsx')).RunnersPage,
+}));
+
+const SchedulesPage = lazy(async () => ({
+  default: (await import('./schedules/view/schedules-page.tsx')).SchedulesPage,
+}));
+
+const NotificationsPage = lazy(async () => ({
+  default: (await import('./notify/view/notifications-page.tsx')).NotificationsPage,
 }));
 
 const SpendPage = lazy(async () => ({ default: (await import('./spend/view/spend-page.tsx')).SpendPage }));
@@ -37,7 +51,7 @@ function SignedInApp({ session }: { readonly session: Extract<Session, { state: 
   const { client, caller } = session;
   const queryClient = useMemo(queryClientFor, []);
   const signedIn = useMemo(() => ({ client, caller }), [client, caller]);
-  const fleet = useMemo(() => new Fleet(client), [client]);
+  const fleet = useMemo(() => new Fleet(client, caller), [client, caller]);
   useEffect(() => fleet.start(), [fleet]);
   return (
     <QueryClientProvider client={queryClient}>
@@ -60,16 +74,57 @@ const Failed = () => (
   </Empty>
 );
 
+/** Each page at its address. */
+const Routes = () => (
+  <Switch>
+    <Route path="/">
+      <HomePage onSpawn={() => openSpawn()} />
+    </Route>
+    <Route path="/agents/*">
+      <AgentPage />
+    </Route>
+    <Route path="/catalog/:kind?/:name?">
+      <CatalogPage />
+    </Route>
+    <Route path="/spend">
+      <SpendPage />
+    </Route>
+    <Route path="/runners">
+      <RunnersPage />
+    </Route>
+    <Route path="/schedules/:name?">
+      <SchedulesPage />
+    </Route>
+    <Route path="/notifications">
+      <NotificationsPage />
+    </Route>
+    <Route path="/sign-in">
+      <Redirect to="/" />
+    </Route>
+    <Route>
+      <Empty title="Page not found" isPage>
+        <p>
+          <a href="/">Go to agents</a>
+        </p>
+      </Empty>
+    </Route>
+  </Switch>
+);
+
 function Pages() {
   const [address, navigate] = useLocation();
   const [isHelpOpen, setHelpOpen] = useState(false);
   const spawnPreset = useSpawnPreset();
+  useBadge();
+  useRenewedNotifications();
   useShortcuts({
     n: () => openSpawn(),
     '?': () => setHelpOpen(true),
     g: () => navigate('/'),
     c: () => navigate('/catalog'),
     u: () => navigate('/spend'),
+    r: () => navigate('/runners'),
+    t: () => navigate('/schedules'),
   });
   return (
     <>
@@ -81,30 +136,7 @@ function Pages() {
       <main id="main" tabIndex={-1}>
         <ErrorBoundary fallback={<Failed />} resetBy={address}>
           <Suspense fallback={<p className="page-loading">Loading …</p>}>
-            <Switch>
-              <Route path="/">
-                <HomePage onSpawn={() => openSpawn()} />
-              </Route>
-              <Route path="/agents/*">
-                <AgentPage />
-              </Route>
-              <Route path="/catalog/:kind?/:name?">
-                <CatalogPage />
-              </Route>
-              <Route path="/spend">
-                <SpendPage />
-              </Route>
-              <Route path="/sign-in">
-                <Redirect to="/" />
-              </Route>
-              <Route>
-                <Empty title="Page not found" isPage>
-                  <p>
-                    <a href="/">Go to agents</a>
-                  </p>
-                </Empty>
-              </Route>
-            </Switch>
+            <Routes />
           </Suspense>
         </ErrorBoundary>
       </main>

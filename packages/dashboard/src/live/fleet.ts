@@ -1,10 +1,11 @@
-import type { AgentEntry, MusterClient } from '@muster/sdk';
+import type { AgentEntry, Caller, MusterClient } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 import { createContext, useCallback, useContext, useSyncExternalStore } from 'react';
 import { Listeners } from '../parts/model/listeners.ts';
 import { connection } from '../session/connection.ts';
 import { reportError } from '../session/session.ts';
-import { type EndedWindow, endedSinceOf } from './model/attention.ts';
+import { type Mark, Marks, takeStoredMarks } from './marks.ts';
+import { attentionOf, type EndedWindow, endedSinceOf, isSeen, needsPerson } from './model/attention.ts';
 import { type DescendantTotals, TreeTotals } from './model/tree-totals.ts';
 
 /** Every agent that the caller may see. */
@@ -15,6 +16,11 @@ interface FleetView {
   readonly isLoaded: boolean;
   readonly error: unknown;
 }
+
+type Owner = Pick<Caller, 'ownerProvider' | 'account'>;
+
+const isOwn = ({ agentId }: AgentEntry, { ownerProvider, account }: Owner): boolean =>
+  agentId.ownerProvider === ownerProvider && agentId.account === account;
 
 /** While thousands of agents load, rendering every frame would only slow the loading down. */
 const loadingMs = 150;
@@ -28,6 +34,9 @@ const noFrameMs = 250;
  */
 export class Fleet {
   readonly #client: MusterClient;
+  readonly #caller: Owner;
+  readonly #marks: Marks;
+  readonly #needingCaller = new Set<string>();
   readonly #agents = new Map<string, AgentEntry>();
   readonly #treeTotals = new TreeTotals();
   readonly #listeners = new Listeners();
@@ -41,18 +50,34 @@ export class Fleet {
   #error: unknown = null;
   #isNotifyDue = false;
 
-  constructor(client: MusterClient) {
+  constructor(client: MusterClient, caller: Owner) {
     this.#client = client;
+    this.#caller = caller;
+    this.#marks = new Marks(client);
   }
 
   /** Follows the list until the returned function is called. */
   start(): () => void {
     this.#open();
+    document.addEventListener('visibilitychange', this.#marks.flush);
     return () => {
+      document.removeEventListener('visibilitychange', this.#marks.flush);
       this.#stream?.abort();
       this.#stream = null;
       connection.restored('listStream');
     };
+  }
+
+  /** How many of the person's own agents need the person. */
+  readonly needingCaller = (): number => this.#needingCaller.size;
+
+  /** Shown immediately, also before the service has it. */
+  mark(marks: Iterable<readonly [page: string, Mark]>): void {
+    for (const [page, mark] of marks) {
+      this.#marks.put(page, mark);
+      const entry = this.#agents.get(page);
+      if (entry) this.#set(page, entry);
+    }
   }
 
   restart(): void {
@@ -118,6 +143,7 @@ export class Fleet {
         if (received) this.#removeAllBut(received);
         received = null;
         this.#isLoaded = true;
+        this.mark(takeStoredMarks(localStorage, this.agent));
         this.#notifySoon();
       },
     });
@@ -125,16 +151,24 @@ export class Fleet {
       if (signal.aborted) return;
       const page = agentPage(entry.agentId);
       received?.add(page);
-      this.#recordChange(page, entry);
-      this.#agents.set(page, entry);
-      this.#notifySoon();
+      this.#set(page, entry);
     }
+  }
+
+  #set(page: string, received: AgentEntry): void {
+    const entry = this.#marks.applied(page, received);
+    this.#recordChange(page, entry);
+    this.#agents.set(page, entry);
+    this.#notifySoon();
   }
 
   #recordChange(page: string, after: AgentEntry | undefined): void {
     this.#changed.add(page);
     for (const ancestor of this.#treeTotals.update(page, this.#agents.get(page), after))
       this.#changed.add(ancestor);
+    if (after && isOwn(after, this.#caller) && needsPerson(attentionOf(after, isSeen(after))))
+      this.#needingCaller.add(page);
+    else this.#needingCaller.delete(page);
   }
 
   #removeAllBut(pages: ReadonlySet<string>): void {

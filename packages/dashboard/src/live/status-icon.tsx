@@ -55,3 +55,9 @@ export const StatusIcon = ({ attention }: { readonly attention: Attention }) => 
     {shapes[attention]}
   </svg>
 );
+
+export const PinIcon = () => (
+  <svg className="pin-icon" viewBox="0 0 16 16" aria-hidden="true">
+    <path d="m9.6 1.6 4.8 4.8-1 1-.9-.2-2.9 2.9.2 2.3-1.1 1.1-2.9-2.9-3.3 3.3-.7.1.1-.7 3.3-3.3-2.9-2.9L3.3 6l2.3.2 2.9-2.9-.2-.9z" />
+  </svg>
+);

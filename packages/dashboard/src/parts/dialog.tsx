@@ -67,13 +67,15 @@ interface OneTimeSecretProps {
   readonly label: string;
   readonly secret: string;
   readonly onClose: () => void;
+  /** How to use it. */
+  readonly children?: ReactNode;
 }
 
 /**
  * Shows a secret once. The caller holds it in component state and drops it in `onClose`, so that it is never in a query
  * cache, a URL or storage.
  */
-export function OneTimeSecret({ title, label, secret, onClose }: OneTimeSecretProps) {
+export function OneTimeSecret({ title, label, secret, onClose, children }: OneTimeSecretProps) {
   const input = useRef<HTMLInputElement>(null);
   return (
     <Dialog title={title} onClose={onClose}>
@@ -93,6 +95,7 @@ export function OneTimeSecret({ title, label, secret, onClose }: OneTimeSecretPr
         </Field>
         <CopyButton text={secret} label={`Copy ${label.toLowerCase()}`} />
       </div>
+      {children}
       <DialogActions>
         <Button look="primary" onClick={onClose}>
           Done

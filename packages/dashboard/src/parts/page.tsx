@@ -18,17 +18,28 @@ export function Empty({ title, isPage = false, children }: EmptyProps) {
   );
 }
 
+let title = 'Muster';
+let titleCount = 0;
+
+const showTitle = (): void => {
+  document.title = titleCount > 0 ? `(${titleCount}) ${title}` : title;
+};
+
+/** The title of a background tab shows a number; 0 shows none. */
+export function setTitleCount(count: number): void {
+  titleCount = count;
+  showTitle();
+}
+
+function setTitle(next: string): void {
+  title = next;
+  showTitle();
+}
+
 /** Sets the title of the browser tab. The cleanup of the previous page runs before the next page sets its title. */
-export function useTitle(title: string): void {
-  useLayoutEffect(() => {
-    document.title = title;
-  }, [title]);
-  useLayoutEffect(
-    () => () => {
-      document.title = 'Muster';
-    },
-    [],
-  );
+export function useTitle(name: string): void {
+  useLayoutEffect(() => setTitle(name), [name]);
+  useLayoutEffect(() => () => setTitle('Muster'), []);
 }
 
 export const Label = ({ text }: { readonly text: string }) => (

@@ -7,6 +7,7 @@ import {
   signIn,
   UnauthenticatedError,
 } from '@muster/sdk';
+import { paths } from '@muster/sdk/contract';
 import { createContext, useContext, useSyncExternalStore } from 'react';
 import { Listeners } from '../parts/model/listeners.ts';
 import { connection } from './connection.ts';
@@ -37,11 +38,16 @@ function setSession(next: Session): void {
 
 export const currentSession = (): Session => session;
 
+/** What was seen is recorded even if the page is being closed. Browsers accept only small bodies then. */
+const isMark = (url: RequestInfo | URL, init?: RequestInit): boolean =>
+  url === location.origin + paths.markAgents.path && String(init?.body).length < 50_000;
+
 /** A client for one session, or for the browser's current one. */
 export const clientFor = (id?: string): MusterClient =>
   new MusterClient({
     url: location.origin,
     session: id,
+    fetch: (url, init) => fetch(url, { ...init, keepalive: isMark(url, init) }),
     onRetry: ({ operation }: Retry) => connection.lost(operation),
   });
 

@@ -1,6 +1,6 @@
 import type { Caller } from '@muster/sdk';
 import { providerName } from '@muster/sdk/contract';
-import { useCallback, useId, useRef, useState } from 'react';
+import { useCallback, useEffect, useId, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import iconUrl from '../icon.svg';
 import { Button } from '../parts/button.tsx';
@@ -15,33 +15,15 @@ import { maySpawn } from '../spawn/open-spawn.ts';
 import './shell.css';
 
 export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; readonly onHelp: () => void }) {
-  const [path] = useLocation();
   const { caller } = useSignedIn();
   const isOffline = useOutage() !== null;
-  const link = (isCurrent: boolean) => ({
-    className: 'nav-link',
-    ...(isCurrent && { 'aria-current': 'page' as const }),
-  });
   return (
     <header className="header">
       <Link href="/" className="header-brand">
         <img src={iconUrl} alt="" width="24" height="24" />
         Muster
       </Link>
-      <nav aria-label="Main">
-        <Link href="/" {...link(path === '/' || path.startsWith('/agents'))}>
-          Agents
-        </Link>
-        <Link href="/catalog" {...link(path.startsWith('/catalog'))}>
-          Catalog
-        </Link>
-        <Link href="/spend" {...link(path === '/spend')}>
-          Spend
-        </Link>
-        <a href="/docs" {...link(false)}>
-          API
-        </a>
-      </nav>
+      <MainNavigation />
       <span className="header-live secondary" data-offline={isOffline}>
         {isOffline ? 'Offline' : 'Live'}
       </span>
@@ -62,6 +44,41 @@ export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; read
       </Button>
       <AccountMenu />
     </header>
+  );
+}
+
+const pages = [
+  ['Agents', '/', /^\/($|agents\/)/],
+  ['Catalog', '/catalog', /^\/catalog/],
+  ['Schedules', '/schedules', /^\/schedules/],
+  ['Spend', '/spend', /^\/spend$/],
+  ['Runners', '/runners', /^\/runners$/],
+] as const;
+
+/** On a narrow screen it scrolls, and the link of the current page is in view. */
+function MainNavigation() {
+  const [path] = useLocation();
+  const ref = useRef<HTMLElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the link of the current page changes with the path.
+  useEffect(() => {
+    ref.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, [path]);
+  return (
+    <nav aria-label="Main" ref={ref}>
+      {pages.map(([title, href, isCurrent]) => (
+        <Link
+          key={href}
+          href={href}
+          className="nav-link"
+          {...(isCurrent.test(path) && { 'aria-current': 'page' })}
+        >
+          {title}
+        </Link>
+      ))}
+      <a href="/docs" className="nav-link">
+        API
+      </a>
+    </nav>
   );
 }
 
@@ -114,6 +131,7 @@ function AccountMenu() {
             setOpen(false);
             setShowsSessions(true);
           }}
+          onClose={close}
           onSignOut={() => void signOut().catch(setError)}
         />
       )}
@@ -127,10 +145,11 @@ interface AccountPanelProps {
   readonly caller: Caller;
   readonly error: unknown;
   readonly onSessions: () => void;
+  readonly onClose: () => void;
   readonly onSignOut: () => void;
 }
 
-const AccountPanel = ({ id, caller, error, onSessions, onSignOut }: AccountPanelProps) => (
+const AccountPanel = ({ id, caller, error, onSessions, onClose, onSignOut }: AccountPanelProps) => (
   <div className="account-panel stack" id={id}>
     <dl>
       <dt>Account</dt>
@@ -157,6 +176,9 @@ const AccountPanel = ({ id, caller, error, onSessions, onSignOut }: AccountPanel
     <ThemeChoice />
     <Problem error={error} />
     <div className="account-actions">
+      <Link href="/notifications" className="button button-plain" onClick={onClose}>
+        Notifications
+      </Link>
       <Button onClick={onSessions}>Sessions</Button>
       <Button onClick={onSignOut}>Sign out</Button>
     </div>
@@ -188,10 +210,13 @@ const shortcuts: readonly (readonly [keys: string, action: string])[] = [
   ['j  k', 'Next and previous agent'],
   ['Enter', 'Open the selected agent'],
   ['s', 'Mark the selected agent seen or unseen'],
+  ['p', 'Pin or unpin the selected agent'],
   ['n', 'New agent'],
   ['g', 'Go to agents'],
   ['c', 'Go to the catalog'],
   ['u', 'Go to spend'],
+  ['r', 'Go to runners'],
+  ['t', 'Go to schedules'],
   ['m', 'Write a message (agent page)'],
   ['Home  End', 'First and last entry of the transcript (agent page)'],
   ['Escape', 'Close a dialog or leave the search'],

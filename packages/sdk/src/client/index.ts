@@ -22,12 +22,16 @@ export type {
   Tenant,
 } from '../contract/identity.ts';
 export type { Kind } from '../contract/kinds.ts';
+export type { NotificationDelivery } from '../contract/notification.ts';
 export type { Phase, PhaseReason } from '../contract/phases.ts';
+export type { PushSubscription } from '../contract/push.ts';
 export type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 export type { CurrentRun, Run, RunOutcome, RunState, StopMode } from '../contract/run.ts';
+export type { ScheduleFire } from '../contract/schedule.ts';
 export type { Task, TaskInput, TaskStatus } from '../contract/task.ts';
 export type { ReviewComment, Thread, ThreadAnswer, ThreadComment, ThreadState } from '../contract/thread.ts';
 export type { EntryType, TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
+export type { TriggerDelivery } from '../contract/trigger.ts';
 export type { UsageInterval, UsageKey, UsageRow } from '../contract/usage.ts';
 export * from './attachments.ts';
 export type { CallSettings, ClientOptions, Page } from './caller.ts';
@@ -37,7 +41,10 @@ export * from './errors.ts';
 export * from './inputs.ts';
 export { type LiveText, LiveTexts } from './live-texts.ts';
 export * from './muster-client.ts';
+export { NotificationClient } from './notifications.ts';
 export type { Retry, RetryLimits } from './retries.ts';
+export { ScheduleClient } from './schedules.ts';
+export { TriggerClient } from './triggers.ts';
 export type { UsageInput } from './usage.ts';
 export {
   type AgentRef,

@@ -9,6 +9,7 @@ import type { ReviewRequest, Thread, ThreadState } from '../contract/thread.ts';
 import type { TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
 import { agentStream } from './agent-stream.ts';
 import { AttachmentClient } from './attachments.ts';
+import { AttentionClient } from './attention.ts';
 import { Caller, type CallSettings, type ClientOptions, type Page, readPages } from './caller.ts';
 import { CatalogClient } from './catalog.ts';
 import type { ServerSentEvent } from './event-parser.ts';
@@ -29,7 +30,8 @@ import {
   type WaitInput,
   type WaitManyInput,
 } from './inputs.ts';
-import { UsageClient } from './usage.ts';
+import { ScheduleClient } from './schedules.ts';
+import { TriggerClient } from './triggers.ts';
 import { type AgentRef, agentIdOf, compareInt64, type Int64Input, mintId } from './values.ts';
 
 const pageEntries = 1000;
@@ -37,9 +39,11 @@ const pageEntries = 1000;
 const endOfTimeline = '9223372036854775807';
 
 /** All operations of the service as methods. */
-export class MusterClient extends UsageClient {
+export class MusterClient extends AttentionClient {
   readonly catalog: CatalogClient;
   readonly attachments: AttachmentClient;
+  readonly schedules: ScheduleClient;
+  readonly triggers: TriggerClient;
   readonly #caller: Caller;
 
   constructor(options: ClientOptions) {
@@ -48,12 +52,13 @@ export class MusterClient extends UsageClient {
     this.#caller = caller;
     this.catalog = new CatalogClient(caller);
     this.attachments = new AttachmentClient(caller);
+    this.schedules = new ScheduleClient(caller);
+    this.triggers = new TriggerClient(caller);
   }
 
   /** Calls any route of the contract once: no retry, no default timeout, and the body as it is. */
   call<N extends RouteName>(name: N, body: BodyOf<N>, options: CallOptions = {}): Promise<ReplyOf<N>> {
-    const { signal } = options;
-    return this.#caller.connection.call(name, { ...options, signal, body });
+    return this.#caller.connection.call(name, { ...options, signal: options.signal, body });
   }
 
   whoami(settings: CallSettings = {}): Promise<Identity> {

@@ -17,6 +17,11 @@ export class PoolRunnerClient extends CodeHostClient {
     return this.#caller.call('poolDemand', undefined, settings, { params: { pool } });
   }
 
+  /** The live runners that serve the caller's tenant, of one pool or of all. */
+  listRunners(pool?: string, settings: CallSettings = {}): Promise<ReplyOf<'listRunners'>> {
+    return this.#caller.call('listRunners', pool === undefined ? {} : { pool }, settings);
+  }
+
   /** These runners of a pool, or all, claim nothing more, finish or hand back their runs, and end. */
   drainRunners(
     pool: string,

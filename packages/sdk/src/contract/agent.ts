@@ -19,6 +19,7 @@ import {
   pageOf,
   reply,
   request,
+  requestWith,
   text,
   texts,
   timestamp,
@@ -210,6 +211,8 @@ export const listEntry = reply('AgentEntry', {
   changeRequests: list(changeRequest),
   budgets,
   labels,
+  seen: { ...int64, description: 'Sequence of the newest timeline entry that the caller has seen; 0: none.' },
+  pinned: { ...boolean, description: 'Whether the caller pinned the agent.' },
 });
 export type AgentEntry = Infer<typeof listEntry>;
 
@@ -240,6 +243,26 @@ export const listRequest = request('ListAgentsRequest', {
 export type ListRequest = Infer<typeof listRequest>;
 
 export const listReply = pageOf('ListAgentsReply', listEntry);
+
+const mark = requestWith('AgentMark', ['agentId'], {
+  agentId: agentIdIn,
+  seen: {
+    ...int64In,
+    description:
+      'You have seen the timeline up to this sequence. A lower one than before changes nothing, except 0: nothing is seen.',
+  },
+  pinned: boolean,
+});
+
+export const markRequest = requestWith('MarkAgentsRequest', ['marks'], {
+  marks: {
+    type: 'array',
+    items: mark,
+    maxItems: limits.marksPerRequest,
+    expected: `at most ${limits.marksPerRequest} marks`,
+    description: 'A mark of an agent that does not exist is ignored.',
+  },
+});
 
 export const waitManyRequest = request('WaitForAgentsRequest', {
   agentIds: {

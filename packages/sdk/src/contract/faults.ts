@@ -53,6 +53,10 @@ export const faults = {
     'the provider does not know the model',
     'The provider does not offer the model {model} to runner {runner}. Send a message with another model, or give the runner an account that has it, then retry.',
   ),
+  MODEL_UNPRICED: fixable(
+    'the price of the model is not known, and a budget allows only models with a price',
+    'Add the price of {model} to the file that MUSTER_PRICES of runner {runner} names, or send a message with another model.',
+  ),
   CONTEXT_OVERFLOW: fixable(
     "the conversation is larger than the model's context, also after compaction",
     'The conversation does not fit into the context of {model}. Send a message with a larger model, or preempt with a shorter task.',

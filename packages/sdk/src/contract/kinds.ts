@@ -3,13 +3,16 @@ import { changeRequest } from './kinds/change-request.ts';
 import { environment } from './kinds/environment.ts';
 import { integration } from './kinds/integration.ts';
 import type { KindEntry } from './kinds/kind.ts';
+import { notification } from './kinds/notification.ts';
 import { persona } from './kinds/persona.ts';
 import { policy } from './kinds/policy.ts';
 import { pool } from './kinds/pool.ts';
 import { profile } from './kinds/profile.ts';
+import { schedule } from './kinds/schedule.ts';
 import { secret } from './kinds/secret.ts';
 import { shareLink } from './kinds/share-link.ts';
 import { token } from './kinds/token.ts';
+import { trigger } from './kinds/trigger.ts';
 import { vmProfile } from './kinds/vm-profile.ts';
 import { workspace } from './kinds/workspace.ts';
 import type { inputFormats } from './resource.ts';
@@ -22,11 +25,14 @@ const table = {
   profile,
   'vm-profile': vmProfile,
   pool,
+  trigger,
   policy,
   budget,
+  notification,
   token,
   'share-link': shareLink,
   integration,
+  schedule,
   secret,
   'change-request': changeRequest,
 } as const satisfies Record<string, KindEntry>;

@@ -48,6 +48,10 @@ export const limits = {
   agentsPerWait: 1000,
   /** Agents in one retry of several */
   agentsPerRetry: 1000,
+  /** Marks of agents in one request */
+  marksPerRequest: 500,
+  /** Agents that one account has seen or pinned → the marks of the oldest agents are deleted */
+  marksPerAccount: 20_000,
   /** How long a run that no budget limits may spend before it asks again, so how late a new budget holds for it */
   unlimitedCreditSeconds: 30,
   /** Budgets of agents in one list of budgets → `more` is true */
@@ -76,6 +80,24 @@ export const limits = {
   secretBytesPerTenant: 2 * 1024 * 1024,
   /** Documents of the kind `budget` instead: each request to a model reads those that cover its agent → RESOURCE_EXHAUSTED */
   budgetsPerTenant: 100,
+  /** Documents of the kind `notification` instead: each event is compared with all of them → RESOURCE_EXHAUSTED */
+  notificationsPerTenant: 500,
+  /** Their bytes → RESOURCE_EXHAUSTED */
+  notificationBytesPerTenant: 2 * 1024 * 1024,
+  /** Addresses in `to` of a notification */
+  addressesPerNotification: 20,
+  /** Documents of the kind `schedule` instead; those that one member created at most half of it → RESOURCE_EXHAUSTED */
+  schedulesPerTenant: 1000,
+  /** `jitterSeconds` of a schedule */
+  scheduleJitterSeconds: 3600,
+  /** Times that a schedule with `missed: all` fires for afterwards; the newest ones → older ones are skipped */
+  scheduleMissedFires: 24,
+  /** Fires of a schedule in a row that fail → it is paused */
+  scheduleFailures: 10,
+  /** How long the history of a schedule is stored → it is deleted */
+  scheduleHistoryDays: 90,
+  /** Entries in the history of one schedule → the oldest are deleted */
+  firesPerSchedule: 1000,
   /** Documents of the kind `integration` instead → RESOURCE_EXHAUSTED */
   integrationBytesPerTenant: 2 * 1024 * 1024,
   /**
@@ -317,6 +339,32 @@ export const limits = {
   deliveriesWaitingPerTenant: 50_000,
   /** Processed deliveries of one integration → the oldest are deleted */
   deliveriesPerIntegration: 20_000,
+  /** Why the service has paused a document, in characters → the rest is cut off */
+  pausedReasonLength: 1000,
+  /** Messages that one target of notifications gets in a minute → the others become one digest */
+  notificationsPerMinute: 10,
+  /** Browsers of one account that show notifications → RESOURCE_EXHAUSTED */
+  pushSubscriptionsPerAccount: 20,
+  /** A message by webhook → its texts are cut */
+  notificationBytes: 19 * 1024,
+  /** Events that wait to be sent to one target → the oldest are dropped */
+  notificationsWaiting: 10_000,
+  /** How long what was sent to a target can be listed and sent again → it is deleted */
+  notificationDays: 7,
+  /** Deliveries of one target that are listed → the oldest are deleted */
+  notificationDeliveriesPerTarget: 10_000,
+  /** A request to a trigger */
+  triggerRequestBytes: 1024 * 1024,
+  /** Documents of the kind `trigger` instead of `documentBytesPerKind` → RESOURCE_EXHAUSTED */
+  triggerBytesPerTenant: 8 * 1024 * 1024,
+  /** A text with `{{…}}` in a trigger, in characters */
+  triggerTextLength: 32 * 1024,
+  /** `{{…}}` in all texts of a trigger */
+  triggerPlaceholders: 50,
+  /** A value of a request where a text of a trigger has `{{…}}`, in bytes of UTF-8 → is cut */
+  triggerValueBytes: 4 * 1024,
+  /** Failed deliveries in a row after which a trigger is paused → its further deliveries are IGNORED */
+  triggerFailures: 10,
   /** Between two comparisons of a change request that somebody asks for → RESOURCE_EXHAUSTED, with `Retry-After` */
   syncSeconds: 10,
   /** How long settled items of the outbox are stored; those about an open change request longer → they are deleted */

@@ -61,6 +61,8 @@ export const paths = {
   setBudget: post('/v1/agent/budget', 'safe'),
   list: post('/v1/agents', 'safe'),
 
+  /** A sequence only grows, and a repeated pin changes nothing. */
+  markAgents: post('/v1/agents/marks', 'safe'),
   waitMany: post('/v1/agents/wait', 'long'),
   retryMany: post('/v1/agents/retry', 'unsent'),
   listStream: post('/v1/agents/stream', 'long'),
@@ -90,6 +92,18 @@ export const paths = {
   redeliver: post('/v1/integration/redeliver', 'safe'),
   testIntegration: post('/v1/integration/test', 'safe'),
 
+  listNotificationDeliveries: post('/v1/notification/deliveries', 'safe'),
+  redeliverNotification: post('/v1/notification/redeliver', 'safe'),
+  testNotification: post('/v1/notification/test', 'safe'),
+  listTriggerDeliveries: post('/v1/trigger/deliveries', 'safe'),
+  redeliverToTrigger: post('/v1/trigger/redeliver', 'safe'),
+  testTrigger: post('/v1/trigger/test', 'safe'),
+  pushSubscriptions: post('/v1/push/subscriptions', 'safe'),
+  subscribePush: post('/v1/push/subscribe', 'safe'),
+  /** A repeated one is refused, because the subscription is gone. */
+  unsubscribePush: post('/v1/push/unsubscribe', 'safe'),
+  testPush: post('/v1/push/test', 'unsent'),
+
   /** Without a generation they would overwrite or delete what others wrote since. */
   writeResource: post('/v1/catalog/{ref.kind}/{ref.name}', 'unsent'),
   readResource: get('/v1/catalog/{ref.kind}/{ref.name}', 'safe'),
@@ -98,10 +112,15 @@ export const paths = {
   resourceHistory: get('/v1/catalog/{ref.kind}/{ref.name}/history', 'safe'),
   validateResource: post('/v1/catalog/{ref.kind}/{ref.name}/validate', 'safe'),
 
+  /** Would fire again. */
+  runSchedule: post('/v1/schedule/run', 'unsent'),
+  scheduleHistory: post('/v1/schedule/history', 'safe'),
+
   usage: post('/v1/usage', 'safe'),
   budgets: post('/v1/budgets', 'safe'),
 
   poolDemand: get('/v1/pools/{pool}/demand', 'safe'),
+  listRunners: post('/v1/runners', 'safe'),
   drainRunners: post('/v1/runners/drain', 'safe'),
 
   runnerPoll: post('/v1/runner/poll'),

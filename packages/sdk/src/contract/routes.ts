@@ -3,12 +3,16 @@ import { callerOperations } from './operations/caller.ts';
 import { catalogOperations } from './operations/catalog.ts';
 import { codeHostOperations } from './operations/code-hosts.ts';
 import { messageOperations } from './operations/messages.ts';
+import { notificationOperations } from './operations/notifications.ts';
 import type { Operation, Operations } from './operations/operation.ts';
 import { poolRunnerOperations } from './operations/pool-runners.ts';
+import { pushOperations } from './operations/push.ts';
 import { reviewOperations } from './operations/reviews.ts';
 import { runnerOperations } from './operations/runner.ts';
 import { runOperations } from './operations/runs.ts';
+import { scheduleOperations } from './operations/schedules.ts';
 import { taskOperations } from './operations/tasks.ts';
+import { triggerOperations } from './operations/triggers.ts';
 import { usageOperations } from './operations/usage.ts';
 import { paths } from './paths.ts';
 import type { Infer } from './schema.ts';
@@ -41,6 +45,22 @@ export const chapters: Readonly<Record<string, { readonly about: string; readonl
         'Integrations with GitHub, GitLab and Forgejo: change requests of agents, and deliveries of webhooks.',
       operations: codeHostOperations,
     },
+    notifications: {
+      about: 'What was sent to the targets of notifications, and whether it arrived.',
+      operations: notificationOperations,
+    },
+    schedules: {
+      about: 'Work at certain times: what fired, and what did not.',
+      operations: scheduleOperations,
+    },
+    triggers: {
+      about: 'Requests of other systems that spawn agents or are messages to one.',
+      operations: triggerOperations,
+    },
+    'browser notifications': {
+      about: 'The browsers of a person that show notifications, also while no page is open (Web Push).',
+      operations: pushOperations,
+    },
     usage: { about: 'What agents used, and what it cost.', operations: usageOperations },
     caller: { about: 'Who a key belongs to, and how a browser signs in.', operations: callerOperations },
     pools: {
@@ -58,6 +78,10 @@ const operations = {
   ...reviewOperations,
   ...catalogOperations,
   ...codeHostOperations,
+  ...notificationOperations,
+  ...scheduleOperations,
+  ...triggerOperations,
+  ...pushOperations,
   ...usageOperations,
   ...callerOperations,
   ...poolRunnerOperations,

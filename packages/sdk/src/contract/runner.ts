@@ -1,6 +1,7 @@
 import { backends, modelProviders } from './backend.ts';
 import { agentId } from './identity.ts';
 import { limits } from './limits.ts';
+import { runnerMachine } from './pool-runners.ts';
 import { providerAccountFields, providerAccountName } from './provider-account.ts';
 import {
   boolean,
@@ -128,6 +129,7 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
     },
     maxItems: 200,
   },
+  machine: runnerMachine,
   free: {
     description: 'How many more runs it can take.',
     type: 'object',

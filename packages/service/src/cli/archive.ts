@@ -114,14 +114,14 @@ function nextSteps({ secret, dataFolder }: Config): string {
     : `set MUSTER_SECRET to the secret of the old service, or copy its file "secret" to ${file}`;
   return [
     `Next: ${check}, then start muster serve.`,
-    'The values of secrets, the signing keys of integrations and the tokens of runs depend on it; API keys do not.',
+    'The values of secrets, the keys of integrations and triggers, and the tokens of runs depend on it; API keys do not.',
     `To use the command line here, copy the old admin.key to ${keyFile(dataFolder)}.`,
   ].join('\n');
 }
 
 const tenantSteps = [
   'Next: give the tenant the address of this installation, for its users and in MUSTER_URL of its runners. Its keys work here.',
-  'Values of secrets and signing keys of integrations depend on the secret of an installation. If this one has another secret, set MUSTER_SECRET_PREVIOUS here to the secret of the other one; muster doctor says when nothing needs it any more.',
+  'Values of secrets and the keys of integrations and triggers depend on the secret of an installation. If this one has another secret, set MUSTER_SECRET_PREVIOUS here to the secret of the other one; muster doctor says when nothing needs it any more.',
 ].join('\n');
 
 /** Unpacks the file as it is read. */

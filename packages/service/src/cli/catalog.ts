@@ -104,7 +104,12 @@ function columnsOf(kindName: string): Column<Entry>[] {
     : [nameColumn, generationColumn, updatedColumn, fieldColumn('BY', 'updatedBy', true), ...own];
 }
 
-async function get({ client, output, signal }: Invocation, kindName: string, name?: string): Promise<void> {
+/** Lists the resources of a kind, or prints one of them. */
+export async function get(
+  { client, output, signal }: Invocation,
+  kindName: string,
+  name?: string,
+): Promise<void> {
   const kind = kindOf(kindName) ?? kindName;
   if (name !== undefined) {
     const { formatResource, ownServerFields } = await import('./resource-files.ts');

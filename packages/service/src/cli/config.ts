@@ -92,6 +92,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     innerHosts: innerHostsIn(env),
     /** Review comments and checks that follow each other within this time are sent to the agent together. */
     reviewSettleMs: numberIn(env, 'MUSTER_REVIEW_SETTLE_SECONDS', 30, 0, 3_600) * 1_000,
+    ...notificationsIn(env),
   };
 }
 
@@ -157,6 +158,8 @@ export const variables = {
   logLevel: 'MUSTER_LOG',
   innerHosts: 'MUSTER_ALLOW_INNER_HOSTS',
   reviewSettleMs: 'MUSTER_REVIEW_SETTLE_SECONDS',
+  notificationSettleMs: 'MUSTER_NOTIFICATION_SETTLE_SECONDS',
+  mail: 'MUSTER_SMTP_URL',
   name: 'MUSTER_RUNNER_NAME',
   sandbox: 'MUSTER_SANDBOX',
   sandboxReads: 'MUSTER_SANDBOX_READ',
@@ -227,6 +230,26 @@ function databaseUrlIn(env: NodeJS.ProcessEnv, name: 'DATABASE_URL' | 'MUSTER_DI
   if (text !== null && !/^(socket:)?\//.test(text) && !/^postgres(ql)?:$/.test(scheme))
     throw new ConfigError(`${name}: expected postgres://user:password@host:port/database`);
   return text;
+}
+
+const notificationsIn = (env: NodeJS.ProcessEnv) => ({
+  /** Questions and idle agents are notified of after this time, if nobody has answered. */
+  notificationSettleMs: numberIn(env, 'MUSTER_NOTIFICATION_SETTLE_SECONDS', 10, 0, 3_600) * 1_000,
+  /** Null: no mail is sent. */
+  mail: mailIn(env),
+});
+
+/** The errors do not show the URL, which may have a password. */
+function mailIn({ MUSTER_SMTP_URL: url = '', MUSTER_MAIL_FROM: from = '' }: NodeJS.ProcessEnv) {
+  if (url === '' && from === '') return null;
+  if (url === '') throw new ConfigError('MUSTER_MAIL_FROM is set without MUSTER_SMTP_URL');
+  if (from === '') throw new ConfigError('MUSTER_SMTP_URL is set without MUSTER_MAIL_FROM');
+  const scheme = URL.canParse(url) ? new URL(url).protocol : '';
+  if (scheme !== 'smtp:' && scheme !== 'smtps:')
+    throw new ConfigError('MUSTER_SMTP_URL: expected smtps://user:password@mail.example.com or smtp://…:587');
+  if (!/^[^\r\n<>]*<?[^\s<>@]+@[\w.-]+>?$/.test(from))
+    throw unusable('MUSTER_MAIL_FROM', 'an address such as Muster <muster@example.com>', from);
+  return { url, from };
 }
 
 function accountNameIn(env: NodeJS.ProcessEnv, name: string, fallback: string): string {

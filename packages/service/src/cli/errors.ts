@@ -130,10 +130,10 @@ function nextStep(error: unknown, command: Command): string {
   const name = first?.name() ?? '';
   if (name.startsWith('agent')) return hintAboutAgent(error.message, command.args[0] ?? '');
   if (name === 'change-request') return '; muster cr ls --all lists them';
-  if (name === 'integration')
+  if (name === 'integration' || name === 'trigger')
     return command.name() === 'redeliver'
-      ? `; muster integration deliveries ${command.args[0]} lists them`
-      : '; muster get integration lists them';
+      ? `; muster ${name} deliveries ${command.args[0]} lists them`
+      : `; muster get ${name} lists them`;
   if (name !== 'kind') return '';
   const kind = kindOf(command.args[0] ?? '');
   return kind ? `; muster get ${kind} lists them` : `; the kinds are ${kinds.join(', ')}`;

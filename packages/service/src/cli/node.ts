@@ -4,6 +4,9 @@ import { Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CodeHosts } from '../codehost/code-hosts.ts';
 import { Control, type ControlOptions } from '../control/control.ts';
+import { Processor } from '../deliveries/process.ts';
+import { Receiver } from '../deliveries/receive.ts';
+import type { ServerOptions } from '../http/context.ts';
 import { buildServer } from '../http/server.ts';
 import { DatabaseDisk, diskSpace } from '../lib/disk-space.ts';
 import type { Log } from '../lib/log.ts';
@@ -14,9 +17,14 @@ import { openTracer } from '../lib/traces/open-tracer.ts';
 import type { Tracer } from '../lib/traces/tracer.ts';
 import { WakeSignal } from '../lib/wake-signal.ts';
 import { WorkerChannel } from '../lib/worker-channel.ts';
+import { Notifications } from '../notify/notifications.ts';
 import { sent } from '../store/connection.ts';
+import { dueDeliveries } from '../store/statements/deliveries.ts';
 import { dueItems } from '../store/statements/outbox.ts';
+import { dueSchedules } from '../store/statements/schedules.ts';
+import { Triggers } from '../trigger/triggers.ts';
 import { Outbox } from '../work/outbox.ts';
+import { TenantMasks } from '../work/tenant-masks.ts';
 import { loopOf, WorkLoops } from '../work/work-loops.ts';
 import type { Config } from './config.ts';
 import { openSecrets } from './open-secrets.ts';
@@ -57,16 +65,12 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   const metrics = measureNode(config, tracer);
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
-  const control = openControl(config, store, log, {
-    secrets,
-    publicUrl,
-    workers,
-    metrics,
-  });
-  const { codeHosts, work } = openWork(options, control, publicUrl);
+  const control = openControl(config, store, log, { secrets, publicUrl, workers, metrics });
+  const { work, ...served } = openWork(options, control, publicUrl);
+  const { codeHosts, triggers, notifications } = served;
   const { rateLimit, keepAliveMs } = config;
   const app = buildServer({
-    ...{ control, codeHosts, log, metrics, tracer, workers, rateLimit, keepAliveMs, publicUrl },
+    ...{ control, ...served, log, metrics, tracer, workers, rateLimit, keepAliveMs, publicUrl },
     databaseDisk: new DatabaseDisk(config.databaseUrl ? null : config.dataFolder),
     draining: draining.signal,
     closing: closing.signal,
@@ -98,8 +102,10 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
         'timers and batches',
         async () => {
           codeHosts.cancel();
+          notifications.cancel();
           await work.close();
           await codeHosts.close();
+          await triggers.close();
           await control.close();
         },
       ],
@@ -122,24 +128,49 @@ function measureNode({ dataFolder }: Config, tracer: Tracer | undefined): Metric
   return metrics;
 }
 
+type Served = Pick<ServerOptions, 'codeHosts' | 'triggers' | 'receiver' | 'notifications'>;
+
 /** The kinds of work that wait in the database, and the topics of the outbox. */
 function openWork(
-  { config, log, store: { database } }: NodeOptions,
+  { config, log, secrets, store: { database } }: NodeOptions,
   control: Control,
   publicUrl: () => string,
-): { readonly codeHosts: CodeHosts; readonly work: WorkLoops } {
+): Served & { readonly work: WorkLoops } {
+  const nudge = () => work.nudge();
   const codeHosts = new CodeHosts({
     ...{ database, control, log, publicUrl },
     innerHosts: config.innerHosts,
     settleMs: config.reviewSettleMs,
-    nudge: () => work.nudge(),
+    nudge,
   });
+  const masks = new TenantMasks(control.catalog.secrets);
+  const triggers = new Triggers({ database, control, publicUrl, onRedelivery: nudge });
   const outbox = new Outbox({
-    ...{ database, secrets: control.catalog.secrets, metrics: control.metrics },
+    ...{ database, masks, metrics: control.metrics },
     topics: { codehost: codeHosts.topic },
   });
-  const work = new WorkLoops({ database, log }, [...codeHosts.work, loopOf('outbox', dueItems, outbox)]);
-  return { codeHosts, work };
+  const notifications = new Notifications({
+    ...{ database, control, secrets, masks, publicUrl, nudge },
+    innerHosts: config.innerHosts,
+    mail: config.mail,
+    settleMs: config.notificationSettleMs,
+  });
+  const processor = new Processor({
+    ...{ database, metrics: control.metrics },
+    effects: { integration: codeHosts.effect, trigger: triggers.effect },
+  });
+  const receiver = new Receiver({
+    ...{ database, keys: control.keys, onDelivery: nudge },
+    recipients: { integration: codeHosts.recipient, trigger: triggers.recipient },
+  });
+  const work = new WorkLoops({ database, log }, [
+    loopOf('delivery', dueDeliveries, processor),
+    ...codeHosts.work,
+    loopOf('outbox', dueItems, outbox),
+    loopOf('schedule', dueSchedules, control.schedules.due),
+    ...notifications.work,
+  ]);
+  return { codeHosts, triggers, receiver, notifications, work };
 }
 
 /** A node in a process that the supervisor of the service has started. */

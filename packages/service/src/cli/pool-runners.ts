@@ -1,10 +1,11 @@
-import { clock, type ProviderAccount, type Service } from '@muster/sdk/contract';
+import { clock, type ListedRunner, type ProviderAccount } from '@muster/sdk/contract';
 import type { Command } from 'commander';
+import { gigabytes } from '../lib/disk-space.ts';
 import { addCommand, type Invocation } from './command.ts';
 
 /** Commands about the runners of a service, below `muster runner`, which runs one. */
 export function addPoolRunnerCommands(runner: Command): void {
-  addCommand(runner, 'ls', 'list live runners', list);
+  addCommand(runner, 'ls', 'list live runners', list).option('--pool <pool>', 'only those of this pool');
   const demandText = 'show how many runs a pool has and needs, and how many runners that takes';
   addCommand(runner, 'demand', demandText, demand).argument('<pool>');
   const drainText = 'let runners claim nothing more, finish or hand back their runs, and end';
@@ -13,27 +14,29 @@ export function addPoolRunnerCommands(runner: Command): void {
     .argument('[runner...]', 'their names; default: every runner of the pool');
 }
 
-async function list({ client, output, signal }: Invocation): Promise<void> {
-  const { runners } = await client().service({ signal });
+async function list({ client, output, signal, flags }: Invocation<{ pool?: string }>): Promise<void> {
+  const { runners } = await client().listRunners(flags.pool, { signal });
   await output.table(
     runners,
     [
       { title: 'RUNNER', of: ({ name }) => name },
       { title: 'POOL', of: ({ pool }) => pool },
       { title: 'STATE', of: stateOf },
+      { title: 'RUNS', of: ({ runCount }) => String(runCount) },
+      { title: 'FREE', of: ({ free, rehearses }) => String(rehearses ? free.rehearsed : free.real) },
       { title: 'SANDBOX', of: ({ sandboxed }) => (sandboxed ? 'yes' : 'no') },
+      { title: 'DISK FREE', of: ({ disk }) => (disk ? gigabytes(disk.freeBytes) : '') },
+      { title: 'VERSION', of: ({ version }) => version },
       { title: 'ACCOUNTS', of: accountsOf },
     ],
     'No runner serves this tenant. Start one with muster runner, or without MUSTER_RUNNER=off.',
   );
 }
 
-const stateOf = ({ draining, diskFull }: Service['runners'][number]): string =>
-  (draining && 'draining') || (diskFull && 'disk full') || 'ready';
+const stateOf = ({ draining, disk }: ListedRunner): string =>
+  (draining && 'draining') || (disk?.isFull && 'disk full') || 'ready';
 
-/** An older service sends none. */
-const accountsOf = ({ accounts = [] }: Partial<Service['runners'][number]>): string =>
-  accounts.map(accountText).join(', ');
+const accountsOf = ({ accounts }: ListedRunner): string => accounts.map(accountText).join(', ');
 
 function accountText({ account, state, pausedUntil }: ProviderAccount): string {
   if (state === 'FREE') return account;

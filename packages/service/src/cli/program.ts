@@ -11,13 +11,16 @@ import { errorData, errorLine, exitCodeMeanings, exitCodeOf } from './errors.ts'
 import { addIntegrationCommands } from './integrations.ts';
 import { addLoginCommands } from './login.ts';
 import { addLogsCommand } from './logs.ts';
+import { addNotificationCommands } from './notifications.ts';
 import { outputFormats, printable } from './output.ts';
 import { addQueueCommands } from './queue.ts';
 import { addHistoryCommands } from './resource-history.ts';
 import { addRunCommands } from './runs.ts';
+import { addScheduleCommands } from './schedules.ts';
 import { addServerCommands } from './server.ts';
 import { addTaskCommands } from './tasks.ts';
 import { addThreadCommands } from './threads.ts';
+import { addTriggerCommands } from './triggers.ts';
 import { addUsageCommand } from './usage.ts';
 import { addWaitCommand } from './wait.ts';
 
@@ -55,6 +58,9 @@ export function buildProgram(): Command {
   addCatalogCommands(program.commandsGroup('Catalog:'));
   addHistoryCommands(program);
   addIntegrationCommands(program);
+  addNotificationCommands(program);
+  addScheduleCommands(program);
+  addTriggerCommands(program);
   addServerCommands(program.commandsGroup('Server:'));
   addLoginCommands(program.commandsGroup('You and your shell:'));
   addCompletionCommands(program);

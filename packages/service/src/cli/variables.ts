@@ -77,7 +77,7 @@ export function readOrExplain<T>(problem: string, read: () => T): T {
 /** Each may come from a file, whose path is in the variable `<name>_FILE`. */
 export const secretVariables = [
   ...['MUSTER_SECRET', 'MUSTER_SECRET_PREVIOUS', 'MUSTER_BOOTSTRAP_KEY', 'MUSTER_API_KEY'],
-  ...['DATABASE_URL', 'MUSTER_DIRECT_URL'],
+  ...['DATABASE_URL', 'MUSTER_DIRECT_URL', 'MUSTER_SMTP_URL'],
   ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_CUSTOM_HEADERS', 'CLAUDE_CODE_OAUTH_TOKEN'],
   ...['OPENAI_API_KEY', 'AZURE_OPENAI_API_KEY', 'AWS_BEARER_TOKEN_BEDROCK'],
 ];

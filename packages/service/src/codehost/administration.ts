@@ -1,15 +1,10 @@
 import type { BodyOf, Delivery, ReplyOf } from '@muster/sdk/contract';
-import { limits } from '@muster/sdk/contract';
-import type pg from 'pg';
-import { refuseResource } from '../control/access/permit.ts';
 import type { Principal } from '../control/access/principal.ts';
-import type { TenantInput } from '../control/agents/identify.ts';
-import { nameTenant } from '../control/agents/identify.ts';
-import { webhookUrlOf } from '../control/catalog/kinds/integration.ts';
-import type { Control } from '../control/control.ts';
-import { invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { hookUrl } from '../control/catalog/kinds/hooks.ts';
+import { deliveryOf, Ledger, type LedgerOptions } from '../deliveries/ledger.ts';
+import { isRefusal, type Refusal } from '../domain/refusal.ts';
 import { readProblems } from '../store/statements/change-requests.ts';
-import { type DeliveryRow, listDeliveries, repeatDelivery } from '../store/statements/deliveries.ts';
+import { listDeliveries } from '../store/statements/deliveries.ts';
 import { readUnposted, releaseItems } from '../store/statements/outbox.ts';
 import { HostError } from '../work/host-error.ts';
 import { withinBudget } from '../work/reply-budget.ts';
@@ -17,12 +12,9 @@ import type { RepoPath } from './host.ts';
 import { covers, type Integration, IntegrationError, type Integrations } from './integrations.ts';
 import { workspaceOf } from './workspace-of.ts';
 
-export interface AdministrationOptions {
-  readonly database: pg.Pool;
-  readonly control: Control;
+export interface AdministrationOptions extends LedgerOptions {
   readonly publicUrl: () => string;
   readonly integrations: Integrations;
-  readonly onRedelivery: () => void;
 }
 
 const shownProblems = 3;
@@ -30,41 +22,25 @@ const shownProblems = 3;
 /** What admins do with an integration: test it, list its deliveries and process one again. */
 export class Administration {
   readonly #options: AdministrationOptions;
+  readonly #ledger: Ledger;
 
   constructor(options: AdministrationOptions) {
     this.#options = options;
+    this.#ledger = new Ledger(options, 'integration');
   }
 
   async deliveries(
     caller: Principal,
-    { tenant: input, name = '', states = [], pageSize, pageToken }: BodyOf<'listDeliveries'>,
+    body: BodyOf<'listDeliveries'>,
   ): Promise<ReplyOf<'listDeliveries'> | Refusal> {
-    const tenant = await this.#administered(caller, input, name);
-    if (isRefusal(tenant)) return tenant;
-    const { database, control } = this.#options;
-    const list = `deliveries/${tenant}/${name}`;
-    const place = pageToken ? control.pageTokens.open(list, pageToken) : '';
-    if (isRefusal(place)) return place;
-    const [at = 'infinity', id = ''] = place ? (JSON.parse(place) as string[]) : [];
-    const limit = pageSize || limits.pageSize;
-    const rows = await listDeliveries(database, tenant, name, states, at, id, limit + 1);
-    const shown = rows.slice(0, limit);
-    const last = shown.at(-1);
-    const next = rows.length > limit && last ? JSON.stringify([last.received_at, last.id]) : '';
-    return { entries: shown.map(deliveryOf), nextPageToken: next && control.pageTokens.seal(list, next) };
+    const page = await this.#ledger.list(caller, body);
+    if (isRefusal(page)) return page;
+    return { entries: page.rows.map(deliveryOf), nextPageToken: page.nextPageToken };
   }
 
-  async redeliver(
-    caller: Principal,
-    { tenant: input, name = '', deliveryId = '' }: BodyOf<'redeliver'>,
-  ): Promise<Delivery | Refusal> {
-    const tenant = await this.#administered(caller, input, name);
-    if (isRefusal(tenant)) return tenant;
-    if (!deliveryId) return invalid('deliveryId', 'is required: the id of a delivery');
-    const [row] = await repeatDelivery(this.#options.database, tenant, name, deliveryId);
-    if (!row) return notFound(`the integration "${name}" has no delivery "${deliveryId}" whose body is kept`);
-    this.#options.onRedelivery();
-    return deliveryOf(row);
+  async redeliver(caller: Principal, body: BodyOf<'redeliver'>): Promise<Delivery | Refusal> {
+    const found = await this.#ledger.redeliver(caller, body);
+    return isRefusal(found) ? found : deliveryOf(found.row);
   }
 
   /** Checks the credential, its permissions and the webhook, and says what is missing. */
@@ -76,11 +52,11 @@ export class Administration {
     caller: Principal,
     { tenant: input, name = '' }: BodyOf<'testIntegration'>,
   ): Promise<ReplyOf<'testIntegration'> | Refusal> {
-    const tenant = await this.#administered(caller, input, name);
-    if (isRefusal(tenant)) return tenant;
-    const { database, control } = this.#options;
-    const document = await control.catalog.document(tenant, 'integration', name);
-    const webhookUrl = webhookUrlOf(this.#options.publicUrl(), String(document?.webhookUrl ?? ''));
+    const found = await this.#ledger.administered(caller, input, name);
+    if (isRefusal(found)) return found;
+    const { tenant, document } = found;
+    const { database } = this.#options;
+    const webhookUrl = hookUrl(this.#options.publicUrl(), String(document.webhookUrl ?? ''));
     const checks: Check[] = [];
     let account = '';
     try {
@@ -157,17 +133,6 @@ export class Administration {
       })),
     ];
   }
-
-  /** The tenant of an integration that the caller may administer. */
-  async #administered(caller: Principal, input: TenantInput, name: string): Promise<number | Refusal> {
-    if (!name) return invalid('name', 'is required: the name of an integration');
-    const { tenants, catalog } = this.#options.control;
-    const tenant =
-      refuseResource(caller, nameTenant(input, caller), 'integration') ??
-      (await tenants.named(input, caller));
-    if (isRefusal(tenant) || (await catalog.document(tenant, 'integration', name))) return tenant;
-    return notFound(`integration "${name}" not found`);
-  }
 }
 
 type Check = ReplyOf<'testIntegration'>['checks'][number];
@@ -196,15 +161,3 @@ const some = (repos: readonly RepoPath[]): string => {
 const isUnaccepted = (error: Error): boolean => error instanceof HostError && error.status === 401;
 const newCredential =
   'The host does not accept the credential: create a new one and write it to the secret that the integration names.';
-
-const deliveryOf = (row: DeliveryRow): Delivery => ({
-  deliveryId: row.id,
-  event: row.event,
-  subject: row.subject,
-  state: row.state,
-  reason: row.reason,
-  attempts: row.attempts,
-  bytes: row.bytes,
-  receivedAt: row.received_at,
-  settledAt: row.settled_at,
-});

@@ -3,6 +3,7 @@ import { tasksFrom } from '../control/agents/make-commands.ts';
 import type { Transact } from '../control/batches/transact.ts';
 import type { QueueFollowUp } from '../domain/commands/queue-follow-up.ts';
 import type { Refusal } from '../domain/refusal.ts';
+import { oneLine } from '../lib/quoting/quote.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import {
   askByNumber,
@@ -15,7 +16,6 @@ import type { HostChangeRequest } from './host.ts';
 import type { Integration, Integrations } from './integrations.ts';
 import type { Message } from './messages.ts';
 import { recordName } from './names.ts';
-import { oneLine } from './quote.ts';
 
 export interface ChangeRequestsOptions {
   readonly database: pg.Pool;

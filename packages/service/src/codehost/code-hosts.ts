@@ -5,6 +5,8 @@ import { refuseAgent } from '../control/access/permit.ts';
 import type { Principal } from '../control/access/principal.ts';
 import { agentOfRow, nameTenant } from '../control/agents/identify.ts';
 import type { Control } from '../control/control.ts';
+import type { Effect } from '../deliveries/process.ts';
+import type { FindRecipient } from '../deliveries/receive.ts';
 import { denied, isRefusal, notFound, type Refusal, tooSoon } from '../domain/refusal.ts';
 import type { HostRule } from '../lib/host-rules.ts';
 import type { Log } from '../lib/log.ts';
@@ -15,7 +17,7 @@ import {
   readChangeRequest,
   syncByName,
 } from '../store/statements/change-requests.ts';
-import { askAllHooks, askHooks, dueDeliveries, dueHooks } from '../store/statements/deliveries.ts';
+import { askAllHooks, askHooks, dueHooks } from '../store/statements/deliveries.ts';
 import { peekAgents } from '../store/statements/find-agents.ts';
 import { duePushedBranches } from '../store/statements/pushed-branches.ts';
 import type { Topic } from '../work/outbox.ts';
@@ -29,11 +31,11 @@ import { KnownThreads } from './known-threads.ts';
 import { MissedTriggers } from './missed-triggers.ts';
 import { OpenChangeRequests } from './open-change-requests.ts';
 import { People } from './people.ts';
-import { Processor } from './process-deliveries.ts';
 import { ReadingThread } from './reading-thread.ts';
-import { Receiver } from './receive.ts';
+import { findIntegration } from './recipients.ts';
 import { followRename } from './renames.ts';
 import { Sender } from './send.ts';
+import { TakeDeliveries } from './take-deliveries.ts';
 import { TellNews } from './tell-news.ts';
 import { Triggers } from './triggers.ts';
 
@@ -57,11 +59,12 @@ const mostCollectMs = 3_000;
  * they do waits in the database, and any node does it.
  */
 export class CodeHosts {
-  readonly receiver: Receiver;
+  readonly recipient: FindRecipient;
+  readonly effect: Effect;
   readonly administration: Administration;
   /** Sends the items of the outbox that are for code hosts. */
   readonly topic: Topic;
-  /** Deliveries, change requests to compare, pushed branches, and hosts to ask for triggers whose delivery was lost. */
+  /** Change requests to compare, pushed branches, and hosts to ask for triggers whose delivery was lost. */
   readonly work: readonly NewLoop[];
   readonly #options: CodeHostsOptions;
   readonly #integrations: Integrations;
@@ -71,7 +74,7 @@ export class CodeHosts {
   readonly #closing = new AbortController();
 
   constructor(options: CodeHostsOptions) {
-    const { database, control, nudge } = options;
+    const { control, nudge } = options;
     const { catalog, transact, reads, tenants, models, metrics } = control;
     this.#options = options;
     const { signal } = this.#closing;
@@ -85,13 +88,14 @@ export class CodeHosts {
     const people = new People();
     const shared = { ...given, integrations, changeRequests, people, threads: new KnownThreads() };
     const triggers = new Triggers(shared);
-    const processor = new Processor({ ...shared, triggers, thread: this.#threads.deliveries });
+    const thread = this.#threads.deliveries;
+    this.effect = new TakeDeliveries({ ...shared, triggers, thread }).effect;
     const missed = new MissedTriggers({ ...shared, triggers });
     const comparing = new CompareChangeRequests({ ...shared, news: new TellNews(shared) });
     this.#integrations = integrations;
     this.administration = new Administration({ ...shared, onRedelivery: nudge });
     this.#opening = new OpenChangeRequests({ ...shared, onItem: nudge });
-    this.receiver = new Receiver({ database, catalog, keys: control.keys, onDelivery: nudge });
+    this.recipient = findIntegration(catalog);
     this.topic = new Sender({
       ...shared,
       warn: (key, text) => transact.command({ key }, { type: 'warn', text }),
@@ -102,7 +106,6 @@ export class CodeHosts {
       onOpened: (key) => this.#wake(key),
     });
     this.work = [
-      loopOf('delivery', dueDeliveries, processor),
       loopOf('change request', dueChangeRequests, comparing),
       loopOf('pushed branch', duePushedBranches, this.#opening),
       loopOf('missed triggers', dueHooks, missed),

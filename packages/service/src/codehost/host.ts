@@ -1,3 +1,4 @@
+import type { SignatureCheck } from '../deliveries/signatures.ts';
 import type { Headers } from '../work/host-error.ts';
 
 /**
@@ -258,13 +259,6 @@ export interface Delivery {
   /** Ids of comments that it is about: the integration's own are known by them. */
   readonly commentIds: readonly string[];
   readonly events: readonly HostEvent[];
-}
-
-/** How a host signs its deliveries. */
-export interface SignatureCheck {
-  update(chunk: Buffer): void;
-  /** Whether the signature in the headers is that of what was received. */
-  isValid(): boolean;
 }
 
 /** What receives the deliveries of one type of host. Header names are in lower case. */

@@ -1,6 +1,7 @@
 import type { IntegrationDocument } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Catalog } from '../control/catalog/catalog.ts';
+import { NotNowError } from '../deliveries/process.ts';
 import { hostUrlProblem } from '../lib/host-url.ts';
 import { matchesPath } from '../lib/path-pattern.ts';
 import { findTriggeredBy } from '../store/statements/change-requests.ts';
@@ -33,7 +34,7 @@ export interface Integration {
 }
 
 /** Why an integration can't be used; a person has to change something. */
-export class IntegrationError extends Error {
+export class IntegrationError extends NotNowError {
   override readonly name = 'IntegrationError';
 }
 

@@ -1,7 +1,7 @@
 import type { TaskInput } from '@muster/sdk/contract';
 import { cutText } from '../lib/cut-text.ts';
+import { line, oneLine, quoteLog, quoteMarkdown } from '../lib/quoting/quote.ts';
 import type { HostChangeRequest, HostCheck, Permission, Person, Trigger } from './host.ts';
-import { line, oneLine, quoteLog, quoteMarkdown } from './quote.ts';
 
 /**
  * The messages to agents about events at a code host. Text of others is always quoted, with who wrote it; every other value

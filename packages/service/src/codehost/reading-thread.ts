@@ -1,4 +1,4 @@
-import { JobThread } from '../lib/job-thread.ts';
+import { JobQueue } from '../lib/job-queue.ts';
 import { packageFile } from '../lib/package-file.ts';
 import type { Headers } from '../work/host-error.ts';
 import { type HostJson, parseReply } from '../work/host-json.ts';
@@ -24,21 +24,20 @@ export type ReadingAnswer =
   | { readonly type: 'json'; readonly json: HostJson }
   | { readonly type: 'unreadable'; readonly reason: string };
 
-const withinMs = 10_000;
 const smallBytes = 64 * 1024;
 
 const workerFile = packageFile('dist/bundle/reading-worker.js');
 
 /** Reads in a separate thread, one job at a time. What takes too long or too much memory is unreadable. */
 export class ReadingThread {
-  readonly #thread = new JobThread<ReadingJob, ReadingAnswer>(workerFile, { maxOldGenerationSizeMb: 512 });
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #queue = new JobQueue<ReadingJob, ReadingAnswer>(workerFile, {
+    withinMs: 10_000,
+    maxOldGenerationSizeMb: 512,
+  });
 
   /** `job` is called when its turn comes, so that only one body at a time is in memory. */
   read(job: () => Promise<ReadingJob>): Promise<ReadingAnswer> {
-    const answer = this.#last.then(async () => this.#read(await job()));
-    this.#last = answer.catch(() => {});
-    return answer;
+    return this.#queue.ask(job).catch((error: unknown) => ({ type: 'unreadable', reason: String(error) }));
   }
 
   /** Parses a reply. A small one takes less time here than on its way to the thread. */
@@ -49,18 +48,7 @@ export class ReadingThread {
     throw new TypeError(answer.type === 'unreadable' ? answer.reason : 'not JSON');
   }
 
-  async #read(job: ReadingJob): Promise<ReadingAnswer> {
-    try {
-      return await this.#thread.ask(job, [], (abort) => {
-        const timer = setTimeout(() => abort(new Error('the body took too long to read')), withinMs);
-        return () => clearTimeout(timer);
-      });
-    } catch (error) {
-      return { type: 'unreadable', reason: String(error) };
-    }
-  }
-
   end(): Promise<void> {
-    return this.#thread.end();
+    return this.#queue.end();
   }
 }

@@ -4,6 +4,7 @@ import { Metrics } from '../lib/metrics.ts';
 import type { DueItem } from '../store/statements/outbox.ts';
 import { HostError } from '../work/host-error.ts';
 import { Outbox, type OutboxOptions } from '../work/outbox.ts';
+import { TenantMasks } from '../work/tenant-masks.ts';
 import type { HostThread } from './host.ts';
 import { KnownThreads, threadsKey } from './known-threads.ts';
 import { Sender, type SenderOptions } from './send.ts';
@@ -27,7 +28,7 @@ const outboxWith = (options: object): Outbox =>
   new Outbox({
     ...(options as OutboxOptions),
     topics: { codehost: new Sender(options as SenderOptions) },
-    secrets: { values: async () => [], earlierValues: async () => [] },
+    masks: new TenantMasks({ values: async () => [], earlierValues: async () => [] }),
     metrics: new Metrics(),
   });
 

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import { setImmediate as immediate } from 'node:timers/promises';
 import type { ThreadComments } from '../domain/thread.ts';
+import { cutMarkdown, lastLines, oneLine } from '../lib/quoting/quote.ts';
 import type { ChangeRequestRow } from '../store/statements/change-requests.ts';
 import type { HostChangeRequest, HostComment, HostThread, Permission } from './host.ts';
 import { type HeardThread, toldCommentBytes } from './news.ts';
-import { cutMarkdown, lastLines, oneLine } from './quote.ts';
 
 /** New comments of a change request, as the message to the agent has them. */
 export async function threadsToTell(

@@ -32,6 +32,7 @@ import { PoolRunners } from './runners/pool-runners.ts';
 import { RunCredits } from './runners/run-credits.ts';
 import { noteRuns } from './runners/run-notes.ts';
 import { Runners } from './runners/runners.ts';
+import { Schedules } from './schedules/schedules.ts';
 import { Maintenance, type MaintenanceOptions } from './upkeep/maintenance.ts';
 import { type QuotaLimits, Quotas } from './upkeep/quotas.ts';
 import { RowCounts } from './upkeep/row-counts.ts';
@@ -75,6 +76,7 @@ export class Control {
   readonly reads: Reads;
   readonly lists: Lists;
   readonly usage: Usage;
+  readonly schedules: Schedules;
   readonly ownRuns: OwnRuns;
   readonly runners: Runners;
   readonly poolRunners: PoolRunners;
@@ -145,8 +147,7 @@ export class Control {
       ...shared,
       catalog: this.catalog,
       ...{ lists: this.lists, ownRuns: this.ownRuns },
-      runners: this.runners,
-      poolRunners: this.poolRunners,
+      ...{ runners: this.runners, poolRunners: this.poolRunners },
       attachments: this.attachments,
       live: this.live,
       credits: new RunCredits(shared),
@@ -155,6 +156,7 @@ export class Control {
     };
     this.spawns = new Spawns(parts);
     this.operations = operationsOf(parts);
+    this.schedules = new Schedules({ ...parts, spawns: this.spawns, queue: this.operations.queue });
   }
 
   #batches(): Transact {

@@ -4,6 +4,7 @@ import { DeletedAgents, type DeletionOptions } from './agents/delete-agent.ts';
 import { FollowUps, type FollowUpsOptions } from './agents/follow-ups.ts';
 import { Inspection, type InspectionOptions } from './agents/inspection.ts';
 import { Lifecycle } from './agents/lifecycle.ts';
+import { Marks, type MarksOptions } from './agents/marks.ts';
 import { Retries, type RetriesOptions } from './agents/retries.ts';
 import { Threads, type ThreadsOptions } from './agents/threads.ts';
 import type { Operation } from './operation.ts';
@@ -14,6 +15,7 @@ type Parts = BudgetsOptions &
   DeletionOptions &
   FollowUpsOptions &
   InspectionOptions &
+  MarksOptions &
   RetriesOptions &
   RunnerOperationsOptions &
   ThreadsOptions & { readonly poolRunners: PoolRunners };
@@ -26,6 +28,7 @@ export function operationsOf(parts: Parts) {
     ...parts.lists,
     ...new Lifecycle(parts),
     ...new Budgets(parts),
+    ...new Marks(parts),
     ...new Retries(parts),
     ...new DeletedAgents(parts),
     ...new FollowUps(parts),

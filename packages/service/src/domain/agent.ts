@@ -168,6 +168,8 @@ export interface BudgetStop {
   readonly until: Instant | null;
   /** Which budget, what the next request needs, and who may raise it. */
   readonly message: string;
+  /** It has no price for the model: raising it does not help. */
+  readonly isUnpriced?: true;
   /** The wait has ended: the next run takes all that is queued, as after BLOCKED. */
   readonly isOver?: true;
 }

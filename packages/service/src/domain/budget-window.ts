@@ -1,4 +1,4 @@
-import { isZone } from '../lib/zone.ts';
+import { localMs } from '@muster/sdk/contract';
 import type { Instant } from './agent.ts';
 
 /** A stretch of time in which a budget may be spent once. */
@@ -46,41 +46,11 @@ function localWindow(window: string, local: number): [start: number, end: number
   return [start, start + lengthMs];
 }
 
-const clocks = new Map<string, Intl.DateTimeFormat>();
-
-/** What clocks in the zone show. A zone that this build does not know any more counts as UTC. */
-function localMs(zone: string, ms: number): number {
-  const parts = new Map(
-    clockOf(zone)
-      .formatToParts(ms)
-      .map(({ type, value }) => [type, Number(value)]),
-  );
-  const part = (name: Intl.DateTimeFormatPartTypes) => parts.get(name) ?? 0;
-  const minutes = Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'));
-  return minutes + part('second') * 1_000;
-}
-
-function clockOf(zone: string): Intl.DateTimeFormat {
-  const known = clocks.get(zone);
-  if (known) return known;
-  const clock = isZone(zone) ? newClock(zone) : clockOf('UTC');
-  clocks.set(zone, clock);
-  return clock;
-}
-
-const newClock = (timeZone: string): Intl.DateTimeFormat =>
-  new Intl.DateTimeFormat('en-US', {
-    timeZone,
-    hourCycle: 'h23',
-    ...{ year: 'numeric', month: 'numeric', day: 'numeric' },
-    ...{ hour: 'numeric', minute: 'numeric', second: 'numeric' },
-  });
-
 /**
  * When clocks in the zone show this, for the first time if they show it twice. A time that a change of the clocks skips is
  * that of the change.
  */
-function instantOf(zone: string, local: number): Instant {
+export function instantOf(zone: string, local: number): Instant {
   // By the clocks as they are a day before, and a day after.
   const [early = 0, late = 0] = [-24, 24].map((hours) => {
     const near = local + hours * hourMs;

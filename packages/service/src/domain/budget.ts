@@ -1,6 +1,7 @@
 import { type BudgetDocument, usd } from '@muster/sdk/contract';
 import type { BudgetStop, Instant } from './agent.ts';
 import { windowOf } from './budget-window.ts';
+import type { DomainEvent } from './events.ts';
 
 /** A budget over an agent, as it is stored. */
 export interface StoredBudget {
@@ -77,11 +78,19 @@ export const stopUnpriced = (budget: Budget, model: string): BudgetStop => ({
   key: budget.key,
   needUsd: 0,
   until: null,
+  isUnpriced: true,
   message: `The price of the model ${JSON.stringify(model)} is unknown, and the ${titleOf(budget)} allows only models with a price. An operator can add the price to the file that MUSTER_PRICES of the runner names, or send a message that changes the model.`,
 });
 
 export const titleOf = (budget: Pick<Budget, 'key' | 'name'>): string =>
   isOfAgent(budget) ? `budget of the agent ${budget.name}` : `budget "${budget.name}"`;
+
+/** People may want to know it, once in each window. */
+export const noticeOf = (
+  event: 'budget.warned' | 'budget.spent',
+  { key, name, startsAt }: Budget,
+  text: string,
+): DomainEvent => ({ type: 'budgetNoticed', event, key, name, startsAt, text });
 
 /** Lines for an agent about its own budget with its first run, and about each budget once that is nearly spent. */
 export function budgetLines(

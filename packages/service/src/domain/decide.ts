@@ -106,8 +106,8 @@ const commands = {
   report: {
     decide: reportRun,
     needs: ({ end, steers, usage }: ReportRun): Needs => ({
-      ...(end ? settling : { checklist: true, ...(steers && { queue: true }) }),
-      ...(usage?.costUsd && { budgets: true }),
+      budgets: Boolean(usage?.costUsd),
+      ...(end ? settling : { checklist: true, queue: Boolean(steers) }),
     }),
   },
   late: { decide: reportLate, needs: ({ runId }: ReportLate): Needs => ({ olderRun: runId, budgets: true }) },

@@ -78,6 +78,8 @@ export type Effect =
       readonly sequence: number;
     }
   | { readonly type: 'work'; readonly tenant: number; readonly pool: string }
+  /** Someone has seen or pinned an agent. */
+  | { readonly type: 'marked'; readonly tenant: number; readonly id: string; readonly reader: string }
   /** Agents of this tenant are no longer in any list. */
   | { readonly type: 'deleted'; readonly tenant: number }
   /** There is a stop or a steering message for a run of this runner. */

@@ -33,6 +33,15 @@ export type DomainEvent =
       /** If it is reserved: the most that may be taken in all, and the beginning of the window in which. */
       readonly within: { readonly mostUsd: number; readonly startsAt: Instant } | null;
     }
+  /** People may want to know it, once in each window. */
+  | {
+      readonly type: 'budgetNoticed';
+      readonly event: 'budget.warned' | 'budget.spent';
+      readonly key: string;
+      readonly name: string;
+      readonly startsAt: Instant;
+      readonly text: string;
+    }
   | { readonly type: 'waitsForBudget'; readonly key: string; readonly needUsd: number }
   /** What a run used since it was last counted. */
   | {

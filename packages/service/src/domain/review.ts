@@ -1,6 +1,6 @@
 import { isThreadTask, limits, type Task, threadPlace } from '@muster/sdk/contract';
 import { cutText } from '../lib/cut-text.ts';
-import { quoted } from '../lib/quote.ts';
+import { quoted } from '../lib/quoting/quoted.ts';
 import { type ChecklistTask, type FollowUp, isUndelivered } from './agent.ts';
 import type { Draft } from './draft.ts';
 import { exhausted, notFound, type Refusal } from './refusal.ts';

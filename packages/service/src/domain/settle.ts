@@ -75,7 +75,8 @@ export function pend(draft: Draft, reason: PhaseReason = 'STARTING'): void {
 }
 
 /** Until its window ends, or until a person has raised it. */
-function waitForBudget(draft: Draft, { key, needUsd, until }: BudgetStop): void {
+function waitForBudget(draft: Draft, { key, needUsd, until, isUnpriced, message }: BudgetStop): void {
+  if (isUnpriced) draft.produce({ error: { code: 'MODEL_UNPRICED', message } });
   draft.set({ claimableAt: until });
   draft.events.push({ type: 'waitsForBudget', key, needUsd });
   draft.move(until === null ? 'PHASE_WAITING_FOR_INPUT' : 'PHASE_PENDING', 'BUDGET');

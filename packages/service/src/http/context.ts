@@ -2,9 +2,12 @@ import type { FastifyInstance } from 'fastify';
 import type { CodeHosts } from '../codehost/code-hosts.ts';
 import type { Principal } from '../control/access/principal.ts';
 import type { Control } from '../control/control.ts';
+import type { Receiver } from '../deliveries/receive.ts';
 import type { Metrics } from '../lib/metrics.ts';
 import type { Span, SpanContext, Tracer } from '../lib/traces/tracer.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
+import type { Notifications } from '../notify/notifications.ts';
+import type { Triggers } from '../trigger/triggers.ts';
 import type { AcknowledgedBytes } from './acknowledged-bytes.ts';
 import type { ErrorContext } from './errors.ts';
 import type { OpenBodies, OpenReplies, RateLimit } from './key-limits.ts';
@@ -26,6 +29,9 @@ declare module 'fastify' {
 export interface ServerOptions extends ErrorContext {
   readonly control: Control;
   readonly codeHosts: CodeHosts;
+  readonly notifications: Notifications;
+  readonly triggers: Triggers;
+  readonly receiver: Receiver;
   readonly metrics: Metrics;
   /** Undefined where no traces are sent. */
   readonly tracer?: Tracer | undefined;

@@ -16,6 +16,8 @@ import type { Control } from '../control/control.ts';
 import type { Refusal } from '../control/refusal.ts';
 import { traceparentOf } from '../lib/traces/tracer.ts';
 import { version } from '../lib/version.ts';
+import type { Notifications } from '../notify/notifications.ts';
+import type { Triggers } from '../trigger/triggers.ts';
 import { authenticate, countBody } from './authenticate.ts';
 import type { RouteContext } from './context.ts';
 import { throwRefusal, unlessRefused } from './errors.ts';
@@ -28,6 +30,8 @@ type CallerOf<N extends RouteName> = (typeof routes)[N]['access'] extends 'own-p
 export interface Call<N extends RouteName> {
   readonly control: Control;
   readonly codeHosts: CodeHosts;
+  readonly notifications: Notifications;
+  readonly triggers: Triggers;
   readonly caller: CallerOf<N>;
   readonly body: BodyOf<N>;
   readonly params: Readonly<Record<string, string>>;
@@ -62,7 +66,7 @@ export const callerView = (caller: Principal): Caller => ({
  * request names (404) and checks its state.
  */
 export function serve<N extends RouteName>(context: RouteContext, name: N, handle: Handler<N>): void {
-  const { app, control, codeHosts } = context;
+  const { app, control, codeHosts, notifications, triggers } = context;
   const route: Route = routes[name];
   const needsKey = route.access !== 'own-page';
   const querySchema: Schema = route.query ?? noQuery;
@@ -100,6 +104,8 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
       const result = await handle({
         control,
         codeHosts,
+        notifications,
+        triggers,
         caller: request.caller as CallerOf<N>,
         body: body as BodyOf<N>,
         params: request.params as Record<string, string>,

@@ -19,6 +19,7 @@ import { operationRoutes } from './routes/operations.ts';
 import { pageRoutes } from './routes/pages.ts';
 import { signInRoutes } from './routes/sign-in.ts';
 import { systemRoutes } from './routes/system.ts';
+import { unsubscribeRoutes } from './routes/unsubscribe.ts';
 import { uploadRoutes } from './routes/uploads.ts';
 
 /** The HTTP server: it authenticates, checks the shape of requests, calls control, and sends every error in one form. */
@@ -52,6 +53,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   longReplyRoutes(context);
   signInRoutes(context);
   hookRoutes(context);
+  unsubscribeRoutes(context);
   uploadRoutes(context);
   systemRoutes(context);
   pageRoutes(context);

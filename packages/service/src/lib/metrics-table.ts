@@ -134,15 +134,21 @@ export const metricTable = {
 
   muster_deliveries_waiting: {
     ...counts,
-    help: 'Deliveries of code hosts that are not processed: new, or retrying after a failure.',
+    help: 'Deliveries of code hosts and to triggers that are not processed: new, or retrying after a failure.',
     labels: ['state'],
   },
   muster_deliveries_oldest_seconds: { ...counts, help: 'Age of the oldest of these.' },
   muster_deliveries_settled_total: {
     type: 'counter',
-    help: 'Deliveries of code hosts that were processed: DONE, IGNORED or FAILED.',
+    help: 'Deliveries of code hosts and to triggers that were processed: DONE, IGNORED or FAILED.',
     labels: ['state'],
     starts: ['DONE', 'IGNORED', 'FAILED'],
+  },
+  muster_schedule_fires_total: {
+    type: 'counter',
+    help: 'Times of schedules that were FIRED, SKIPPED or FAILED.',
+    labels: ['outcome'],
+    starts: ['FIRED', 'SKIPPED', 'FAILED'],
   },
   muster_outbox_waiting: {
     ...counts,
@@ -155,6 +161,12 @@ export const metricTable = {
     help: 'Replies to code hosts that need nothing more: SENT, DROPPED or FAILED.',
     labels: ['state'],
     starts: ['SENT', 'DROPPED', 'FAILED'],
+  },
+
+  muster_notifications_total: {
+    type: 'counter',
+    help: 'Messages and events for targets of notifications, by type of the target: sent, dropped, failed, or postponed after a failure.',
+    labels: ['type', 'outcome'],
   },
 
   muster_batch_commands: {

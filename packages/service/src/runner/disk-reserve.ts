@@ -38,6 +38,7 @@ const noiseBytes = 1024 ** 2;
 export class DiskReserve {
   readonly #options: DiskReserveOptions;
   #isBelow = false;
+  #space: DiskSpace | null = null;
   /** The free space after a run was stopped. */
   #stoppedAt = Number.POSITIVE_INFINITY;
 
@@ -47,6 +48,11 @@ export class DiskReserve {
 
   get isBelow(): boolean {
     return this.#isBelow;
+  }
+
+  /** As last measured. */
+  get space(): DiskSpace | null {
+    return this.#space;
   }
 
   async watch(signal: AbortSignal): Promise<void> {
@@ -60,6 +66,7 @@ export class DiskReserve {
 
   async check(): Promise<void> {
     const { space, reserveBytes } = await this.#measure();
+    this.#space = space;
     const isBelow = space.freeBytes < reserveBytes;
     if (isBelow !== this.#isBelow) this.#changed(isBelow, space, reserveBytes);
     const isFilling = space.freeBytes < this.#stoppedAt - noiseBytes;

@@ -48,12 +48,12 @@ const lastPollTimeoutMs = 3000;
 const lastReportNumber = 2 ** 31 - 1;
 /** The minimum time between two polls when a reply had nothing new, such as a stop that takes a while. */
 const minPollMs = 100;
+const system = `${process.platform} ${process.arch}, Node ${process.version}`;
 
 /**
- * A runner sends one poll at a time. The poll is its heartbeat and brings claims, stops and steering messages;
- * it hangs at the service until there is one. A poll that offered no free slot is cancelled and sent again when a slot becomes free. A claim in
- * a lost reply needs no such care: the service sends it again as long as the run is not in the runner's list. When no
- * poll has succeeded for almost a lease, every run is killed, so that no two runners act for the same run.
+ * A runner sends one poll at a time. The poll is its heartbeat and brings claims, stops and steering messages; it hangs at the service until there
+ * is one. A poll that offered no free slot is cancelled and sent again when a slot becomes free. A claim in a lost reply needs no such care: the
+ * service sends it again while the run is not in the runner's list. When no poll has succeeded for almost a lease, every run is killed.
  */
 export class Runner {
   #runnerId = randomUUID();
@@ -302,7 +302,7 @@ export class Runner {
     this.#offeredSlots = this.#free();
     return {
       runnerId: this.runnerId,
-      ...{ name, build, rehearses },
+      ...{ name, build, rehearses, waitMs },
       poll: this.#polls,
       capabilities: [
         'deferral',
@@ -314,9 +314,9 @@ export class Runner {
       ...(pool !== undefined && { pool }),
       accounts: Object.values(this.#context.accountNames),
       accountStates: Object.values(this.#options.providers).flatMap((accounts) => accounts.states()),
+      machine: { system, ...this.#disk.space },
       free: this.#offeredSlots,
       runs: this.#known(),
-      waitMs,
       watched: this.#live.watched,
       leaving: this.#state === 'leaving',
     };

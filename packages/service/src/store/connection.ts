@@ -196,6 +196,24 @@ export async function rollBack(client: pg.PoolClient, error: unknown): Promise<b
   return isUndone;
 }
 
+/** Commits all of the work, or nothing. */
+export async function inTransaction<R>(
+  database: pg.Pool,
+  work: (client: pg.PoolClient) => Promise<R>,
+): Promise<R> {
+  const client = await database.connect();
+  try {
+    await begin(client);
+    const result = await work(client);
+    await client.query('COMMIT');
+    client.release();
+    return result;
+  } catch (error) {
+    await rollBack(client, error);
+    throw error;
+  }
+}
+
 /** A separate connection, for work in a session or in a long transaction. */
 export async function openClient(
   { isPooled, ...config }: DatabaseConfig,

@@ -158,33 +158,34 @@ const hourOf = (at: string): string => `${at.slice(0, 13)}:00:00.000Z`;
  * the usage.
  */
 export function sharesOf(usage: Usage, parts: readonly UsagePart[], model: string): Share[] {
-  const left: Omit<Amounts, 'unpriced_tokens'> = {
+  let left = {
     cost: usage.cost,
     input_tokens: usage.inputTokens,
     cached_tokens: usage.cachedInputTokens,
     output_tokens: usage.outputTokens,
   };
-  const take = (name: keyof typeof left, wanted = 0): number => {
-    const taken = Math.min(left[name], wanted);
-    left[name] -= taken;
-    return taken;
-  };
   const shares = parts.map((part): Share => {
-    const amounts = {
-      cost: take('cost', part.costUsd),
-      input_tokens: take('input_tokens', part.inputTokens),
-      cached_tokens: take('cached_tokens', part.cachedInputTokens),
-      output_tokens: take('output_tokens', part.outputTokens),
+    const taken = {
+      cost: Math.min(left.cost, part.costUsd ?? 0),
+      input_tokens: Math.min(left.input_tokens, part.inputTokens ?? 0),
+      cached_tokens: Math.min(left.cached_tokens, part.cachedInputTokens ?? 0),
+      output_tokens: Math.min(left.output_tokens, part.outputTokens ?? 0),
+    };
+    left = {
+      cost: left.cost - taken.cost,
+      input_tokens: left.input_tokens - taken.input_tokens,
+      cached_tokens: left.cached_tokens - taken.cached_tokens,
+      output_tokens: left.output_tokens - taken.output_tokens,
     };
     return {
-      ...amounts,
       model: part.model ?? '',
       provider_account: part.account ?? '',
-      unpriced_tokens: Math.min(part.unpricedTokens ?? 0, amounts.input_tokens + amounts.output_tokens),
+      unpriced_tokens: Math.min(part.unpricedTokens ?? 0, taken.input_tokens + taken.output_tokens),
       is_estimated: part.estimated ?? false,
+      ...taken,
     };
   });
-  shares.push({ ...left, model, provider_account: '', unpriced_tokens: 0, is_estimated: false });
+  shares.push({ model, provider_account: '', unpriced_tokens: 0, is_estimated: false, ...left });
   return shares.filter(isSome);
 }
 

@@ -1,8 +1,10 @@
+import type { PhaseReason } from '@muster/sdk/contract';
 import type { AgentState } from '../domain/agent.ts';
 import type { DomainEvent } from '../domain/events.ts';
 import type { AgentChange } from '../domain/loaded-agents.ts';
 import type { Comment } from '../domain/thread.ts';
 import { type Connection, statement } from './connection.ts';
+import { insertEvents, insertEventsOf, type NewEvent, resumed } from './statements/events.ts';
 import { agentKey, namesOf, rowsOf } from './tables.ts';
 
 /** Makes a row of each event that concerns it, and writes those of a batch with one statement. */
@@ -67,6 +69,57 @@ const upsertWaits = statement<[rows: string], never>(
    ON CONFLICT (tenant, agent) DO UPDATE SET key = excluded.key, need = excluded.need, since = excluded.since`,
 );
 
+const noticeColumns = {
+  tenant: 'int',
+  type: 'text',
+  key: 'text',
+  name: 'text',
+  starts_at: 'timestamptz',
+  text: 'text',
+} as const;
+
+/** The workspace and the account are those that the budget is for. */
+const insertNotices = statement<[rows: string], never>(
+  'insert-budget-notices',
+  `WITH told AS (
+     INSERT INTO budget_notices AS b (tenant, key, type, starts_at)
+     SELECT n.tenant, n.key, n.type, min(n.starts_at) FROM ${rowsOf(noticeColumns)}
+     GROUP BY n.tenant, n.key, n.type ORDER BY n.tenant, n.key, n.type
+     ON CONFLICT (tenant, key, type) DO UPDATE SET starts_at = excluded.starts_at WHERE b.starts_at <> excluded.starts_at
+     RETURNING tenant, key, type
+   )
+   ${insertEventsOf(`(
+     SELECT DISTINCT ON (t.tenant, t.key, t.type) t.tenant, t.type, CASE WHEN t.key LIKE 'agent/%' THEN substr(t.key, 7)::uuid END AS agent,
+       r.document ->> 'workspace' AS workspace, r.document ->> 'account' AS account, NULL::timestamptz AS at,
+       json_build_object('name', n.name, 'text', n.text) AS data
+     FROM told t JOIN ${rowsOf(noticeColumns)} ON n.tenant = t.tenant AND n.key = t.key AND n.type = t.type
+     LEFT JOIN resources r ON r.tenant = t.tenant AND r.kind = 'budget' AND 'budget/' || r.name = t.key
+   ) n`)}`,
+);
+
+/** The phases that people may want to be notified of, by their reason. */
+const eventOf: Readonly<Partial<Record<PhaseReason, NewEvent['type']>>> = {
+  QUESTION: 'agent.needs_input',
+  BLOCKED: 'agent.blocked',
+  BUDGET: 'agent.budget',
+  FINISHED: 'agent.completed',
+  ERROR: 'agent.failed',
+  RESTING: 'agent.idle',
+  TASKS_UNFINISHED: 'agent.idle',
+};
+
+const needsSomebody: ReadonlySet<PhaseReason> = new Set(['QUESTION', 'BLOCKED', 'BUDGET']);
+
+/** A child that is idle concerns its parent, which gets to know it. */
+function eventRow(event: DomainEvent, { agent }: AgentState, place: number): object | null {
+  const { tenant, id, phase, reason, since: at } = agent;
+  if (event.type !== 'phaseChanged' || event.reason !== reason) return null;
+  const type = eventOf[reason] ?? (needsSomebody.has(event.fromReason) ? resumed : undefined);
+  return !type || (type === 'agent.idle' && agent.parent !== null)
+    ? null
+    : { tenant, type, agent: id, at, data: { phase, reason }, place };
+}
+
 /** What follows from what happened to agents, in the order in which it is written. */
 const subscribers: readonly Subscriber[] = [
   {
@@ -100,6 +153,21 @@ const subscribers: readonly Subscriber[] = [
           }
         : null,
     write: insertPosts,
+  },
+  { rowOf: eventRow, write: insertEvents },
+  {
+    rowOf: (event, { agent: { tenant } }) =>
+      event.type === 'budgetNoticed'
+        ? {
+            tenant,
+            type: event.event,
+            key: event.key,
+            name: event.name,
+            starts_at: event.startsAt,
+            text: event.text,
+          }
+        : null,
+    write: insertNotices,
   },
 ];
 

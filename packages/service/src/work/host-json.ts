@@ -1,4 +1,5 @@
 import { exceededBound, type JsonBounds } from '../lib/json.ts';
+import { mostTextLength } from '../lib/quoting/quote.ts';
 import { cutWritten } from './markers.ts';
 
 /** JSON of a host, with what it costs to keep. */
@@ -16,8 +17,6 @@ const bounds: JsonBounds = { depth: 64, values: 1_000_000 };
 const kept = { values: 100_000, characters: 8 * 1024 * 1024, names: 5_000 };
 /** Of a reply before it is parsed, where an empty list counts twice. */
 const replyBounds: JsonBounds = { ...bounds, values: 2 * kept.values };
-/** Of a text: GitHub allows this much. The rest of a longer one is not used. */
-export const mostTextLength = 64 * 1024;
 
 /** Parses a body and cuts its texts. Throws a `TypeError` that says which bound it exceeds. */
 export function parseHostJson(bytes: Uint8Array, within = bounds): HostJson & { readonly names: number } {

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import type { Metrics } from '../lib/metrics.ts';
-import { ValueMask } from '../lib/value-mask.ts';
 import { type DueItem, postponeItem, settleItem } from '../store/statements/outbox.ts';
 import { HostError } from './host-error.ts';
+import type { TenantMasks } from './tenant-masks.ts';
 import { retryMs, type Worker } from './work-loop.ts';
 
 /** Who sends the items of a topic. */
@@ -33,11 +33,7 @@ export interface OutboxOptions {
   readonly database: pg.Pool;
   readonly metrics: Metrics;
   readonly topics: Readonly<Record<string, Topic>>;
-  /** The values of a tenant's secrets; the same list until one changes. And few values that they had until recently. */
-  readonly secrets: {
-    values(tenant: number): Promise<readonly string[]>;
-    earlierValues(tenant: number, name: null): Promise<readonly { readonly value: string }[]>;
-  };
+  readonly masks: TenantMasks;
 }
 
 /** An item is given up after this time. */
@@ -46,7 +42,6 @@ export const mostAgeMs = 3 * 24 * 3_600_000;
 /** Sends what waits in the outbox, each item by its topic, and tries again for as long as that may help. */
 export class Outbox implements Worker<DueItem> {
   readonly #options: OutboxOptions;
-  readonly #masks = new WeakMap<readonly string[], ValueMask>();
 
   constructor(options: OutboxOptions) {
     this.#options = options;
@@ -58,7 +53,7 @@ export class Outbox implements Worker<DueItem> {
     try {
       // A later build may have written it.
       if (!topic) throw new Error(`this version of Muster does not send items of the topic ${item.topic}`);
-      const postedId = await topic.send(item, await this.#maskOf(item.tenant));
+      const postedId = await topic.send(item, await this.#options.masks.of(item.tenant));
       const state = postedId === null ? 'DROPPED' : 'SENT';
       await this.#settle(item, state, postedId ?? '', '');
     } catch (error) {
@@ -89,16 +84,6 @@ export class Outbox implements Worker<DueItem> {
     const { database, metrics } = this.#options;
     await settleItem(database, tenant, id, state, postedId, reason);
     metrics.add('muster_outbox_settled_total', { state });
-  }
-
-  /** A mask that exists is used until a secret of the tenant changes: with many values it takes a while to make. */
-  async #maskOf(tenant: number): Promise<(text: string) => string> {
-    const { secrets } = this.#options;
-    const values = await secrets.values(tenant);
-    const mask = this.#masks.get(values) ?? new ValueMask(values);
-    this.#masks.set(values, mask);
-    const earlier = new ValueMask((await secrets.earlierValues(tenant, null)).map(({ value }) => value));
-    return (text) => earlier.text(mask.text(text));
   }
 }
 

@@ -9,9 +9,8 @@ import {
 import { agentOfPage, agentPage, pathOf, statusText } from '@muster/sdk/contract';
 import { type ReactNode, useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { Link, useLocation } from 'wouter';
-import { useFleetEntry } from '../../live/fleet.ts';
+import { useFleet, useFleetEntry } from '../../live/fleet.ts';
 import { mayCommand } from '../../live/model/allowed-actions.ts';
-import { markSeen } from '../../live/seen.ts';
 import { Button } from '../../parts/button.tsx';
 import { Empty, useTitle } from '../../parts/page.tsx';
 import { problemText } from '../../parts/problem.tsx';
@@ -112,8 +111,26 @@ function Header({ status, newest }: { readonly status: AgentStatus; readonly new
   useMarkSeen(status, newest);
   return (
     <AgentHeader status={status}>
+      <PinButton agentId={status.agentId} />
       {mayCommand(caller, status.agentId) && <KillControl status={status} />}
     </AgentHeader>
+  );
+}
+
+function PinButton({ agentId }: Pick<AgentStatus, 'agentId'>) {
+  const fleet = useFleet();
+  const page = agentPage(agentId);
+  const entry = useFleetEntry(page);
+  if (!entry) return null;
+  const { pinned } = entry;
+  return (
+    <Button
+      look="quiet"
+      aria-pressed={pinned}
+      onClick={() => fleet.mark([[page, { agentId, pinned: !pinned }]])}
+    >
+      {pinned ? 'Unpin' : 'Pin'}
+    </Button>
   );
 }
 
@@ -134,11 +151,13 @@ const subscribeToVisibility = (listener: () => void): (() => void) => {
 
 /** While the page is visible, the agent counts as seen up to its newest known entry. */
 function useMarkSeen({ agentId, createdAt }: AgentStatus, newest: string): void {
+  const fleet = useFleet();
   const page = agentPage(agentId);
   const listed = useFleetEntry(page)?.sequence ?? '0';
   const sequence = compareInt64(listed, newest) > 0 ? listed : newest;
   const isVisible = useSyncExternalStore(subscribeToVisibility, () => !document.hidden);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new agent may have the same address; the address is that of the id.
   useEffect(() => {
-    if (isVisible && sequence !== '0') markSeen(page, sequence, createdAt);
-  }, [isVisible, page, sequence, createdAt]);
+    if (isVisible && sequence !== '0') fleet.mark([[page, { agentId, seen: sequence }]]);
+  }, [fleet, isVisible, page, sequence, createdAt]);
 }

@@ -60,9 +60,10 @@ const presetOf = (status: AgentStatus) => ({
   outputSchema: status.outputSchema,
 });
 
-/** At a spent budget: raises the one that has the least left. */
+/** At a spent budget: raises the one that has the least left. Raising does not help where a model has no price. */
 function RaiseTightest({ status }: StatusProps) {
-  const budget = status.phaseReason === 'BUDGET' ? tightest(status.budgets) : undefined;
+  const isSpent = status.phaseReason === 'BUDGET' && status.error?.code !== 'MODEL_UNPRICED';
+  const budget = isSpent ? tightest(status.budgets) : undefined;
   return (
     budget && (
       <RaiseButton budget={budget} effect={effectOn(status)}>

@@ -72,12 +72,15 @@ describe('write access', () => {
     expect(kinds.filter((kind) => writeRefusal(caller('admin'), kind) !== null)).toEqual(['change-request']);
   });
 
-  test('a member may write personas, its own tokens, and links to its own agents', () => {
+  test('a member may write personas, its own tokens, links to its own agents, and what starts and tells of them', () => {
     const ada = caller('member');
     expect(kinds.filter((kind) => writeRefusal(ada, kind) === null)).toEqual([
       'persona',
+      'trigger',
+      'notification',
       'token',
       'share-link',
+      'schedule',
     ]);
     expect(writeRefusal(ada, 'token', { account: 'ada' })).toBeNull();
     expect(writeRefusal(ada, 'token', { account: 'bob' })).toMatch(/another account/);

@@ -1,5 +1,5 @@
 import { type Caller, type CatalogEntry, FailedPreconditionError } from '@muster/sdk';
-import { type Kind, type KindEntry, kinds, kindTable } from '@muster/sdk/contract';
+import { type Kind, type KindEntry, kinds, kindTable, providerName } from '@muster/sdk/contract';
 
 type Document = Readonly<Record<string, unknown>>;
 
@@ -10,7 +10,7 @@ export const expiryOf = ({ expiresAt }: Document): string | null => text(expires
 export const isExpired = (document: Document, nowMs: number): boolean =>
   Date.parse(expiryOf(document) ?? '') <= nowMs;
 
-/** `personas, tokens and share links`. */
+/** `personas, triggers and tokens`. */
 function titlesOf(writers: KindEntry['writers']): string {
   const titles = kinds
     .map((kind) => kindTable[kind])
@@ -44,9 +44,12 @@ const usualDeleting = {
 /** What deleting a resource is called, and what it leads to. */
 export const deletingOf = (kind: Kind) => kindTable[kind].deleting ?? usualDeleting;
 
+/** `codehost_oauth/ada`. */
+const ownerOf = ({ ownerProvider, account }: Caller): string => `${providerName(ownerProvider)}/${account}`;
+
 /** An empty account means the caller's. */
 const isOwn = (caller: Caller, { account, ownerProvider }: Document): boolean =>
-  (!account || account === caller.account) &&
+  (!account || account === caller.account || account === ownerOf(caller)) &&
   (!ownerProvider || ownerProvider === 'PROVIDER_UNSPECIFIED' || ownerProvider === caller.ownerProvider);
 
 /** Whether a write failed because the resource has another generation than the one that was read. */

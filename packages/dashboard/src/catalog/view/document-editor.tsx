@@ -1,6 +1,7 @@
-import { type Kind, proseOf, serverFieldsOf, splitFrontMatter } from '@muster/sdk/contract';
+import { isZone, type Kind, proseOf, serverFieldsOf, splitFrontMatter } from '@muster/sdk/contract';
 import { useDeferredValue, useId, useMemo, useRef } from 'react';
 import { plural } from '../../parts/model/text.ts';
+import { CronPreview } from '../../parts/schedule-times.tsx';
 import { type KnownField, knownFields } from '../model/document-schema.ts';
 import { type LineProblem, readText } from '../model/document-text.ts';
 import { completionAt, insertField } from '../model/editor.ts';
@@ -134,6 +135,7 @@ function FieldHints({ kind, text, fields, onPick }: FieldHintsProps) {
   if (known.length === 0) return null;
   return (
     <aside className="field-hints stack" aria-labelledby="field-hints-title">
+      {kind === 'schedule' && <Times fields={fields} />}
       <h2 id="field-hints-title">Known fields</h2>
       <ul>
         {known.map((field) => {
@@ -163,6 +165,19 @@ function FieldHints({ kind, text, fields, onPick }: FieldHintsProps) {
       </ul>
       <Notes kind={kind} text={text} fields={fields} />
     </aside>
+  );
+}
+
+/** When a schedule fires by the text as it is now. */
+function Times({ fields }: Pick<FieldHintsProps, 'fields'>) {
+  const { cron, zone } = fields ?? {};
+  return (
+    <section className="schedule-preview stack" aria-label="When it fires" aria-live="polite">
+      <CronPreview
+        cron={typeof cron === 'string' ? cron : ''}
+        zone={typeof zone === 'string' && isZone(zone) ? zone : 'UTC'}
+      />
+    </section>
   );
 }
 

@@ -208,11 +208,11 @@ const ConfirmDialog = ({ title, children, yes, no, onYes, onNo }: ConfirmDialogP
   </Dialog>
 );
 
-type ResourceSecretProps = CreatedSecret & { readonly onClose: () => void };
+type ResourceSecretProps = CreatedSecret & { readonly onClose: () => void; readonly children?: ReactNode };
 
-export function ResourceSecret({ kind, name, secret, onClose }: ResourceSecretProps) {
+export function ResourceSecret({ kind, name, secret, onClose, children }: ResourceSecretProps) {
   const label = kindTable[kind].secret?.label ?? '';
-  return <OneTimeSecret title={`${label} of ${name}`} {...{ label, secret, onClose }} />;
+  return <OneTimeSecret title={`${label} of ${name}`} {...{ label, secret, onClose, children }} />;
 }
 
 /**

@@ -14,9 +14,11 @@ import { ConflictView } from './conflict-view.tsx';
 import { DocumentEditor } from './document-editor.tsx';
 import { HistoryView } from './history-view.tsx';
 import { IntegrationView } from './integration-view.tsx';
+import { NotificationView } from './notification-view.tsx';
 import { type Document, resourceQuery, type StoredResource } from './queries.ts';
 import { type ResourceDialog, ResourceDialogs, ResourceSecret, useLeaveGuard } from './resource-dialogs.tsx';
 import { ExpiryMark } from './resource-list.tsx';
+import { RequestExample, TriggerView } from './trigger-view.tsx';
 import { useEdit } from './use-edit.ts';
 
 const views = [
@@ -25,11 +27,15 @@ const views = [
   ['history', 'History'],
 ] as const;
 
-/** The webhook of an integration that the caller may administer; undefined for any other resource. */
-const webhookOf = (kind: Kind, stored: StoredResource | null, refusal: string | null): string | undefined =>
-  kind === 'integration' && refusal === null && typeof stored?.document.webhookUrl === 'string'
-    ? stored.document.webhookUrl
-    : undefined;
+/** The fields with addresses that others send to. */
+const addressFields: Partial<Readonly<Record<Kind, string>>> = { integration: 'webhookUrl', trigger: 'url' };
+
+/** The address of a resource that the caller may administer, empty if nobody sends to it; undefined if it has no connection. */
+function addressOf(kind: Kind, stored: StoredResource | null, refusal: string | null): string | undefined {
+  if (kind === 'notification') return stored && refusal === null ? '' : undefined;
+  const address = stored?.document[addressFields[kind] ?? ''];
+  return refusal === null && typeof address === 'string' ? address : undefined;
+}
 
 interface Named {
   readonly kind: Kind;
@@ -69,8 +75,8 @@ interface ResourceProps extends Named {
 function Resource({ kind, name, stored, refusal }: ResourceProps) {
   const [, navigate] = useLocation();
   const [parameters, setParameters] = useSearchParams();
-  const webhookUrl = webhookOf(kind, stored, refusal);
-  const shownViews = views.filter(([view]) => view !== 'connection' || webhookUrl !== undefined);
+  const address = addressOf(kind, stored, refusal);
+  const shownViews = views.filter(([view]) => view !== 'connection' || address !== undefined);
   const view = shownViews.find(([name]) => name === parameters.get('view'))?.[0] ?? 'document';
   const [dialog, setDialog] = useState<ResourceDialog>(null);
   const [secret, setSecret] = useState<string | null>(null);
@@ -93,8 +99,8 @@ function Resource({ kind, name, stored, refusal }: ResourceProps) {
         view={view}
         onChoose={(chosen) => setParameters(chosen === 'document' ? {} : { view: chosen })}
       />
-      {view === 'connection' && webhookUrl !== undefined && (
-        <IntegrationView name={name} webhookUrl={webhookUrl} />
+      {view === 'connection' && address !== undefined && (
+        <ConnectionView {...{ kind, name, address }} document={stored?.document ?? {}} />
       )}
       {view === 'history' && (
         <HistoryView
@@ -120,9 +126,41 @@ function Resource({ kind, name, stored, refusal }: ResourceProps) {
         onDiscard={edit.discard}
         onRestore={restore}
       />
-      {secret !== null && <ResourceSecret {...{ kind, name, secret }} onClose={() => setSecret(null)} />}
+      <NewSecret {...{ kind, name, secret, address, stored }} onClose={() => setSecret(null)} />
       {leaveDialog}
     </>
+  );
+}
+
+interface NewSecretProps extends Named {
+  readonly secret: string | null;
+  readonly address: string | undefined;
+  readonly stored: StoredResource | null;
+  readonly onClose: () => void;
+}
+
+/** A new secret; that of a trigger with commands that use it. */
+const NewSecret = ({ secret, address, stored, ...named }: NewSecretProps) =>
+  secret !== null && (
+    <ResourceSecret {...named} secret={secret}>
+      {named.kind === 'trigger' && address !== undefined && (
+        <RequestExample secret={secret} url={address} document={stored?.document ?? {}} />
+      )}
+    </ResourceSecret>
+  );
+
+/** What others send to the resource, or what it sends to others. */
+function ConnectionView({
+  kind,
+  name,
+  address,
+  document,
+}: Named & { readonly address: string; readonly document: Document }) {
+  if (kind === 'notification') return <NotificationView name={name} />;
+  return kind === 'trigger' ? (
+    <TriggerView {...{ name, document }} url={address} />
+  ) : (
+    <IntegrationView name={name} webhookUrl={address} />
   );
 }
 

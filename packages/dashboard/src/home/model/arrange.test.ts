@@ -23,8 +23,11 @@ function shown(
   seen: readonly string[] = [],
 ): string[] {
   const names = new Map(agents.map(([page, { agentId }]) => [page, agentId.agent.join('/')]));
-  const isSeen = (page: string) => seen.includes(names.get(page) ?? '');
-  return arrange(agents, isSeen, { ...noFilter, ...filter }, now).sections.map(
+  const marked = agents.map(
+    ([page, entry]) =>
+      [page, { ...entry, seen: seen.includes(names.get(page) ?? '') ? entry.sequence : '0' }] as const,
+  );
+  return arrange(marked, { ...noFilter, ...filter }, now).sections.map(
     ({ attention, pages }) => `${attention}: ${pages.map((page) => names.get(page)).join(' ')}`,
   );
 }
@@ -64,6 +67,20 @@ describe('the sections', () => {
       'unfinished: half-done',
       'idle: broken resting',
     ]);
+  });
+
+  test('of pinned agents is above all others, by name, and agents keep their status in filters and counts', () => {
+    const fleet = [
+      agent('question', state('QUESTION', 5)),
+      agent('z-pinned', { ...state('QUESTION', 9), pinned: true }),
+      agent('a-pinned', { ...state('RESTING', 1), pinned: true }),
+    ];
+    expect(shown(fleet)).toEqual(['pinned: a-pinned z-pinned', 'question: question']);
+    expect(shown(fleet, { phases: ['question'] })).toEqual(['pinned: z-pinned', 'question: question']);
+    expect(arrange(fleet, noFilter, now).summary).toMatchObject({
+      needingAttention: 2,
+      counts: { question: 2, finished: 1 },
+    });
   });
 
   test('sort waiting agents oldest first and ended agents newest first', () => {
@@ -172,7 +189,7 @@ describe('a filter', () => {
 
   test('does not change the totals of the whole fleet', () => {
     const none = Object.fromEntries(attentions.map((attention) => [attention, 0]));
-    const { summary } = arrange(fleet, () => false, { ...noFilter, owner: 'grace', phases: ['failed'] }, now);
+    const { summary } = arrange(fleet, { ...noFilter, owner: 'grace', phases: ['failed'] }, now);
     expect(summary).toEqual({
       total: 4,
       shown: 1,

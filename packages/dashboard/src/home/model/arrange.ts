@@ -1,11 +1,11 @@
 import type { AgentEntry, AgentId } from '@muster/sdk';
-import { type Attention, attentionOf, attentions } from '../../live/model/attention.ts';
+import { type Attention, attentionOf, attentions, isSeen, needsPerson } from '../../live/model/attention.ts';
 import { labelTexts } from '../../parts/model/text.ts';
 import { type Filter, matcherOf, ownerOf } from './filter.ts';
 
-/** A section of the list: paths of agents' pages, most urgent first. */
+/** A section of the list: paths of agents' pages, most urgent first. Pinned agents have their own, above all others. */
 export interface Section {
-  readonly attention: Attention;
+  readonly attention: Attention | 'pinned';
   readonly pages: readonly string[];
 }
 
@@ -57,27 +57,30 @@ function byProgress(nowMs: number): Order {
   };
 }
 
-const endedSections: ReadonlySet<Attention> = new Set(['failed', 'finished', 'idle']);
+const endedSections: ReadonlySet<Section['attention']> = new Set(['failed', 'finished', 'idle']);
 
-function orderOf(attention: Attention, nowMs: number): Order {
+function orderOf(attention: Section['attention'], nowMs: number): Order {
+  // By name, so that they stay in place.
+  if (attention === 'pinned') return () => 0;
   if (attention === 'working') return byProgress(nowMs);
   return endedSections.has(attention) ? newestFirst : oldestFirst;
 }
-
-const needsPerson: ReadonlySet<Attention> = new Set(['question', 'blocked', 'failed', 'unfinished']);
 
 /** A longer list of options is not usable; the search finds the other labels. */
 const maxLabels = 200;
 
 export function arrange(
   agents: Iterable<readonly [page: string, AgentEntry]>,
-  isSeen: (page: string, entry: AgentEntry) => boolean,
   filter: Filter,
   nowMs: number,
 ): Arrangement {
-  const rows = Object.fromEntries(
-    attentions.map((attention): [Attention, Row[]] => [attention, []]),
-  ) as Record<Attention, Row[]>;
+  const names = ['pinned', ...attentions] as const;
+  const rows = new Map(names.map((name): [Section['attention'], Row[]] => [name, []]));
+  const counts = Object.fromEntries(attentions.map((attention) => [attention, 0])) as Record<
+    Attention,
+    number
+  >;
+  const chosen = new Set(filter.phases.length > 0 ? filter.phases : attentions);
   const matches = matcherOf(filter);
   const owners = new Set<string>();
   const workspaces = new Set<string>();
@@ -95,24 +98,21 @@ export function arrange(
     last = agentId;
     if (entry.rehearsed) rehearsed += 1;
     else if (!entry.sandboxed) unsandboxed += 1;
-    const attention = attentionOf(entry, isSeen(page, entry));
-    if (needsPerson.has(attention)) needingAttention += 1;
-    if (matches(entry)) rows[attention].push({ page, entry });
+    const attention = attentionOf(entry, isSeen(entry));
+    if (needsPerson(attention)) needingAttention += 1;
+    if (!matches(entry)) continue;
+    counts[attention] += 1;
+    if (chosen.has(attention)) rows.get(entry.pinned ? 'pinned' : attention)?.push({ page, entry });
   }
-  const chosen = filter.phases.length > 0 ? filter.phases : attentions;
-  const sections = chosen
-    .filter((attention) => rows[attention].length > 0)
-    .map((attention) => ({
-      attention,
-      pages: sorted(rows[attention], orderOf(attention, nowMs)),
-    }));
-  const counts = Object.fromEntries(attentions.map((attention) => [attention, rows[attention].length]));
+  const sections = [...rows]
+    .filter(([, some]) => some.length > 0)
+    .map(([attention, some]) => ({ attention, pages: sorted(some, orderOf(attention, nowMs)) }));
   return {
     sections,
     summary: {
       total,
       shown: sections.reduce((sum, { pages }) => sum + pages.length, 0),
-      counts: counts as Record<Attention, number>,
+      counts,
       needingAttention,
       rehearsed,
       unsandboxed,

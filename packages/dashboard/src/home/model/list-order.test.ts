@@ -1,7 +1,6 @@
 import type { AgentEntry } from '@muster/sdk';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { agentEntry, agentEntryNow, secondsAgo } from '../../../../../test/support/samples.ts';
-import { SeenAgents } from '../../live/model/seen-agents.ts';
 import { noFilter } from './filter.ts';
 import { ListOrder } from './list-order.ts';
 
@@ -25,14 +24,12 @@ class FakeFleet {
   }
 }
 
-const noStorage = { length: 0, setItem() {}, removeItem() {} } as unknown as Storage;
 const question = (since: number): Partial<AgentEntry> => ({
   phaseReason: 'QUESTION',
   phaseSince: secondsAgo(since),
 });
 
 let fleet: FakeFleet;
-let seen: SeenAgents;
 let order: ListOrder;
 let unsubscribe: () => void;
 const listener = vi.fn();
@@ -47,10 +44,9 @@ beforeEach(() => {
   vi.useFakeTimers({ now: agentEntryNow });
   listener.mockClear();
   fleet = new FakeFleet();
-  seen = new SeenAgents(noStorage);
   fleet.set('a');
   fleet.set('b');
-  order = new ListOrder(fleet, seen);
+  order = new ListOrder(fleet);
   unsubscribe = order.subscribe(listener);
 });
 afterEach(() => {
@@ -119,8 +115,7 @@ describe('while the user is busy with the list', () => {
 
   test('changes of the user are shown immediately', () => {
     order.hold();
-    const [page, entry] = agentEntry('a');
-    seen.mark([[page, entry]]);
+    fleet.set('a', { seen: agentEntry('a')[1].sequence });
     order.updateNow();
     expect(shown()).toEqual(['finished: b', 'idle: a']);
   });

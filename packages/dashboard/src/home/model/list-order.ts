@@ -1,5 +1,4 @@
 import type { AgentEntry } from '@muster/sdk';
-import type { SeenAgents } from '../../live/model/seen-agents.ts';
 import { Listeners } from '../../parts/model/listeners.ts';
 import { type Arrangement, arrange, isSameOrder, type Section, type Summary } from './arrange.ts';
 import { type Filter, noFilter } from './filter.ts';
@@ -37,7 +36,6 @@ const holdMs = 2_000;
  */
 export class ListOrder {
   readonly #agents: AgentSource;
-  readonly #seen: SeenAgents;
   readonly #listeners = new Listeners();
   #filter = noFilter;
   #view: ListOrderView | null = null;
@@ -47,17 +45,12 @@ export class ListOrder {
   #durationMs = 0;
   #heldUntilMs = 0;
 
-  constructor(agents: AgentSource, seen: SeenAgents) {
+  constructor(agents: AgentSource) {
     this.#agents = agents;
-    this.#seen = seen;
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
-    const unsubscribe = [
-      this.#listeners.subscribe(listener),
-      this.#agents.subscribe(this.#updateSoon),
-      this.#seen.subscribe(this.#updateSoon),
-    ];
+    const unsubscribe = [this.#listeners.subscribe(listener), this.#agents.subscribe(this.#updateSoon)];
     this.#updateSoon();
     return () => {
       for (const end of unsubscribe) end();
@@ -121,9 +114,8 @@ export class ListOrder {
 
   #arrange(): Arrangement {
     this.#arrangedMs = Date.now();
-    const isSeen = this.#seen.isSeen.bind(this.#seen);
     const startMs = performance.now();
-    const arrangement = arrange(this.#agents.entries(), isSeen, this.#filter, this.#arrangedMs);
+    const arrangement = arrange(this.#agents.entries(), this.#filter, this.#arrangedMs);
     this.#durationMs = performance.now() - startMs;
     return arrangement;
   }

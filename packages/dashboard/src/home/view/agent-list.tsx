@@ -1,7 +1,7 @@
 import { type MouseEvent, memo, type ReactNode, useId, useMemo, useRef } from 'react';
 import { useLocation } from 'wouter';
 import { attentionTitles } from '../../live/model/attention.ts';
-import { StatusIcon } from '../../live/status-icon.tsx';
+import { PinIcon, StatusIcon } from '../../live/status-icon.tsx';
 import { Button } from '../../parts/button.tsx';
 import { useShortcuts } from '../../parts/page.tsx';
 import type { Section } from '../model/arrange.ts';
@@ -23,12 +23,14 @@ interface AgentListProps {
   /** The user moves the pointer over the list, scrolls it or moves the selection. */
   readonly onBusy: () => void;
   readonly onToggleSeen: (page: string) => void;
+  readonly onTogglePin: (page: string) => void;
   readonly onMarkAllSeen: (pages: readonly string[]) => void;
 }
 
 /** All sections. Only the visible rows are rendered; each section has the height of all of its rows. */
 export const AgentList = memo(function AgentList(props: AgentListProps) {
-  const { sections, isLoaded, showsOwner, showsWorkspace, onBusy, onToggleSeen, onMarkAllSeen } = props;
+  const { sections, isLoaded, showsOwner, showsWorkspace, onBusy, onToggleSeen, onTogglePin, onMarkAllSeen } =
+    props;
   const sizes = useSizes();
   const layout = useMemo(() => new Layout(sections, sizes), [sections, sizes]);
   const list = useRef<HTMLDivElement>(null);
@@ -37,12 +39,11 @@ export const AgentList = memo(function AgentList(props: AgentListProps) {
   // After the virtualizer, which restores the scroll position when it starts.
   useScrollAnchor(layout, list, focus.focusedPage, onBusy);
   const savePosition = useSavedPosition(isLoaded, focus.selected, focus.tabStopRow);
-  useShortcuts({
-    s: () => {
-      const page = focus.focusedPage();
-      if (page !== null) onToggleSeen(page);
-    },
-  });
+  const onFocused = (act: (page: string) => void) => () => {
+    const page = focus.focusedPage();
+    if (page !== null) act(page);
+  };
+  useShortcuts({ s: onFocused(onToggleSeen), p: onFocused(onTogglePin) });
   const onClick = useOpenLink(savePosition);
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the rows have the focus; the list handles their keys.
@@ -74,6 +75,7 @@ export const AgentList = memo(function AgentList(props: AgentListProps) {
                   linkRef={isTabStop ? focus.tabStopRow : null}
                   onFocus={focus.onFocus}
                   onToggleSeen={onToggleSeen}
+                  onTogglePin={onTogglePin}
                 />
               );
             })}
@@ -108,9 +110,9 @@ function ListSection({ section: { attention, pages, height }, onMarkAllSeen, chi
   return (
     <section aria-labelledby={titleId} style={{ height }}>
       <header>
-        <StatusIcon attention={attention} />
+        {attention === 'pinned' ? <PinIcon /> : <StatusIcon attention={attention} />}
         <h2 id={titleId}>
-          {attentionTitles[attention]}{' '}
+          {attention === 'pinned' ? 'Pinned' : attentionTitles[attention]}{' '}
           <span className="agent-list-count">{pages.length.toLocaleString()}</span>
         </h2>
         {attention === 'finished' && (

@@ -2,10 +2,9 @@ import type { AgentEntry } from '@muster/sdk';
 import { dollars, firstLine, pathOf, thousands } from '@muster/sdk/contract';
 import { memo, type RefObject, useId } from 'react';
 import { useDescendantTotals, useFleetEntry } from '../../live/fleet.ts';
-import { attentionOf, reasonText } from '../../live/model/attention.ts';
+import { attentionOf, isSeen as isEntrySeen, reasonText } from '../../live/model/attention.ts';
 import { hasFailingChecks, isOpen } from '../../live/model/change-requests.ts';
-import { useSeen } from '../../live/seen.ts';
-import { StatusIcon } from '../../live/status-icon.tsx';
+import { PinIcon, StatusIcon } from '../../live/status-icon.tsx';
 import { labelTexts, plural, unpushedNote } from '../../parts/model/text.ts';
 import { Label } from '../../parts/page.tsx';
 import { Age, useNow } from '../../parts/times.tsx';
@@ -22,16 +21,17 @@ interface AgentRowProps {
   readonly linkRef: RefObject<HTMLAnchorElement | null> | null;
   readonly onFocus: (page: string) => void;
   readonly onToggleSeen: (page: string) => void;
+  readonly onTogglePin: (page: string) => void;
 }
 
 /** One agent. Renders again when this agent changes or moves, not when others do. */
 export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
-  const { page, top, position, setSize, isTabStop, linkRef, onFocus, onToggleSeen } = props;
+  const { page, top, position, setSize, isTabStop, linkRef, onFocus, onToggleSeen, onTogglePin } = props;
   const entry = useFleetEntry(page);
   const descendants = useDescendantTotals(page);
-  const isSeen = useSeen(page, entry);
   const reasonId = useId();
   if (!entry) return null;
+  const isSeen = isEntrySeen(entry);
   const attention = attentionOf(entry, isSeen);
   const tabIndex = isTabStop ? 0 : -1;
   // The entry may be older than its descendants' entries, and the page may not have all descendants.
@@ -80,9 +80,30 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       <span className="agent-row-age secondary">
         <Age since={entry.createdAt} />
       </span>
+      <PinToggle entry={entry} onToggle={() => onTogglePin(page)} />
     </li>
   );
 });
+
+interface PinToggleProps {
+  readonly entry: AgentEntry;
+  readonly onToggle: () => void;
+}
+
+/** No tab stop: the key `p` does the same for the selected agent. */
+const PinToggle = ({ entry: { agentId, pinned }, onToggle }: PinToggleProps) => (
+  <button
+    type="button"
+    className="agent-row-pin"
+    tabIndex={-1}
+    aria-pressed={pinned}
+    aria-label={`Pin ${pathOf(agentId)}`}
+    title={pinned ? 'Unpin (p)' : 'Pin (p)'}
+    onClick={onToggle}
+  >
+    <PinIcon />
+  </button>
+);
 
 /** `build / web`: the parents, then the agent's own name. */
 function Path({ agent }: { readonly agent: readonly string[] }) {

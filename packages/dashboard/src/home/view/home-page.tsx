@@ -1,11 +1,10 @@
 import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
 import { Link } from 'wouter';
 import { type Fleet, useFleet } from '../../live/fleet.ts';
-import { attentionTitles, type EndedWindow, endedWindows } from '../../live/model/attention.ts';
-import { seenAgents } from '../../live/seen.ts';
+import { attentionTitles, type EndedWindow, endedWindows, isSeen } from '../../live/model/attention.ts';
 import { Button, CopyButton } from '../../parts/button.tsx';
 import { plural } from '../../parts/model/text.ts';
-import { Empty, useShortcuts, useTitle } from '../../parts/page.tsx';
+import { Empty, useShortcuts } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { maySpawn } from '../../spawn/open-spawn.ts';
@@ -22,16 +21,14 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
   const { caller } = useSignedIn();
   const control = useFilter();
   const { filter, url } = control;
-  const order = useMemo(() => new ListOrder(fleet, seenAgents), [fleet]);
+  const order = useMemo(() => new ListOrder(fleet), [fleet]);
   const { sections, summary, isBehind, isLoaded, error } = useSyncExternalStore(order.subscribe, () =>
     order.view(filter),
   );
-  const { onBusy, onUpdateOrder, onToggleSeen, onMarkAllSeen } = useListActions(fleet, order);
+  const { onBusy, onUpdateOrder, onToggleSeen, onTogglePin, onMarkAllSeen } = useListActions(fleet, order);
   const field = useRef<HTMLInputElement>(null);
   const body = useRef<HTMLDivElement>(null);
   useShortcuts({ '/': () => field.current?.focus() });
-  // The title of a background tab shows how many agents need a person.
-  useTitle(summary.needingAttention > 0 ? `(${summary.needingAttention}) Muster` : 'Muster');
   // Effects of children run first: on the first render the stream is not open yet, so it opens only once.
   useEffect(() => fleet.showEnded(filter.ended), [fleet, filter.ended]);
 
@@ -66,6 +63,7 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
             showsWorkspace={summary.workspaces.length > 1}
             onBusy={onBusy}
             onToggleSeen={onToggleSeen}
+            onTogglePin={onTogglePin}
             onMarkAllSeen={onMarkAllSeen}
           />
         )}
@@ -83,25 +81,33 @@ function useListActions(fleet: Fleet, order: ListOrder) {
     (page: string) => {
       const entry = fleet.agent(page);
       if (!entry) return;
-      if (seenAgents.isSeen(page, entry)) seenAgents.unmark(page);
-      else seenAgents.mark([[page, entry]]);
+      fleet.mark([[page, { agentId: entry.agentId, seen: isSeen(entry) ? '0' : entry.sequence }]]);
+      order.updateNow();
+    },
+    [fleet, order],
+  );
+  const onTogglePin = useCallback(
+    (page: string) => {
+      const entry = fleet.agent(page);
+      if (!entry) return;
+      fleet.mark([[page, { agentId: entry.agentId, pinned: !entry.pinned }]]);
       order.updateNow();
     },
     [fleet, order],
   );
   const onMarkAllSeen = useCallback(
     (pages: readonly string[]) => {
-      seenAgents.mark(
+      fleet.mark(
         pages.flatMap((page) => {
           const entry = fleet.agent(page);
-          return entry ? [[page, entry] as const] : [];
+          return entry ? [[page, { agentId: entry.agentId, seen: entry.sequence }] as const] : [];
         }),
       );
       order.updateNow();
     },
     [fleet, order],
   );
-  return { onBusy, onUpdateOrder, onToggleSeen, onMarkAllSeen };
+  return { onBusy, onUpdateOrder, onToggleSeen, onTogglePin, onMarkAllSeen };
 }
 
 type HomeTopProps = Pick<Parameters<typeof FilterBar>[0], 'control' | 'summary'>;

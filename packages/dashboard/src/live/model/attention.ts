@@ -1,4 +1,4 @@
-import type { AgentEntry } from '@muster/sdk';
+import { type AgentEntry, compareInt64 } from '@muster/sdk';
 import {
   type AgentSection,
   agentSections,
@@ -27,6 +27,10 @@ export type Attended = Pick<
   'phase' | 'phaseReason' | 'phaseSince' | 'needsInput' | 'wakesAt' | 'error' | 'sequence'
 >;
 
+/** The person has seen the agent's newest entry. */
+export const isSeen = ({ seen, sequence }: Pick<AgentEntry, 'seen' | 'sequence'>): boolean =>
+  compareInt64(seen, sequence) >= 0;
+
 /** A finished or failed agent becomes idle when it is seen; questions and unfinished tasks stay until resolved. */
 export function attentionOf(
   agent: Pick<Attended, 'phaseReason'> & Partial<Pick<Attended, 'phase'>>,
@@ -35,6 +39,10 @@ export function attentionOf(
   const { section } = reasonRow(agent);
   return isSeen && (section === 'failed' || section === 'finished') ? 'idle' : section;
 }
+
+const needsPersonIn: ReadonlySet<AgentSection> = new Set(['question', 'blocked', 'failed', 'unfinished']);
+
+export const needsPerson = (attention: AgentSection): boolean => needsPersonIn.has(attention);
 
 /** "needs input for 4m: which database?" */
 export function reasonText(agent: Attended, now: number): string {

@@ -104,6 +104,13 @@ export const agentOperations = {
     reply: listReply,
     example: { includeTerminal: true, pageSize: 50 },
   },
+  markAgents: {
+    summary: 'Records which agents the caller has seen and pinned.',
+    access: 'person',
+    body: agents.markRequest,
+    reply: emptyReply,
+    example: { marks: [{ agentId, seen: '12', pinned: true }] },
+  },
   waitMany: {
     summary: 'Blocks until one of several agents, or all of them, need attention.',
     access: 'read',

@@ -7,6 +7,13 @@ export const poolRunnerOperations = {
     access: 'demand',
     reply: pools.demandReply,
   },
+  listRunners: {
+    summary: 'Lists the live runners: what they run, what they can still take, their machines and accounts.',
+    access: 'person',
+    body: pools.listRunnersRequest,
+    reply: pools.listRunnersReply,
+    example: {},
+  },
   drainRunners: {
     summary: 'Drains runners of a pool: they claim nothing more, finish or hand back their runs, and end.',
     access: 'person',

@@ -1,3 +1,4 @@
+import { hmacCheck } from '../../deliveries/signatures.ts';
 import type { Headers } from '../../work/host-error.ts';
 import { JsonReader } from '../../work/json-reader.ts';
 import {
@@ -11,7 +12,6 @@ import {
   triggersOn,
 } from '../github-events.ts';
 import type { Cause, DeliveryReader, HostEvent, Trigger } from '../host.ts';
-import { hmacCheck } from '../signatures.ts';
 import { personOf } from './bodies.ts';
 
 /** Forgejo and Gitea send the same headers; Forgejo also under its own name. */

@@ -1,3 +1,4 @@
+import { hmacCheck } from '../../deliveries/signatures.ts';
 import { JsonReader } from '../../work/json-reader.ts';
 import {
   changeRequest,
@@ -11,7 +12,6 @@ import {
   triggersOn,
 } from '../github-events.ts';
 import type { Cause, DeliveryReader, HostEvent, Person, Trigger } from '../host.ts';
-import { hmacCheck } from '../signatures.ts';
 import { commentIds, personOf } from './rest.ts';
 
 const signaturePattern = /^sha256=([0-9a-f]{64})$/i;

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Headers } from '../../work/host-error.ts';
+import { keyPrefix, standardCheck, tokenCheck } from '../../deliveries/signatures.ts';
 import { JsonReader } from '../../work/json-reader.ts';
 import { branchEvent } from '../github-events.ts';
 import {
@@ -9,25 +9,19 @@ import {
   type HostEvent,
   mostCauses,
   type Person,
-  type SignatureCheck,
   subjectName,
   type Trigger,
   type TriggerEvent,
 } from '../host.ts';
-import { hmacCheck, isSame } from '../signatures.ts';
-
-/** A signed delivery that is older is refused: the ledger of deliveries does not reach back forever. */
-const mostAgeMs = 5 * 60_000;
-const keyPrefix = 'whsec_';
 
 export const gitlabDeliveries: DeliveryReader = {
   /** GitLab signs as Standard Webhooks describes it, or sends the secret itself. A signature is never ignored. */
   signature(headers, secrets) {
     const keys = secrets.filter((secret) => secret.startsWith(keyPrefix) && secret.length > keyPrefix.length);
-    const tokens = secrets.filter((secret) => secret !== '' && !secret.startsWith(keyPrefix));
+    const tokens = secrets.filter((secret) => !secret.startsWith(keyPrefix));
     return headers['webhook-signature'] === undefined
       ? tokenCheck(headers['x-gitlab-token'] ?? '', tokens)
-      : signatureCheck(headers, keys);
+      : standardCheck(headers, keys);
   },
 
   identify(headers, digest) {
@@ -60,27 +54,6 @@ export const gitlabDeliveries: DeliveryReader = {
     };
   },
 };
-
-function tokenCheck(token: string, secrets: readonly string[]): SignatureCheck | null {
-  if (token === '' || secrets.length === 0) return null;
-  // Digests have the same length.
-  const digestOf = (text: string) => hash('sha256', text, 'buffer');
-  const isValid = secrets.map((secret) => isSame(digestOf(secret), digestOf(token))).includes(true);
-  return { update: () => {}, isValid: () => isValid };
-}
-
-function signatureCheck(headers: Headers, secrets: readonly string[]): SignatureCheck | null {
-  const id = headers['webhook-id'] ?? '';
-  const timestamp = headers['webhook-timestamp'] ?? '';
-  const ageMs = Date.now() - Number(timestamp) * 1000;
-  if (id === '' || !/^\d{1,12}$/.test(timestamp) || Math.abs(ageMs) > mostAgeMs) return null;
-  const received = (headers['webhook-signature'] ?? '')
-    .split(' ')
-    .filter((part) => part.startsWith('v1,'))
-    .map((part) => Buffer.from(part.slice(3), 'base64'));
-  const keys = secrets.map((secret) => Buffer.from(secret.slice(keyPrefix.length), 'base64'));
-  return hmacCheck(keys, received, `${id}.${timestamp}.`);
-}
 
 type Read = (body: JsonReader, attributes: JsonReader) => readonly HostEvent[];
 

@@ -41,6 +41,10 @@ export function refuseAccess(caller: Principal, access: Access): Refusal | null 
   return changes && caller.role === 'viewer' ? denied('a viewer may only read') : null;
 }
 
+/** What a person has seen and pinned is kept in the person's own tenant. */
+export const hasMarks = (caller: Principal, tenant: number): boolean =>
+  machineAccess[caller.role] === undefined && caller.tenant.id === tenant;
+
 export function refuseTenant(caller: Principal, tenant: Tenant): Refusal | null {
   if (caller.role === 'operator' || sameTenant(caller, tenant)) return null;
   return denied(
@@ -169,6 +173,15 @@ export function refusePersonaName(
     : null;
 }
 
+/** A member only writes notifications about its own account, and sees only what those sent. */
+export const refuseNotification = (
+  caller: Principal,
+  { account }: { readonly account?: unknown },
+): Refusal | null =>
+  caller.role !== 'member' || account === caller.account || account === nameOf(caller)
+    ? null
+    : denied(`this notification is not about the account ${nameOf(caller)}: a member may only use its own`);
+
 /** A member only writes what its own account created. */
 export const refuseCreator = (caller: Principal, kind: Kind, createdBy: unknown): Refusal | null =>
   caller.role !== 'member' || createdBy === nameOf(caller)
@@ -189,3 +202,8 @@ export function refuseToken(
     ? null
     : denied(`a ${caller.role} may not write a token of role ${token.role}`);
 }
+
+/** Whether the caller operates the runners of this tenant. Those of the service (0) belong to its first tenant. */
+export const mayOperate = (caller: Principal, owner: number, first: number | undefined): boolean =>
+  caller.role === 'operator' ||
+  (caller.role === 'admin' && caller.tenant.id === (owner === 0 ? first : owner));

@@ -1,6 +1,6 @@
 import { type ListRequest, limits } from '@muster/sdk/contract';
 import { denied, isRefusal, type Refusal } from '../../domain/refusal.ts';
-import { refuseSeveral } from '../access/permit.ts';
+import { hasMarks, refuseSeveral } from '../access/permit.ts';
 import type { Principal } from '../access/principal.ts';
 import type { Tenants } from '../access/tenants.ts';
 import type { Operation } from '../operation.ts';
@@ -64,6 +64,7 @@ export class Lists {
       tenant,
       parent,
       allDepths: request.allDepths ?? false,
+      reader: hasMarks(caller, tenant) ? { provider: caller.ownerProvider, account: caller.account } : null,
       owner: owner && { provider: owner.ownerProvider, account: owner.account },
       includeTerminal: request.includeTerminal ?? false,
       endedSince: request.endedSince === undefined ? null : storable(request.endedSince),

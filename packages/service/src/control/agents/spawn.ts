@@ -24,6 +24,18 @@ export interface SpawnsOptions {
 /** The reply to a spawn, and what its caller should know beside it. */
 export type Spawned = SpawnReply & { readonly warning?: string };
 
+export interface SpawnSettings {
+  readonly traceparent?: string | undefined;
+  /** The id of the agent, where the caller has to know it before. */
+  readonly id?: string;
+}
+
+export interface SpawnedOnce {
+  readonly id: string;
+  readonly path: string;
+  readonly note: string;
+}
+
 export class Spawns {
   readonly #options: SpawnsOptions;
 
@@ -35,20 +47,12 @@ export class Spawns {
     caller: Principal,
     request: SpawnRequest,
     idempotencyKey: string,
-    traceparent?: string,
+    { traceparent, id }: SpawnSettings = {},
   ): Promise<Spawned | Refusal> {
-    const { tenants, catalog, reads, transact, models } = this.#options;
-    const given = request.agentId?.workspace;
-    if (given && request.workspace && given !== request.workspace) {
-      return invalid('workspace', 'differs from agentId.workspace; give one of the two');
-    }
-    const named = nameAgent({ ...request.agentId, workspace: given || request.workspace }, caller);
-    const above = caller.role === 'agent' ? (caller.agent?.path ?? []) : [];
-    const agent: NamedAgent = named.path.length > 0 ? named : { ...named, path: [...above, mintName()] };
-    const refused = refuseAgent(caller, 'spawn', agent);
-    if (refused) return refused;
-    const tenant = await tenants.existing(agent.tenant);
-    if (isRefusal(tenant)) return tenant;
+    const { catalog, reads, transact, models } = this.#options;
+    const named = await this.#named(caller, request);
+    if (isRefusal(named)) return named;
+    const { agent, tenant } = named;
     const key = idempotencyKey
       ? {
           tenant: caller.tenant.id,
@@ -67,13 +71,55 @@ export class Spawns {
     if (isRefusal(command)) return command;
     const reply = await transact.command<Spawned>(
       { identity },
-      { ...command, traceparent },
+      { ...command, traceparent, ...(id && { id }) },
       {
         of: (state) => this.#spawnReply(agent, state, command.warning),
         key,
       },
     );
     return isRefusal(reply) ? ((await this.#otherOwner(caller, identity, reply)) ?? reply) : reply;
+  }
+
+  /**
+   * Spawns one agent per key, whatever else the request says. Returns the agent that was spawned with the key, and the
+   * note of who spawned it.
+   */
+  async spawnOnce(
+    caller: Principal,
+    request: SpawnRequest,
+    key: string,
+    note: string,
+  ): Promise<SpawnedOnce | Refusal> {
+    const { catalog, reads, transact, models } = this.#options;
+    const named = await this.#named(caller, request);
+    if (isRefusal(named)) return named;
+    const replyKey = { tenant: caller.tenant.id, keyId: caller.keyId, key, digest: key };
+    const stored = await reads.storedReply(replyKey);
+    if (stored) return stored.reply as SpawnedOnce;
+    const identity = await this.#spawnIdentity({ ...named.agent, tenant: named.tenant });
+    if (isRefusal(identity)) return identity;
+    const command = await spawnCommand(catalog, request, identity, models);
+    if (isRefusal(command)) return command;
+    const of = ({ agent }: AgentState): SpawnedOnce => ({ id: agent.id, path: agent.path.join('/'), note });
+    return transact.command<SpawnedOnce>({ identity }, command, { of, key: replyKey });
+  }
+
+  /** The agent that a request names, if the caller may spawn it, and its tenant. */
+  async #named(
+    caller: Principal,
+    request: SpawnRequest,
+  ): Promise<{ readonly agent: NamedAgent; readonly tenant: number } | Refusal> {
+    const given = request.agentId?.workspace;
+    if (given && request.workspace && given !== request.workspace) {
+      return invalid('workspace', 'differs from agentId.workspace; give one of the two');
+    }
+    const named = nameAgent({ ...request.agentId, workspace: given || request.workspace }, caller);
+    const above = caller.role === 'agent' ? (caller.agent?.path ?? []) : [];
+    const agent: NamedAgent = named.path.length > 0 ? named : { ...named, path: [...above, mintName()] };
+    const refused = refuseAgent(caller, 'spawn', agent);
+    if (refused) return refused;
+    const tenant = await this.#options.tenants.existing(agent.tenant);
+    return isRefusal(tenant) ? tenant : { agent, tenant };
   }
 
   /** A missing parent that another account owns: the request names the wrong owner for the child. */

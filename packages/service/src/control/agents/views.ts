@@ -256,6 +256,8 @@ export const entryOf = (row: ListRow, tenant: Tenant, context: ViewContext): Age
   sequence: String(row.sequence),
   queued: row.queued + row.deferred,
   error: row.error,
+  seen: String(row.seen),
+  pinned: row.is_pinned,
   changeRequests: context.changeRequests.get(row.id) ?? [],
   ...sharedOf(row, row, tenant, context),
 });

@@ -38,7 +38,9 @@ export function decideWrite(caller: Principal, write: CheckedWrite, stored: Stor
   if (isRefusal(next)) return next;
   const document = without(next, ['name', ...serverFieldsOf(kind), ...unstoredFields(kind)]);
   const { complete } = rulesOf(kind);
-  return refuseDocument(kind, document) ?? complete?.(caller, write.tenant, document) ?? document;
+  return (
+    refuseDocument(kind, document) ?? complete?.(caller, write.tenant, document, stored.document) ?? document
+  );
 }
 
 const validators = new Map(kinds.map((kind) => [kind, validator(kindTable[kind].schema)]));

@@ -3,11 +3,14 @@ import { budgetRules } from './kinds/budget.ts';
 import { changeRequestRules } from './kinds/change-request.ts';
 import { environmentRules } from './kinds/environment.ts';
 import { integrationRules } from './kinds/integration.ts';
+import { notificationRules } from './kinds/notification.ts';
 import { personaRules } from './kinds/persona.ts';
 import type { KindRules } from './kinds/rules.ts';
+import { scheduleRules } from './kinds/schedule.ts';
 import { secretRules } from './kinds/secret.ts';
 import { shareLinkRules } from './kinds/share-link.ts';
 import { tokenRules } from './kinds/token.ts';
+import { triggerRules } from './kinds/trigger.ts';
 import { workspaceRules } from './kinds/workspace.ts';
 
 /** Kinds that do more than store a document. What else a kind is, its entry in the contract says. */
@@ -16,9 +19,12 @@ const rules: Readonly<Partial<Record<Kind, KindRules>>> = {
   persona: personaRules,
   environment: environmentRules,
   budget: budgetRules,
+  notification: notificationRules,
   token: tokenRules,
   'share-link': shareLinkRules,
   integration: integrationRules,
+  schedule: scheduleRules,
+  trigger: triggerRules,
   secret: secretRules,
   'change-request': changeRequestRules,
 };

@@ -56,7 +56,8 @@ export async function readOne(
   if (isRefusal(place)) return place;
   const found = await stored(options, place, ref.name);
   if (!found) return notFound(missing);
-  return { kind: place.kind, ...shownOf(options, place.kind, found) };
+  const [shown = found] = await withState(options, place, [found]);
+  return { kind: place.kind, ...shownOf(options, place.kind, shown) };
 }
 
 async function stored(options: CatalogOptions, place: Place, name: string): Promise<Listed | undefined> {
@@ -74,6 +75,18 @@ async function stored(options: CatalogOptions, place: Place, name: string): Prom
 function builtinOf(kind: Kind, name: string): Listed | undefined {
   const document = builtin(kind, name);
   return document && { name, generation: 0, document };
+}
+
+/** With what the kind shows beside its documents. */
+async function withState(
+  { database }: CatalogOptions,
+  { kind, tenant }: Place,
+  rows: readonly Listed[],
+): Promise<readonly Listed[]> {
+  const { state } = rulesOf(kind);
+  if (!state) return rows;
+  const shown = await state(database, tenant, new Map(rows.map((row) => [row.name, row.document ?? {}])));
+  return rows.map((row) => ({ ...row, document: { ...row.document, ...shown.get(row.name) } }));
 }
 
 /** As replies show it. */
@@ -120,7 +133,7 @@ export async function listOfKind(
     rowsAfter(options, place, last?.name ?? after, count),
   );
   const all = withBuiltins(kind, rows, after, hasMore ? rows.at(-1)?.name : undefined);
-  const entries = all.slice(0, limit).map((row) => ({
+  const entries = (await withState(options, place, all.slice(0, limit))).map((row) => ({
     kind,
     name: row.name,
     ...shownOf(options, kind, row),

@@ -51,21 +51,21 @@ describe('a signing key', () => {
   const row = (secret_id: string | null) => ({ nonce: 'nonce', sealed: null, secret_id });
 
   test('stays the same while the secret that made it is known', () => {
-    const [made] = signingKeys(before, tenant, 'hook', row(before.current.id));
+    const [made] = signingKeys(before, 'integration', tenant, 'hook', row(before.current.id));
     expect(made).toMatch(/^[\w-]{43}$/);
-    expect(signingKeys(during, tenant, 'hook', row(before.current.id))).toEqual([made]);
-    expect(signingKeys(after, tenant, 'hook', row(before.current.id))).toEqual([]);
+    expect(signingKeys(during, 'integration', tenant, 'hook', row(before.current.id))).toEqual([made]);
+    expect(signingKeys(after, 'integration', tenant, 'hook', row(before.current.id))).toEqual([]);
   });
 
   test('may be of either secret if it is not recorded which one made it', () => {
-    const [made] = signingKeys(before, tenant, 'hook', row(before.current.id));
-    const both = signingKeys(during, tenant, 'hook', row(null));
+    const [made] = signingKeys(before, 'integration', tenant, 'hook', row(before.current.id));
+    const both = signingKeys(during, 'integration', tenant, 'hook', row(null));
     expect(both).toHaveLength(2);
     expect(both).toContain(made);
-    expect(signingKeys(before, tenant, 'hook', row(null))).toEqual([made]);
+    expect(signingKeys(before, 'integration', tenant, 'hook', row(null))).toEqual([made]);
   });
 
   test('does not exist without a nonce', () => {
-    expect(signingKeys(before, tenant, 'hook', { ...row(null), nonce: null })).toEqual([]);
+    expect(signingKeys(before, 'integration', tenant, 'hook', { ...row(null), nonce: null })).toEqual([]);
   });
 });

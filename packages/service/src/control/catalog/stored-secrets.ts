@@ -1,4 +1,4 @@
-import { limits, type Service } from '@muster/sdk/contract';
+import { type Kind, limits, type Service } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { ServiceSecrets } from '../../lib/service-secret.ts';
 import { findOutdated, readSealed, type SealedRow } from '../../store/statements/secrets.ts';
@@ -22,7 +22,7 @@ export type SecretValue = { readonly value: string } | { readonly problem: strin
 const otherSecret =
   'was sealed with a service secret that this service does not have (MUSTER_SECRET, MUSTER_SECRET_PREVIOUS)';
 
-/** The values of secrets and the signing keys of integrations, for use by the service itself. */
+/** The values of secrets and the signing keys, for use by the service itself. */
 export class StoredSecrets {
   readonly #options: StoredSecretsOptions;
   readonly #sealed: (ref: StoredRef) => Promise<SealedRow | undefined>;
@@ -60,11 +60,11 @@ export class StoredSecrets {
     return earlierValues(database, secrets, { id: tenant, name: await tenants.name(tenant) }, names);
   }
 
-  /** The keys with which the callers of an integration may sign. */
-  async signingKeys(tenant: number, name: string): Promise<string[]> {
+  /** The keys with which the senders to an integration or a trigger may sign, and with which a notification is signed. */
+  async signingKeys(tenant: number, kind: Kind, name: string): Promise<string[]> {
     const { tenants, secrets } = this.#options;
-    const row = await this.#sealed({ tenant, kind: 'integration', name });
-    return row ? signingKeys(secrets, await tenants.name(tenant), name, row) : [];
+    const row = await this.#sealed({ tenant, kind, name });
+    return row ? signingKeys(secrets, kind, await tenants.name(tenant), name, row) : [];
   }
 
   /** What was not made with the current service secret: of the caller's tenant, or for an operator of all. */

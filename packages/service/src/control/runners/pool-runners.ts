@@ -1,11 +1,20 @@
-import type { Demand } from '@muster/sdk/contract';
+import { type Demand, type ListedRunner, mostListedRuns, type Tenant } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
 import { type AvailableRunner, demandOf, type PoolWork } from '../../domain/scheduling.ts';
+import { versionWarning } from '../../lib/version.ts';
+import { isoTime } from '../../store/connection.ts';
 import { readPoolWork } from '../../store/statements/claims.ts';
-import { drainRunners, findRunners } from '../../store/statements/runners.ts';
-import { refuseDemand, refuseResource } from '../access/permit.ts';
+import {
+  drainRunners,
+  findRunners,
+  type ListedRunnerRow,
+  listRunners,
+} from '../../store/statements/runners.ts';
+import { mayOperate, refuseDemand, refuseResource } from '../access/permit.ts';
 import type { Principal } from '../access/principal.ts';
+import type { Tenants } from '../access/tenants.ts';
+import { agentIdOf } from '../agents/views.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Operation } from '../operation.ts';
 import type { Wakes } from '../watching/wakes.ts';
@@ -16,6 +25,7 @@ export interface PoolRunnersOptions {
   readonly database: pg.Pool;
   readonly catalog: Catalog;
   readonly runners: Runners;
+  readonly tenants: Tenants;
   readonly wakes: Wakes;
 }
 
@@ -60,6 +70,16 @@ export class PoolRunners {
     return { runners: drained.map(({ name, runs }) => ({ name, runs })).sort(byName) };
   };
 
+  readonly listRunners: Operation<'listRunners'> = async (caller, { pool }) => {
+    const { database, tenants } = this.#options;
+    const [rows, first] = await Promise.all([
+      listRunners(database, caller.tenant.id, pool ?? null, mostListedRuns),
+      tenants.first(),
+    ]);
+    const shows = (row: ListedRunnerRow) => mayOperate(caller, row.tenant, first);
+    return { runners: rows.map((row) => listedRunner(row, caller.tenant, shows(row))) };
+  };
+
   async #refuseNames(tenant: number, pool: string, names: readonly string[]): Promise<Refusal | null> {
     if (names.length === 0) return null;
     const known = await findRunners(this.#options.database, tenant, pool, [...names]);
@@ -75,6 +95,35 @@ export class PoolRunners {
     const { database, runners } = this.#options;
     return loadRunnerCapacity(database, (runner) => runners.isAbsent(runner), wanted);
   }
+}
+
+function listedRunner(row: ListedRunnerRow, tenant: Tenant, withAccounts: boolean): ListedRunner {
+  const { system = '', freeBytes, totalBytes } = row.machine;
+  const isFull = row.capabilities.includes('disk-full');
+  return {
+    name: row.name,
+    pool: row.pool,
+    isOwn: row.tenant === 0,
+    version: row.build,
+    versionWarning: versionWarning(row.build),
+    system,
+    since: row.joined_at,
+    lastPollAt: row.polled_at,
+    draining: row.leaving,
+    sandboxed: row.capabilities.includes('sandbox'),
+    rehearses: row.rehearses,
+    backends: row.rehearses ? [] : row.backends,
+    free: { real: row.free_real, rehearsed: row.free_rehearsed },
+    runCount: row.run_count,
+    runs: row.runs.map(({ number, state, started_at, agent }) => ({
+      agentId: agentIdOf(tenant, agent, agent.path.split('/')),
+      runId: String(number),
+      state,
+      startedAt: isoTime(started_at),
+    })),
+    disk: freeBytes === undefined || totalBytes === undefined ? null : { freeBytes, totalBytes, isFull },
+    accounts: withAccounts ? [...row.accounts] : [],
+  };
 }
 
 const noWork: PoolWork = { waiting: { real: 0, rehearsed: 0 }, running: { real: 0, rehearsed: 0 } };

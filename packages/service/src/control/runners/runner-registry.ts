@@ -14,6 +14,7 @@ import {
   readRegistration,
   registerRunner,
   renewLease,
+  renewPausedLease,
   replaceRunners,
 } from '../../store/statements/runners.ts';
 import type { Principal } from '../access/principal.ts';
@@ -69,7 +70,8 @@ export class RunnerRegistry {
     const { runnerId, name, poll } = request;
     const { token, tenant, pool } = caller;
     const runner = JSON.stringify([rowOf(caller, request)]);
-    const renew = () => renewLease(this.#database, runner, this.#leaseMs);
+    const isPaused = request.accountStates?.some(({ state }) => state === 'PAUSED') === true;
+    const renew = () => (isPaused ? renewPausedLease : renewLease)(this.#database, runner, this.#leaseMs);
     let held: readonly Held[] = await renew();
     if (held.length === 0) {
       const refused = refusalOf(caller, request, await this.#registration(caller, request));
@@ -177,5 +179,6 @@ const rowOf = ({ tenant, token, pool }: Principal, request: PollRequest): Runner
   polls: request.poll,
   leaving: request.leaving ?? false,
   accounts: (request.accountStates ?? []).map((one) => ({ ...one, pausedUntil: one.pausedUntil ?? null })),
+  machine: request.machine ?? {},
   token,
 });

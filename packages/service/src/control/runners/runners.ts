@@ -38,6 +38,7 @@ import {
   readLiveRunners,
   takeSlots,
 } from '../../store/statements/runners.ts';
+import { mayOperate } from '../access/permit.ts';
 import type { Principal } from '../access/principal.ts';
 import { OutputReports } from '../batches/output-reports.ts';
 import type { Transact } from '../batches/transact.ts';
@@ -318,7 +319,7 @@ export class Runners {
     const { transact, blockOnStateError } = this.#options;
     if (request.late) return this.#reportLate(caller, key, request, request.late);
     const { agentKey: _, omitTasks, reached = [], late: __, ...report } = request;
-    const decided = { ...report, type: 'report' } as const;
+    const decided = { type: 'report', ...report } as const;
     const command = async () =>
       (await this.#output.append(key, decided)) ?? (await transact.command<ReportResult>({ key }, decided));
     // The runner has given the run up: the run must end even if the stored state is broken.
@@ -364,10 +365,6 @@ export class Runners {
     ]);
     const serving = rows.filter(({ leaving }) => !leaving);
     const first = await this.#options.tenants.first();
-    // Runners of the service belong to its first tenant.
-    const mayOperate = (owner: number): boolean =>
-      caller.role === 'operator' ||
-      (caller.role === 'admin' && caller.tenant.id === (owner === 0 ? first : owner));
     return {
       ...outdated,
       quotas,
@@ -397,7 +394,7 @@ export class Runners {
           sandboxed: is_sandboxed,
           diskFull: is_disk_full,
           draining: leaving,
-          accounts: mayOperate(tenant) ? [...accounts] : [],
+          accounts: mayOperate(caller, tenant, first) ? [...accounts] : [],
           version: build,
           versionWarning: versionWarning(build),
         }),

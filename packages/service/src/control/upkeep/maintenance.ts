@@ -32,8 +32,10 @@ import {
   takeMaintenance,
 } from '../../store/statements/maintenance.ts';
 import { mergeDays } from '../../store/statements/metered-runs.ts';
+import { deleteManyNotifications, deleteOldNotifications } from '../../store/statements/notifications.ts';
 import { clearOldItems } from '../../store/statements/outbox.ts';
 import { deleteOldRunners } from '../../store/statements/runners.ts';
+import { deleteOldFires } from '../../store/statements/schedules.ts';
 import { deleteOldEarlierValues } from '../../store/statements/secrets.ts';
 import { deleteOldSignInCodes } from '../../store/statements/sign-in-codes.ts';
 import { findTenantsToCount, readQuotaUse } from '../../store/statements/storage-use.ts';
@@ -186,6 +188,18 @@ export class Maintenance {
         const kept = limits.deliveriesPerIntegration;
         await this.#inBatches((most) => deleteManyDeliveries(database, kept, most).then(count));
       },
+      notifications: async () => {
+        const { database } = this.#options;
+        await this.#inBatches((most) =>
+          deleteOldNotifications(database, limits.notificationDays, most).then(count),
+        );
+        const kept = limits.notificationDeliveriesPerTarget;
+        await this.#inBatches((most) => deleteManyNotifications(database, kept, most).then(count));
+      },
+      schedules: () =>
+        this.#inBatches((most) =>
+          deleteOldFires(this.#options.database, limits.scheduleHistoryDays, most).then(count),
+        ),
       usage: async () => {
         const { database } = this.#options;
         await meterRest(database, (batch) => this.#inBatches(batch));

@@ -12,6 +12,7 @@ const scope: ListScope = {
   parent: null,
   allDepths: true,
   owner: null,
+  reader: null,
   includeTerminal: true,
   endedSince: null,
   workspace: '',

@@ -12,7 +12,7 @@ import type { ListQuery } from '../agents/lists.ts';
 import type { ListScope, Reads } from '../agents/read.ts';
 import { isRefusal } from '../refusal.ts';
 import type { LiveOutputRelay } from './live-output-relay.ts';
-import type { Wakes } from './wakes.ts';
+import { readerOf, type Wakes } from './wakes.ts';
 
 /** A stream reads no more often than this. */
 const gatherMs = 100;
@@ -47,6 +47,7 @@ export async function streamList(
   const changed = new Changed();
   const unwatch = wakes.watchList({
     tenant: scope.tenant,
+    reader: scope.reader ? readerOf(scope.reader) : '',
     changed: (id) => changed.add(id),
     missed: () => changed.end(),
   });

@@ -13,9 +13,14 @@ export interface WatchedState {
   readonly sequence: number;
 }
 
+/** The reader of a list, within a tenant. */
+export const readerOf = ({ provider, account }: { provider: string; account: string }): string =>
+  `${provider}/${account}`;
+
 /** Follows the agents of a tenant. */
 export interface ListWatcher {
   readonly tenant: number;
+  readonly reader?: string;
   changed(id: string): void;
   /** Some agents changed, and it is unknown which. */
   missed(): void;
@@ -53,6 +58,7 @@ export class Wakes {
   wake(effects: readonly Effect[]): void {
     for (const effect of effects) {
       if (effect.type === 'changed') this.changed(effect, effect);
+      if (effect.type === 'marked') this.marked(effect);
       if (effect.type === 'work') this.work(effect.tenant, effect.pool);
       if (effect.type === 'deleted') this.deleted(effect.tenant);
       if (effect.type === 'runner') this.runner(effect.runnerId);
@@ -62,6 +68,11 @@ export class Wakes {
   changed(key: AgentKey, state: WatchedState): void {
     for (const listener of [...(this.#agents.get(key.id)?.listeners ?? [])]) listener(state);
     for (const list of this.#lists) if (list.tenant === key.tenant) list.changed(key.id);
+  }
+
+  /** Only that reader's lists show it. */
+  marked({ tenant, id, reader }: { tenant: number; id: string; reader: string }): void {
+    for (const list of this.#lists) if (list.tenant === tenant && list.reader === reader) list.changed(id);
   }
 
   /** No change of an agent says that it is gone: the lists of its tenant start again. */
@@ -163,7 +174,10 @@ export interface CommittedChanges {
 
 export function changesOf(effects: readonly Effect[]): CommittedChanges {
   return {
-    agents: effects.flatMap((e) => (e.type === 'changed' ? [{ tenant: e.tenant, id: e.id }] : [])),
+    // Other nodes read a marked agent again for every list: marks are few beside the entries of a timeline.
+    agents: effects.flatMap((e) =>
+      e.type === 'changed' || e.type === 'marked' ? [{ tenant: e.tenant, id: e.id }] : [],
+    ),
     pools: effects.flatMap((e) => (e.type === 'work' ? [{ tenant: e.tenant, pool: e.pool }] : [])),
     runners: effects.flatMap((e) => (e.type === 'runner' ? [e.runnerId] : [])),
     deletedIn: effects.flatMap((e) => (e.type === 'deleted' ? [e.tenant] : [])),

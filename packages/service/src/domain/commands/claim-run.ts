@@ -9,7 +9,7 @@ import {
   type Run,
 } from '../agent.ts';
 import { nextBatch, openCycles } from '../batch.ts';
-import { type Budget, budgetLines, isSpent, stopBy } from '../budget.ts';
+import { type Budget, budgetLines, isSpent, noticeOf, stopBy } from '../budget.ts';
 import { type Decide, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import type { LoadedAgents } from '../loaded-agents.ts';
@@ -102,7 +102,9 @@ function refuseClaim(loaded: LoadedAgents, runner: ClaimingRunner, agent: Agent)
 
 function outOfBudget(state: AgentState, spent: Budget, now: Instant): Draft {
   const draft = Draft.of(state, now);
-  draft.remember({ budget: stopBy(spent, 0) });
+  const stop = stopBy(spent, 0);
+  draft.remember({ budget: stop });
+  draft.events.push(noticeOf('budget.spent', spent, stop.message));
   pend(draft);
   return draft;
 }

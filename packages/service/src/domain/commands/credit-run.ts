@@ -5,6 +5,7 @@ import {
   isNearlySpent,
   isSpent,
   leftOf,
+  noticeOf,
   roundingUsd,
   stopBy,
   stopUnpriced,
@@ -42,6 +43,8 @@ export const creditRun: Decide<CreditRun, CreditReply> = (loaded, command, state
   if (stop) {
     if (agent.memory.budget?.message !== stop.message) draft.log('WARNING', { text: stop.message });
     draft.remember({ budget: stop });
+    const spent = unpricedModel === undefined && budgets.find(({ key }) => key === stop.key);
+    if (spent) draft.events.push(noticeOf('budget.spent', spent, stop.message));
     return decided(loaded, { coveredUsd: run.usage.cost, unlimited: false, refusal: stop.message }, [draft]);
   }
   const need = Math.max(...budgets.map(needOf));
@@ -62,7 +65,11 @@ export const creditRun: Decide<CreditRun, CreditReply> = (loaded, command, state
     const within = { mostUsd: amountUsd + roundingUsd, startsAt };
     draft.events.push({ type: 'taken', key, usd: amount, within });
     const after = { ...budget, takenUsd: budget.takenUsd + amount };
-    if (isNearlySpent(after) && !isNearlySpent(budget)) draft.log('WARNING', { text: warningOf(after) });
+    if (isNearlySpent(after) && !isNearlySpent(budget)) {
+      const text = warningOf(after);
+      draft.log('WARNING', { text });
+      draft.events.push(noticeOf('budget.warned', budget, text));
+    }
   }
   return decided(loaded, reply, [draft]);
 };

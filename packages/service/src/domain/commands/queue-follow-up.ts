@@ -55,7 +55,7 @@ export interface QueueFollowUp {
   readonly review?: Review;
   /** An agent that finished or failed is reopened. */
   readonly reopen?: true;
-  /** An agent sent it, not a person. */
+  /** An agent or a trigger sent it, not a person. */
   readonly byAgent?: boolean;
   /** Of the request. */
   readonly traceparent?: string | undefined;

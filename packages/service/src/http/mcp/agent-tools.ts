@@ -106,7 +106,7 @@ export async function spawn(
     const ended = !isRefusal(holder) && isTerminal(holder.phase) ? holder.id : '';
     idempotencyKey = digestOf([body, ended]);
   }
-  const spawned = await control.spawns.spawn(caller, body, idempotencyKey, traceparent);
+  const spawned = await control.spawns.spawn(caller, body, idempotencyKey, { traceparent });
   if (!isRefusal(spawned)) return spawned;
   if (spawned.status === 'ALREADY_EXISTS') throw new HttpError('ALREADY_EXISTS', alreadyExists);
   return throwRefusal(spawned);

@@ -158,6 +158,8 @@ export async function callRoute<N extends OperationName>(
   const call = {
     control: context.control,
     codeHosts: context.codeHosts,
+    notifications: context.notifications,
+    triggers: context.triggers,
     caller,
     traceparent,
     body: checkedBody(caller, name, body),

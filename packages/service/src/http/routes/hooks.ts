@@ -1,16 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import { limits } from '@muster/sdk/contract';
-import type { Received } from '../../codehost/receive.ts';
+import type { Received } from '../../deliveries/receive.ts';
 import type { RouteContext } from '../context.ts';
 import { HttpError } from '../errors.ts';
 
-const problems: Readonly<Record<Exclude<Received, 'accepted'>, () => HttpError>> = {
-  unknown: () => new HttpError('NOT_FOUND', 'no integration has this webhook'),
+const problems: Readonly<Record<Exclude<Received, 'accepted' | object>, () => HttpError>> = {
+  unknown: () => new HttpError('NOT_FOUND', 'no integration and no trigger has this address'),
   unsigned: () => new HttpError('UNAUTHENTICATED', 'the signature is missing or wrong'),
-  'too-large': () =>
-    new HttpError('INVALID_ARGUMENT', `the body must be at most ${limits.deliveryBytes} bytes`, [], {
-      connection: 'close',
-    }),
   busy: () =>
     new HttpError('UNAVAILABLE', 'too many deliveries arrive at the same time; send it again', [], {
       'retry-after': '10',
@@ -18,8 +13,13 @@ const problems: Readonly<Record<Exclude<Received, 'accepted'>, () => HttpError>>
   cut: () => new HttpError('INVALID_ARGUMENT', 'the body did not arrive', [], { connection: 'close' }),
 };
 
-/** The webhooks of code hosts. They have no key: each delivery is signed. */
-export function hookRoutes({ app, codeHosts }: RouteContext): void {
+const tooLarge = (mostBytes: number): HttpError =>
+  new HttpError('INVALID_ARGUMENT', `the body must be at most ${mostBytes} bytes`, [], {
+    connection: 'close',
+  });
+
+/** The webhooks of code hosts, and the addresses of triggers. They have no key: each delivery is signed. */
+export function hookRoutes({ app, receiver }: RouteContext): void {
   app.register(async (scope) => {
     // The signature is over the body as it was sent, whatever its type.
     scope.removeAllContentTypeParsers();
@@ -27,7 +27,9 @@ export function hookRoutes({ app, codeHosts }: RouteContext): void {
     scope.post<{ Params: { id: string } }>('/hooks/:id', async (request, reply) => {
       const headers = request.headers as Record<string, string | undefined>;
       const body = (request.body ?? request.raw) as IncomingMessage;
-      const received = await codeHosts.receiver.receive(request.params.id, headers, body);
+      const [, query = ''] = request.url.split('?', 2);
+      const received = await receiver.receive(request.params.id, query, headers, body);
+      if (typeof received === 'object') throw tooLarge(received.mostBytes);
       if (received !== 'accepted') throw problems[received]();
       return reply.code(202).send({});
     });

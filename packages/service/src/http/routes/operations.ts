@@ -33,6 +33,9 @@ const handlers = {
 
   usage: ({ control, caller, body }) => control.usage.read(caller, body),
 
+  runSchedule: ({ control, caller, body }) => control.schedules.run(caller, body),
+  scheduleHistory: ({ control, caller, body }) => control.schedules.history(caller, body),
+
   poolDemand: ({ control, caller, params }) => control.poolRunners.demand(caller, params.pool ?? ''),
 
   openChangeRequest: ({ codeHosts, caller, body }) => codeHosts.open(caller, body),
@@ -40,6 +43,20 @@ const handlers = {
   listDeliveries: ({ codeHosts, caller, body }) => codeHosts.administration.deliveries(caller, body),
   redeliver: ({ codeHosts, caller, body }) => codeHosts.administration.redeliver(caller, body),
   testIntegration: ({ codeHosts, caller, body }) => codeHosts.administration.test(caller, body),
+
+  listNotificationDeliveries: ({ notifications, caller, body }) =>
+    notifications.administration.deliveries(caller, body),
+  redeliverNotification: ({ notifications, caller, body }) =>
+    notifications.administration.redeliver(caller, body),
+  testNotification: ({ notifications, caller, body }) => notifications.administration.test(caller, body),
+  listTriggerDeliveries: ({ triggers, caller, body }) => triggers.administration.deliveries(caller, body),
+  redeliverToTrigger: ({ triggers, caller, body }) => triggers.administration.redeliver(caller, body),
+  testTrigger: ({ triggers, caller, body }) => triggers.administration.test(caller, body),
+
+  pushSubscriptions: ({ notifications, caller }) => notifications.subscriptions.list(caller),
+  subscribePush: ({ notifications, caller, body }) => notifications.subscriptions.subscribe(caller, body),
+  unsubscribePush: ({ notifications, caller, body }) => notifications.subscriptions.unsubscribe(caller, body),
+  testPush: ({ notifications, caller, body }) => notifications.subscriptions.test(caller, body),
 
   writeResource: ({ control, caller, body, params }) => control.catalog.write(caller, refIn(params), body),
   validateResource: ({ control, caller, body, params }) =>
@@ -94,7 +111,7 @@ export function operationRoutes(context: RouteContext): void {
     const key = String(request.headers['idempotency-key'] ?? '');
     if (key.length > limits.idLength)
       return invalid('Idempotency-Key', `must be at most ${limits.idLength} characters; got ${key.length}`);
-    const spawned = await control.spawns.spawn(caller, body, key, traceparent);
+    const spawned = await control.spawns.spawn(caller, body, key, { traceparent });
     if (!isRefusal(spawned) && spawned.warning) reply.header('muster-warning', spawned.warning);
     return spawned;
   });

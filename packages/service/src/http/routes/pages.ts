@@ -15,12 +15,16 @@ export const dashboardPages = [
   '/catalog',
   '/catalog/*',
   '/spend',
+  '/runners',
+  '/schedules',
+  '/schedules/*',
+  '/notifications',
   '/share',
   '/share/*',
 ] as const;
 
 /** A page loads only files of this server: no inline script or style, no frame, no form. */
-const securityHeaders = {
+export const securityHeaders = {
   'content-security-policy': [
     "default-src 'none'",
     "script-src 'self'",

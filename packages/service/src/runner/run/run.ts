@@ -337,6 +337,8 @@ export class Run {
     const prepared = await this.#prepared.catch(() => undefined);
     if (!prepared) return;
     const notSaved = await prepared.checkpoints.finish(this.#stream.queue.sessionName);
+    // Killed meanwhile: its work is saved when none of its processes is left.
+    if (this.#state.at !== 'closing') return;
     const hasBatch = 'end' in this.#state && isInterruptedByProvider(this.#state.end);
     if (hasBatch || notSaved)
       await prepared.noteEnd(this.#stream.queue.sessionName, { hasBatch, notSaved }).catch(() => {});

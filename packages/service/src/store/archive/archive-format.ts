@@ -139,10 +139,12 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'agent_states', order: 'tenant, agent', rowsPerFetch },
   { name: 'agent_briefs', order: 'tenant, agent', rowsPerFetch },
   { name: 'labels', order: 'tenant, agent, key', rowsPerFetch },
+  { name: 'agent_marks', order: 'tenant, agent, owner_provider, account', rowsPerFetch },
   { name: 'runs', order: 'tenant, agent, number', rowsPerFetch },
   { name: 'usage_hours', order: 'tenant, hour, agent, run, model, provider_account', rowsPerFetch },
   { name: 'usage_days', order: 'tenant, day, agent, model, provider_account', rowsPerFetch },
   { name: 'budget_ledgers', order: 'tenant, key', rowsPerFetch },
+  { name: 'budget_notices', order: 'tenant, key, type', rowsPerFetch },
   { name: 'budget_waits', order: 'tenant, key, agent', rowsPerFetch },
   { name: 'follow_ups', order: 'tenant, agent, id', rowsPerFetch },
   // A checklist of many long tasks is as large as a part of a checkpoint.
@@ -160,9 +162,21 @@ export const archivedTables: readonly ArchivedTable[] = [
   // The body of a delivery may have 25 MiB.
   { name: 'deliveries', order: 'tenant, integration, id', rowsPerFetch: 4 },
   { name: 'change_requests', order: 'tenant, name', rowsPerFetch },
+  { name: 'schedules', order: 'tenant, name', rowsPerFetch },
+  { name: 'schedule_fires', order: 'tenant, schedule, scheduled_at', rowsPerFetch },
   { name: 'pushed_branches', order: 'tenant, repo, branch', rowsPerFetch },
   { name: 'triggered_agents', order: 'tenant, integration, repo, subject, number', rowsPerFetch },
   { name: 'outbox', order: 'tenant, id', rowsPerFetch, identity: 'id' },
+  // A session does not move, and a browser belongs to one.
+  { name: 'notification_targets', order: 'tenant, name', rowsPerFetch, moves: 'session IS NULL' },
+  { name: 'events', order: 'tenant, id', rowsPerFetch, identity: 'id' },
+  {
+    name: 'notification_deliveries',
+    order: 'tenant, id',
+    rowsPerFetch,
+    identity: 'id',
+    moves: "target NOT LIKE 'browser/%'",
+  },
 ];
 
 export const movingTables = archivedTables.filter(({ moves }) => moves !== 'false');

@@ -4,9 +4,12 @@ import { statement } from '../connection.ts';
 const idle = `interval '${limits.sessionIdleHours} hours'`;
 const longest = `interval '${limits.sessionDays} days'`;
 
-/** A session that works, with the key that it belongs to. */
-const live = `FROM browser_sessions s JOIN keys k ON k.tenant = s.tenant AND k.key_id = s.key_id
-   WHERE s.seen_at > now() - ${idle} AND s.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())`;
+/** A session with the key that it belongs to. */
+export const sessionWithKey = 'browser_sessions s JOIN keys k ON k.tenant = s.tenant AND k.key_id = s.key_id';
+/** It works. */
+export const isLive = `s.seen_at > now() - ${idle} AND s.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())`;
+
+const live = `FROM ${sessionWithKey} WHERE ${isLive}`;
 
 /** For the tick: a session of this id that works. */
 export const liveSession = (id: string): string => `SELECT ${live} AND s.id = ${id}`;

@@ -2,8 +2,9 @@ import type { ChangeRequest } from '@muster/sdk/contract';
 import type { AgentRow } from '../agent-columns.ts';
 import { statement } from '../connection.ts';
 
-import { assigned, insertInto, namesOf } from '../tables.ts';
+import { assigned, insertInto, namesOf, rowsOf } from '../tables.ts';
 import { dueRows } from './due-rows.ts';
+import { insertEventsOf } from './events.ts';
 
 /** What messages to an agent said about its change request, and when a person may have written to it since. */
 export interface Told {
@@ -89,9 +90,24 @@ const shown = `SELECT ${namesOf(columns, 'c')}, a.owner_provider, a.account, a.w
    FROM change_requests c JOIN agents a ON a.tenant = c.tenant AND a.id = c.agent`;
 const due = { ...columns, next_at: 'timestamptz', asked: 'bigint' } as const;
 
+/** What an event says of a change request. */
+const toldOf = (c: string): string => `${c}.tenant, ${c}.agent, ${c}.repo, ${c}.number, ${c}.title, ${c}.url`;
+
+/** What people are notified of, from rows with the name of the event and what it says. */
+const eventsOf = (rows: string): string =>
+  `(SELECT c.tenant, 'change_request.' || c.type AS type, c.agent, NULL AS workspace, NULL AS account, NULL::timestamptz AS at,
+       json_build_object('name', c.repo || '#' || c.number, 'text', c.title, 'url', c.url) AS data
+     FROM (${rows}) c) n`;
+
 const insert = statement<[rows: string], { name: string }>(
   'insert-change-request',
-  `${insertInto('change_requests', due)} ON CONFLICT DO NOTHING RETURNING name`,
+  `WITH added AS (
+     ${insertInto('change_requests', due)} ON CONFLICT DO NOTHING
+     RETURNING tenant, name, agent, repo, number, title, url, state
+   ), events AS (
+     ${insertEventsOf(eventsOf(`SELECT 'opened' AS type, ${toldOf('c')} FROM added c WHERE c.state IN ('OPEN', 'DRAFT')`))}
+   )
+   SELECT name FROM added`,
 );
 
 /**
@@ -108,17 +124,28 @@ const key = ['tenant', 'name', 'integration', 'repo', 'repo_url', 'number', 'age
 
 const save = statement<[rows: string, asked: number, delayMs: number | null, collectMs: number], never>(
   'save-change-request',
-  `UPDATE change_requests t SET ${assigned(columns, 'n', [...key, 'told'])},
+  `WITH before AS MATERIALIZED (
+     SELECT t.tenant, t.name, t.state, t.paused FROM ${rowsOf(columns)}
+     JOIN change_requests t ON t.tenant = n.tenant AND t.name = n.name
+   ), saved AS (
+   UPDATE change_requests t SET ${assigned(columns, 'n', [...key, 'told'])},
      -- What was not posted is noted meanwhile.
      told = (n.told::jsonb - 'postProblem' || CASE WHEN t.told -> 'postProblem' IS NULL THEN '{}'::jsonb
        ELSE jsonb_build_object('postProblem', t.told -> 'postProblem') END)::json,
      next_at = CASE WHEN t.asked = $2 THEN now() + make_interval(secs => $3 / 1000.0)
        ELSE now() + make_interval(secs => $4 / 1000.0) END,
      is_claimed = false
-   FROM json_to_recordset($1::json) AS n (${Object.entries(columns)
-     .map(([name, type]) => `${name} ${type}`)
-     .join(', ')})
-   WHERE t.tenant = n.tenant AND t.name = n.name`,
+   FROM ${rowsOf(columns)} WHERE t.tenant = n.tenant AND t.name = n.name RETURNING t.name, t.state, t.paused, ${toldOf('t')}
+   )
+   ${insertEventsOf(
+     eventsOf(
+       `SELECT e.type, ${toldOf('s')} FROM saved s JOIN before b ON b.tenant = s.tenant AND b.name = s.name CROSS JOIN LATERAL (
+         SELECT CASE WHEN s.state IN ('MERGED', 'CLOSED') THEN lower(s.state) ELSE 'opened' END AS type
+         WHERE s.state <> b.state AND (s.state IN ('MERGED', 'CLOSED') OR b.state IN ('MERGED', 'CLOSED'))
+         UNION ALL SELECT 'paused' WHERE s.paused AND NOT b.paused
+       ) e`,
+     ),
+   )} ORDER BY n.type`,
 );
 
 /** After a comparison: it is due again after the delay, never without one, and soon if that was asked meanwhile. */

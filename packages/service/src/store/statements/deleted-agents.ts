@@ -82,6 +82,7 @@ const parts: readonly { readonly table: string; readonly key: readonly string[];
     { table: 'change_requests', key: ['name'] },
     { table: 'pushed_branches', key: ['repo', 'branch'] },
     { table: 'labels', key: ['key'] },
+    { table: 'agent_marks', key: ['owner_provider', 'account'] },
     { table: 'checklists', key: [] },
     { table: 'runs', key: ['number'] },
     { table: 'agent_briefs', key: [] },

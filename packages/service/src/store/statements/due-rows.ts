@@ -13,7 +13,15 @@ export interface DueTable {
 }
 
 /** The tables with work whose time comes; the tick looks for it. */
-export const dueTables = ['deliveries', 'change_requests', 'pushed_branches', 'outbox', 'hooks'] as const;
+export const dueTables = [
+  'deliveries',
+  'change_requests',
+  'pushed_branches',
+  'outbox',
+  'hooks',
+  'notification_targets',
+  'schedules',
+] as const;
 
 export type Claimed<Row> = Row & {
   /** Earlier claims in a row that were recorded and never ended: the process was killed each time. */

@@ -86,3 +86,14 @@ export const readRunHolder = statement<
    JOIN tenants t ON t.id = r.tenant
    WHERE r.tenant = $1 AND r.agent = $2 AND r.number = $3 AND r.state <> 'ENDED'`,
 );
+
+/** The roles of the valid keys of an account. */
+export const rolesOfAccount = statement<
+  [tenant: number, ownerProvider: Provider, account: string],
+  Pick<KeyRow, 'provider' | 'org' | 'role'>
+>(
+  'roles-of-account',
+  `SELECT DISTINCT t.provider, t.org, k.role
+   FROM keys k JOIN tenants t ON t.id = k.tenant
+   WHERE k.tenant = $1 AND k.owner_provider = $2 AND k.account = $3 AND (k.expires_at IS NULL OR k.expires_at > now())`,
+);

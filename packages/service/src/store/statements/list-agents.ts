@@ -10,6 +10,8 @@ export interface ListFilter extends Omit<ListRange, 'walkedLabel'> {
   readonly phases: readonly string[];
   /** Only those that a retry would start. */
   readonly isRetryable?: boolean;
+  /** Whose marks are shown; null: nobody's. */
+  readonly reader: { readonly provider: string; readonly account: string } | null;
   readonly limit: number;
 }
 
@@ -35,6 +37,8 @@ export interface ListRow
   /** It has pushed. */
   has_branch: boolean;
   child_count: number;
+  seen: number;
+  is_pinned: boolean;
   /** How many there are up to the limit; more than the rows when these ended early. */
   found: number;
   children_cost: number | null;
@@ -49,7 +53,7 @@ const shown = `${namesIn('a', columns)}, s.labels, b.repos,
   CASE WHEN a.reason IN (${sqlReasons((row) => row.showsError)}) THEN coalesce(s.result -> 'error' ->> 'message', '') ELSE '' END AS error,
   coalesce(s.result ->> 'branch', '') <> '' AS has_branch,
   (SELECT count(*)::int FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current) AS child_count,
-  ${childrenCost} AS children_cost`;
+  ${childrenCost} AS children_cost, coalesce(m.seen, 0) AS seen, coalesce(m.is_pinned, false) AS is_pinned`;
 
 /** Of what may be large in a row. */
 const bytes = ['path', 'repos::text', 'labels::text', 'description', 'needs_input', 'error']
@@ -141,7 +145,10 @@ function statementOf(filter: ListFilter & ListRange): { name?: string; text: str
           ORDER BY a.id DESC LIMIT least(${limit} + 1, ${most})
         ) a
         JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id
-        JOIN agent_briefs b ON b.tenant = a.tenant AND b.agent = a.id`,
+        JOIN agent_briefs b ON b.tenant = a.tenant AND b.agent = a.id
+        LEFT JOIN agent_marks m ON m.tenant = a.tenant AND m.agent = a.id
+          AND m.owner_provider = ${bind('readerProvider', filter.reader?.provider ?? null)}
+          AND m.account = ${bind('reader', filter.reader?.account ?? null)}`,
       bytes,
       order: 'id DESC',
       limit,

@@ -192,6 +192,8 @@ export const finishAgents = statement<Ended, never>(
      WHERE a.tenant = q.tenant AND a.id = q.id AND a.ended_at < $3 RETURNING a.tenant, a.id
    ), threads AS (
      DELETE FROM threads t USING old WHERE t.tenant = old.tenant AND t.agent = old.id
+   ), marks AS (
+     DELETE FROM agent_marks m USING old WHERE m.tenant = old.tenant AND m.agent = old.id
    )
    DELETE FROM diffs d USING old WHERE d.tenant = old.tenant AND d.agent = old.id`,
 );

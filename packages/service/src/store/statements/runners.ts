@@ -1,8 +1,11 @@
-import type { Backend, ProviderAccount, RunState, Task } from '@muster/sdk/contract';
+import type { Backend, PollRequest, Provider, ProviderAccount, RunState, Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 import { namesOf, rowsOf } from '../tables.ts';
+import { insertEventsOf } from './events.ts';
 import { hasSteers, isSteerOf } from './shared-sql.ts';
 import { watchedSince } from './watches.ts';
+
+export type Machine = NonNullable<PollRequest['machine']>;
 
 export interface RunnerRow {
   tenant: number;
@@ -18,6 +21,7 @@ export interface RunnerRow {
   polls: number;
   leaving: boolean;
   accounts: readonly ProviderAccount[];
+  machine: Machine;
   /** The token resource that registered it; empty for the service's own runner. */
   token: string;
 }
@@ -36,6 +40,7 @@ const runnerColumns = {
   polls: 'bigint',
   leaving: 'boolean',
   accounts: 'json',
+  machine: 'json',
   token: 'text',
 } as const satisfies Record<keyof RunnerRow, string>;
 
@@ -66,24 +71,43 @@ const heldOf = (p: string): string =>
      ${watchedSince('r.tenant', 'r.agent')} AS watched_since
    FROM ${p} p LEFT JOIN runs r ON r.runner_id = p.id AND r.gone_at IS NULL`;
 
+/** The row of the runner that a poll renews, if it may. */
+const isRenewed = `r.id = n.id AND r.tenant = n.tenant AND r.token = n.token AND r.pool = n.pool
+     AND r.name = n.name AND r.polls < n.polls
+     AND (r.lease_until > now() OR NOT EXISTS (${rival('n')}))`;
+
+const renewal = (before: string): string => `${before} renewed AS (UPDATE runners r
+   SET free_real = n.free_real, free_rehearsed = n.free_rehearsed, polls = n.polls,
+     leaving = r.leaving OR n.leaving,
+     lease_until = ${leaseEnd}, capabilities = n.capabilities,
+     backends = n.backends, rehearses = n.rehearses, build = n.build, accounts = n.accounts,
+     machine = n.machine, polled_at = now()
+   FROM ${rowsOf(runnerColumns)}
+   WHERE ${isRenewed}
+   RETURNING r.id, r.leaving)
+   ${heldOf('renewed')}`;
+
 /**
  * Renews the lease of a runner that is registered, and finds its runs. No row: it is not registered, another token, pool or
  * name has this id, the poll is not newer than the last one, or its lease was over and another token's runner has taken its
  * name.
  */
-export const renewLease = statement<[runner: string, leaseMs: number], Held>(
-  'renew-lease',
-  `WITH renewed AS (UPDATE runners r
-   SET free_real = n.free_real, free_rehearsed = n.free_rehearsed, polls = n.polls,
-     leaving = r.leaving OR n.leaving,
-     lease_until = ${leaseEnd}, capabilities = n.capabilities,
-     backends = n.backends, rehearses = n.rehearses, build = n.build, accounts = n.accounts
-   FROM ${rowsOf(runnerColumns)}
-   WHERE r.id = n.id AND r.tenant = n.tenant AND r.token = n.token AND r.pool = n.pool
-     AND r.name = n.name AND r.polls < n.polls
-     AND (r.lease_until > now() OR NOT EXISTS (${rival('n')}))
-   RETURNING r.id, r.leaving)
-   ${heldOf('renewed')}`,
+export const renewLease = statement<[runner: string, leaseMs: number], Held>('renew-lease', renewal('WITH'));
+
+/** The same of one that has paused accounts; of those that were not paused before, people may want to know it. */
+export const renewPausedLease = statement<[runner: string, leaseMs: number], Held>(
+  'renew-paused-lease',
+  renewal(`WITH events AS (
+     ${insertEventsOf(`(
+       SELECT o.tenant, 'account.resting' AS type, NULL::uuid AS agent, NULL AS workspace, NULL AS account, NULL::timestamptz AS at,
+         json_build_object('name', p.account, 'text', concat_ws(' ', 'Runner ' || n.name || ':', nullif(p.error, ''))) AS data
+       FROM ${rowsOf(runnerColumns)} JOIN runners r ON ${isRenewed} CROSS JOIN LATERAL json_to_recordset(n.accounts) AS p (account text, state text, error text)
+       CROSS JOIN LATERAL (SELECT CASE n.tenant WHEN 0 THEN (SELECT min(t.id) FROM tenants t WHERE t.id > 0) ELSE n.tenant END AS tenant) o
+       WHERE p.state = 'PAUSED' AND NOT EXISTS (
+         SELECT FROM json_to_recordset(r.accounts) AS b (account text, state text) WHERE b.account = p.account AND b.state = 'PAUSED'
+       )
+     ) n`)}
+   ), `),
 );
 
 /** Extends a lease that has not ended, without a poll. No row: it has ended. */
@@ -162,7 +186,16 @@ export const hasVanished = (r: string): string =>
 
 export const noteLostRunners = statement<[], Pick<RunnerRow, 'name' | 'pool'>>(
   'note-lost-runners',
-  `UPDATE runners r SET capabilities = r.capabilities || 'lost'::text WHERE ${hasVanished('r')} RETURNING r.name, r.pool`,
+  `WITH lost AS (
+     UPDATE runners r SET capabilities = r.capabilities || 'lost'::text WHERE ${hasVanished('r')} RETURNING r.tenant, r.name, r.pool
+   ), events AS (
+     ${insertEventsOf(`(
+       SELECT o.id AS tenant, 'runner.lost' AS type, NULL::uuid AS agent, NULL AS workspace, NULL AS account, NULL::timestamptz AS at,
+         json_build_object('name', l.name, 'text', 'Its lease has expired. Pool: ' || l.pool || '.') AS data
+       FROM lost l JOIN tenants o ON o.id > 0 AND l.tenant IN (0, o.id)
+     ) n`)}
+   )
+   SELECT name, pool FROM lost`,
 );
 
 export const takeSlots = statement<[id: string, real: number, rehearsed: number], never>(
@@ -283,6 +316,38 @@ export const readLiveRunners = statement<[tenant: number], LiveRunnerRow>(
   `SELECT tenant, name, pool, backends, rehearses, build, leaving, accounts, 'sandbox' = ANY (capabilities) AS is_sandboxed,
      'disk-full' = ANY (capabilities) AS is_disk_full
    FROM runners WHERE tenant IN (0, $1) AND lease_until > now() ORDER BY pool, name`,
+);
+
+export type ListedRunnerRow = Omit<LiveRunnerRow, 'is_sandboxed' | 'is_disk_full'> &
+  Pick<RunnerRow, 'capabilities' | 'free_real' | 'free_rehearsed' | 'machine'> & {
+    joined_at: string;
+    polled_at: string;
+    run_count: number;
+    runs: { number: number; state: RunState; started_at: string; agent: AgentNameRow }[];
+  };
+
+type AgentNameRow = { owner_provider: Provider; account: string; workspace: string; path: string };
+
+/** With the newest runs of the tenant on each. */
+export const listRunners = statement<
+  [tenant: number, pool: string | null, mostRuns: number],
+  ListedRunnerRow
+>(
+  'list-runners',
+  `SELECT r.tenant, r.name, r.pool, r.backends, r.rehearses, r.build, r.leaving, r.accounts, r.capabilities, r.free_real,
+     r.free_rehearsed, r.machine, r.joined_at, r.polled_at, h.run_count, h.runs
+   FROM runners r CROSS JOIN LATERAL (
+     SELECT count(*)::int AS run_count, coalesce(json_agg(json_build_object(
+       'number', l.number, 'state', l.state, 'started_at', l.started_at, 'agent', l.agent
+     ) ORDER BY l.place) FILTER (WHERE l.place <= $3), '[]') AS runs FROM (
+       SELECT h.number, h.state, h.started_at,
+         json_build_object('owner_provider', a.owner_provider, 'account', a.account, 'workspace', a.workspace, 'path', a.path) AS agent,
+         row_number() OVER (ORDER BY h.started_at DESC, h.agent) AS place
+       FROM runs h JOIN agents a ON a.tenant = h.tenant AND a.id = h.agent
+       WHERE h.runner_id = r.id AND h.gone_at IS NULL AND h.state <> 'ENDED' AND h.tenant = $1
+     ) l
+   ) h
+   WHERE r.tenant IN (0, $1) AND r.lease_until > now() AND ($2::text IS NULL OR r.pool = $2) ORDER BY r.pool, r.name`,
 );
 
 /** Late polls of a runner that left find it for this long. */

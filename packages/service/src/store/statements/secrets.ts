@@ -58,7 +58,7 @@ export const findOutdated = statement<
 >(
   'find-outdated-secrets',
   `SELECT t.provider, t.org, r.kind, r.name, r.secret_id, count(*) OVER ()::int AS total FROM tenants t JOIN resources r ON r.tenant = t.id
-   WHERE (t.id = $1 OR $2) AND r.kind IN ('secret', 'integration') AND r.document IS NOT NULL
+   WHERE (t.id = $1 OR $2) AND r.kind IN ('secret', 'integration', 'trigger', 'notification') AND r.document IS NOT NULL
      AND (r.sealed IS NOT NULL OR r.nonce IS NOT NULL)
      AND r.secret_id IS DISTINCT FROM $3 AND ($4::text IS NOT NULL OR r.secret_id IS NOT NULL)
      AND (t.closed_at IS NULL OR (r.kind = 'secret' AND r.secret_id = $4))

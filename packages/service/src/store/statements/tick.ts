@@ -72,6 +72,8 @@ export const tick = statement<
    SELECT 'revoked', NULL, q.id::text, NULL, NULL
    FROM unnest($7::uuid[]) AS q (id)
    WHERE NOT EXISTS (${liveSession('q.id')})
+   UNION ALL
+   SELECT 'table', NULL, NULL, NULL, 'events' WHERE EXISTS (SELECT FROM events)
    ${dueTables
      .map(
        (table) => `UNION ALL

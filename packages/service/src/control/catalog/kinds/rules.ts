@@ -17,7 +17,12 @@ export interface KindRules {
   /** What is accepted but can't have the meant effect. */
   readonly warnings?: (document: Document) => FieldWarning[];
   /** Fills in what the caller left out. */
-  readonly complete?: (caller: Principal, tenant: Tenant, document: Document) => Document | Refusal;
+  readonly complete?: (
+    caller: Principal,
+    tenant: Tenant,
+    document: Document,
+    stored: Document | null,
+  ) => Document | Refusal;
   /** Whether the caller may replace or delete the stored document. Without it, a member may write what it created. */
   readonly refuse?: (caller: Principal, tenant: Tenant, stored: Document) => Refusal | null;
   /** Whether the caller may create it, if that depends on what is stored. */
@@ -32,6 +37,12 @@ export interface KindRules {
   readonly onDelete?: (connection: pg.PoolClient, tenant: number, row: LockedResource) => Promise<void>;
   /** The document as a reader gets it. */
   readonly onRead?: (document: Document, publicUrl: string) => Document;
+  /** What readers see beside these documents, by name. */
+  readonly state?: (
+    database: pg.Pool,
+    tenant: number,
+    documents: ReadonlyMap<string, Document>,
+  ) => Promise<ReadonlyMap<string, Document>>;
   /** Of records that have their own table, and no generations. */
   readonly records?: KindRecords;
   /** The write of an operator creates the tenant. */

@@ -1,0 +1,201 @@
+import { agentPage, type ListedRunner, pathOf } from '@muster/sdk/contract';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link } from 'wouter';
+import { Button } from '../../parts/button.tsx';
+import { Dialog, DialogActions } from '../../parts/dialog.tsx';
+import { Empty, Mark, useTitle } from '../../parts/page.tsx';
+import { Problem } from '../../parts/problem.tsx';
+import { Age, Countdown } from '../../parts/times.tsx';
+import { useClient, useSignedIn } from '../../session/session.ts';
+import { accountState, byPool, diskText, drainable, slotsText, stateOf } from '../model/runner.ts';
+import '../runners.css';
+
+const pollMs = 5_000;
+const queryKey = ['runners'];
+
+/** The live runners: what they run, what they can take, their machines and their accounts at providers. */
+export function RunnersPage() {
+  const client = useClient();
+  useTitle('Runners · Muster');
+  const { data, error, refetch } = useQuery({
+    queryKey,
+    refetchInterval: pollMs,
+    queryFn: async ({ signal }) => byPool((await client.listRunners(undefined, { signal })).runners),
+  });
+  return (
+    <div className="runners-page stack">
+      <h1>Runners</h1>
+      <Problem error={error}>
+        <Button onClick={() => void refetch()}>Try again</Button>
+      </Problem>
+      {!data && !error && <p className="page-loading">Loading …</p>}
+      {data?.length === 0 && (
+        <Empty title="No runner">
+          <p>
+            Agents wait until a runner takes them. Start one with <code>muster runner</code> and a token of
+            the role runner.
+          </p>
+        </Empty>
+      )}
+      {data?.map(([pool, runners]) => (
+        <Pool key={pool} pool={pool} runners={runners} />
+      ))}
+    </div>
+  );
+}
+
+interface PoolProps {
+  readonly pool: string;
+  readonly runners: readonly ListedRunner[];
+}
+
+const Pool = ({ pool, runners }: PoolProps) => (
+  <section className="stack" aria-label={`Pool ${pool}`}>
+    <header className="runners-head wrap">
+      <h2>
+        Pool <Link href={`/catalog/pool/${encodeURIComponent(pool)}`}>{pool}</Link>
+      </h2>
+      <DrainButton pool={pool} runners={drainable(runners)}>
+        Drain pool
+      </DrainButton>
+    </header>
+    <ul className="runners stack">
+      {runners.map((runner) => (
+        <Runner key={`${runner.isOwn} ${runner.name}`} runner={runner} />
+      ))}
+    </ul>
+  </section>
+);
+
+function Runner({ runner }: { readonly runner: ListedRunner }) {
+  const [state, tone, why] = stateOf(runner);
+  const { name, isOwn, sandboxed, rehearses, version, versionWarning, system, since, lastPollAt } = runner;
+  return (
+    <li className="runner stack">
+      <header className="runners-head wrap">
+        <h3>{name}</h3>
+        <Mark tone={tone} title={why}>
+          {state}
+        </Mark>
+        {!sandboxed && <Mark tone="warning">no sandbox</Mark>}
+        {rehearses && <Mark tone="quiet">rehearses every model</Mark>}
+        {isOwn && <span className="secondary">part of the service</span>}
+        <DrainButton pool={runner.pool} runners={drainable([runner])}>
+          Drain
+        </DrainButton>
+      </header>
+      <dl className="runner-facts">
+        <dt>Runs</dt>
+        <dd>
+          <p>{slotsText(runner)}</p>
+          <Runs runner={runner} />
+        </dd>
+        <dt>Disk</dt>
+        <dd>{diskText(runner)}</dd>
+        <dt>Machine</dt>
+        <dd>{system || 'not reported'}</dd>
+        <dt>Version</dt>
+        <dd>
+          {version || 'not reported'}
+          {versionWarning && <p className="runner-warning">{versionWarning}</p>}
+        </dd>
+        <dt>Here for</dt>
+        <dd>
+          <Age since={since} />, last poll <Age since={lastPollAt} /> ago
+        </dd>
+        <Accounts accounts={runner.accounts} />
+      </dl>
+    </li>
+  );
+}
+
+function Runs({ runner: { runs, runCount } }: { readonly runner: ListedRunner }) {
+  if (runs.length === 0) return null;
+  return (
+    <ul className="runner-runs">
+      {runs.map(({ agentId, runId, startedAt }) => (
+        <li key={`${agentPage(agentId)} ${runId}`}>
+          <Link href={agentPage(agentId)}>{pathOf(agentId)}</Link>{' '}
+          <span className="secondary">
+            for <Age since={startedAt} />
+          </span>
+        </li>
+      ))}
+      {runCount > runs.length && <li className="secondary">and {runCount - runs.length} more</li>}
+    </ul>
+  );
+}
+
+const Accounts = ({ accounts }: Pick<ListedRunner, 'accounts'>) =>
+  accounts.length > 0 && (
+    <>
+      <dt>Accounts</dt>
+      <dd>
+        <ul className="runner-runs">
+          {accounts.map((account) => {
+            const [text, tone] = accountState(account);
+            return (
+              <li key={account.account}>
+                <code>{account.account}</code> <Mark tone={tone}>{text}</Mark>{' '}
+                {account.state === 'PAUSED' && <PausedUntil at={account.pausedUntil} />}
+                {account.error && <p className="runner-warning">{account.error}</p>}
+              </li>
+            );
+          })}
+        </ul>
+      </dd>
+    </>
+  );
+
+const PausedUntil = ({ at }: { readonly at: string | null }) => (
+  <span className="secondary">
+    {at === null ? 'until its credentials are changed' : <Countdown to={at} />}
+  </span>
+);
+
+interface DrainProps extends PoolProps {
+  readonly children: string;
+}
+
+/** Only admins may drain, and only runners that are not those of the service. */
+function DrainButton({ pool, runners, children }: DrainProps) {
+  const { caller } = useSignedIn();
+  const [isOpen, setOpen] = useState(false);
+  if (runners.length === 0 || !/^(admin|operator)$/.test(caller.role)) return null;
+  return (
+    <>
+      <Button onClick={() => setOpen(true)}>{children}</Button>
+      {isOpen && <DrainDialog pool={pool} runners={runners} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+function DrainDialog({ pool, runners, onClose }: PoolProps & { readonly onClose: () => void }) {
+  const client = useClient();
+  const queries = useQueryClient();
+  const names = runners.map(({ name }) => name);
+  const drain = useMutation({
+    mutationFn: () => client.drainRunners(pool, names),
+    onSuccess: async () => {
+      await queries.invalidateQueries({ queryKey });
+      onClose();
+    },
+  });
+  return (
+    <Dialog title={`Drain ${names.length === 1 ? names[0] : `${names.length} runners`}?`} onClose={onClose}>
+      <p>
+        {names.length > 1 && `${names.join(', ')}: `}
+        It takes no more runs. Its runs end or are handed back, with what they have not pushed, and another
+        runner of the pool continues them. Then its process ends.
+      </p>
+      <Problem error={drain.error} />
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="primary" disabled={drain.isPending} onClick={() => drain.mutate()}>
+          {drain.isPending ? 'Draining …' : 'Drain'}
+        </Button>
+      </DialogActions>
+    </Dialog>
+  );
+}
