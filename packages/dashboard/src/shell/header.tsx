@@ -110,12 +110,12 @@ function useMenu<E extends HTMLElement>() {
     if (ref.current?.contains(document.activeElement)) button.current?.focus();
   }, []);
   useDismiss(ref, isOpen, close);
-  return { isOpen, setOpen, ref, button };
+  return { isOpen, setOpen, close, ref, button };
 }
 
 function AccountMenu() {
   const session = useSession();
-  const { isOpen, setOpen, ref, button } = useMenu<HTMLDivElement>();
+  const { isOpen, setOpen, close, ref, button } = useMenu<HTMLDivElement>();
   const [showsSessions, setShowsSessions] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const panelId = useId();
