@@ -95,6 +95,8 @@ async function signIn(context: BrowserContext, { url, key }: VisitedServer): Pro
 /** Removes what a visitor left. The page itself stays until the next navigation, but stores nothing any more. */
 async function clear(page: Page, { url }: VisitedServer): Promise<void> {
   const context = page.context();
+  for (const event of ['console', 'pageerror', 'request', 'response'] as const)
+    page.removeAllListeners(event);
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   for (const other of context.pages()) if (other !== page) await other.close();
   if (!page.url().startsWith(url)) await page.goto(`${url}/healthz`);
@@ -156,9 +158,6 @@ export class Visitor {
     if (key !== '') await signIn(page.context(), { url: server.url, key });
     await prepare?.(page.context());
     const visitor = new Visitor(page, server, async () => {
-      // Chromium logs warnings about pages that a driver closes.
-      for (const event of ['console', 'pageerror', 'request', 'response'] as const)
-        page.removeAllListeners(event);
       // What a context was prepared with can't be undone.
       if (prepare) return page.context().close();
       await clear(page, server);
