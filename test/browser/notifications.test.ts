@@ -108,6 +108,20 @@ describeInBrowser('the page of notifications', () => {
     await email.getByRole('button', { name: 'Send a test' }).click();
     await email.getByText('Sent.').waitFor();
     expect(mailbox.received.map(({ to }) => to)).toEqual([['ada@example.com']]);
+    // Quiet hours are saved with the address, and both can be changed later.
+    await email.getByLabel('Quiet hours').check();
+    await email.getByLabel('To').fill('06:30');
+    await email.getByRole('button', { name: 'Save' }).click();
+    await expect.poll(() => email.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
+    await page.reload();
+    await expect.poll(() => email.getByLabel('To').inputValue()).toBe('06:30');
+    expect(await visitor.accessibilityProblems(email)).toEqual([]);
+    await email.getByLabel('Quiet hours').uncheck();
+    await email.getByRole('button', { name: 'Save' }).click();
+    await expect.poll(() => email.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
+    await page.reload();
+    await email.getByText('on', { exact: true }).waitFor();
+    expect(await email.getByLabel('Quiet hours').isChecked()).toBe(false);
     await email.getByRole('button', { name: 'Turn off' }).click();
     await email.getByText('off', { exact: true }).waitFor();
     expect(await email.getByRole('button', { name: 'Send a test' }).count()).toBe(0);
