@@ -1,3 +1,5 @@
+import { Members, type MembersOptions } from './access/members.ts';
+import { Setup, type SetupOptions } from './access/setup.ts';
 import { Budgets, type BudgetsOptions } from './agents/budgets.ts';
 import { Checklists } from './agents/checklist.ts';
 import { DeletedAgents, type DeletionOptions } from './agents/delete-agent.ts';
@@ -16,8 +18,10 @@ type Parts = BudgetsOptions &
   FollowUpsOptions &
   InspectionOptions &
   MarksOptions &
+  MembersOptions &
   RetriesOptions &
   RunnerOperationsOptions &
+  SetupOptions &
   ThreadsOptions & { readonly poolRunners: PoolRunners };
 
 /** The operations of the API that need nothing of HTTP but a caller and a body, under their names in the contract. */
@@ -29,6 +33,8 @@ export function operationsOf(parts: Parts) {
     ...new Lifecycle(parts),
     ...new Budgets(parts),
     ...new Marks(parts),
+    ...new Members(parts),
+    ...new Setup(parts),
     ...new Retries(parts),
     ...new DeletedAgents(parts),
     ...new FollowUps(parts),

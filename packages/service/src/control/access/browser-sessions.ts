@@ -19,6 +19,7 @@ import { accountScope } from '../agents/identify.ts';
 import type { PageTokens } from '../agents/page-tokens.ts';
 import type { Wakes } from '../watching/wakes.ts';
 import { type Keys, trustMs } from './keys.ts';
+import { isAdmin } from './permit.ts';
 import type { Principal } from './principal.ts';
 import type { Tenants } from './tenants.ts';
 
@@ -177,8 +178,6 @@ export class BrowserSessions {
     return trusted;
   }
 }
-
-const isAdmin = (caller: Principal): boolean => caller.role === 'admin' || caller.role === 'operator';
 
 const viewOf = (row: BrowserSessionRow): BrowserSession => ({
   id: row.id,

@@ -45,6 +45,8 @@ export function refuseAccess(caller: Principal, access: Access): Refusal | null 
 export const hasMarks = (caller: Principal, tenant: number): boolean =>
   machineAccess[caller.role] === undefined && caller.tenant.id === tenant;
 
+export const isAdmin = ({ role }: Principal): boolean => role === 'admin' || role === 'operator';
+
 export function refuseTenant(caller: Principal, tenant: Tenant): Refusal | null {
   if (caller.role === 'operator' || sameTenant(caller, tenant)) return null;
   return denied(
@@ -141,7 +143,7 @@ export const refuseDemand = (caller: Principal, pool: string): Refusal | null =>
 export function refuseResource(caller: Principal, tenant: Tenant, kind: Kind | undefined): Refusal | null {
   const foreign = refuseTenant(caller, tenant);
   if (foreign) return foreign;
-  if (caller.role === 'operator' || caller.role === 'admin') return null;
+  if (isAdmin(caller)) return null;
   const may = caller.role === 'member' && kind !== undefined && kindTable[kind].writers === 'members';
   return may ? null : denied(`a ${caller.role} may not write this kind of resource`);
 }
