@@ -135,7 +135,8 @@ function refuseUpdate(
   const above = powers.roles.find((held) => !mayGiveRole(caller.role, held));
   if (above)
     return denied(`${name} has the role ${above}: a key of role ${caller.role} may not change that account`);
-  const loses = disabled === true || (role !== undefined && role !== 'admin');
+  const isAdminOtherwise = powers.roles.some((held) => held === 'admin' || held === 'operator');
+  const loses = disabled === true || (role === '' ? !isAdminOtherwise : role !== undefined && role !== 'admin');
   if (loses && powers.is_admin && !powers.has_other_admin)
     return precondition(
       'LAST_ADMIN',
