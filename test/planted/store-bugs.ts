@@ -196,7 +196,11 @@ export const storeBugs: readonly PlantedBug[] = [
     file: 'packages/service/src/control/batches/load-batch.ts',
     find: '!claiming.has(submission) &&',
     replace: 'claiming.size >= 0 &&',
-    suites: ['test/simulation/simulator.test.ts', 'test/crash/two-nodes.test.ts'],
+    suites: [
+      'packages/service/src/control/batches/load-batch.test.ts',
+      'test/simulation/simulator.test.ts',
+      'test/crash/two-nodes.test.ts',
+    ],
   },
   {
     name: 'a tenant is exported while commands from before it was closed are under way',
