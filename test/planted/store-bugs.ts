@@ -6,10 +6,10 @@ const store = 'packages/service/src/store';
 export const storeBugs: readonly PlantedBug[] = [
   {
     name: 'a late report adds usage that its models had already',
-    file: `${store}/save-usage.ts`,
-    find: 'const parts = event.parts.map((part) => uncounted(part, counted));',
-    replace: 'const parts = event.parts.map((part) => uncounted(part, counted.slice(counted.length)));',
-    suites: ['test/conformance/usage.test.ts'],
+    file: `${store}/usage-rows.ts`,
+    find: 'event.parts.map((part) => uncounted(part, counted))',
+    replace: 'event.parts.map((part) => uncounted(part, counted.slice(counted.length)))',
+    suites: ['test/simulation/simulator.test.ts', 'test/conformance/usage.test.ts'],
   },
   {
     name: 'usage that has its rows is added again when its run has ended',
