@@ -28,6 +28,13 @@ export type { PushSubscription } from '../contract/push.ts';
 export type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 export type { CurrentRun, Run, RunOutcome, RunState, StopMode } from '../contract/run.ts';
 export type { ScheduleFire } from '../contract/schedule.ts';
+export type {
+  SignInAttempt,
+  SignInCheck,
+  SignInOutcome,
+  SignInProvider,
+  SignInTest,
+} from '../contract/sign-in.ts';
 export type { Task, TaskInput, TaskStatus } from '../contract/task.ts';
 export type { ReviewComment, Thread, ThreadAnswer, ThreadComment, ThreadState } from '../contract/thread.ts';
 export type { EntryType, TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
@@ -44,6 +51,7 @@ export * from './muster-client.ts';
 export { NotificationClient } from './notifications.ts';
 export type { Retry, RetryLimits } from './retries.ts';
 export { ScheduleClient } from './schedules.ts';
+export { SignInClient, signInProviders } from './sign-ins.ts';
 export { TriggerClient } from './triggers.ts';
 export type { UsageInput } from './usage.ts';
 export {

@@ -254,6 +254,20 @@ export const limits = {
   signInCodesPerKey: 20,
   /** Valid sign-in codes of one tenant → the oldest is dropped */
   signInCodesPerTenant: 1_000,
+  /** How long a sign-in at a provider may take → it has to be started again */
+  signInMinutes: 10,
+  /** How long an account acts with the role of its last sign-in, as its schedules do → UNAUTHENTICATED */
+  signInDays: 90,
+  /** Documents of the kind sign-in in a tenant → RESOURCE_EXHAUSTED */
+  signInsPerTenant: 20,
+  /** Rules in one list of a document of the kind sign-in */
+  rulesPerSignIn: 100,
+  /** Accepted sign-ins of a document that are kept, and as many that were refused or failed → the oldest is deleted */
+  signInsKept: 50,
+  /** Claims of a sign-in that are kept, in bytes → the longest are cut, or left out */
+  claimBytes: 8 * 1024,
+  /** Sign-ins of one document that a process completes in a second → the person has to try again */
+  signInsPerSecond: 20,
   /** How long a browser session lasts without use → UNAUTHENTICATED */
   sessionIdleHours: 12,
   /** How long a browser session lasts → UNAUTHENTICATED */

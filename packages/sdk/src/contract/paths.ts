@@ -29,6 +29,9 @@ export const paths = {
   /** Creates another code; the lost one expires unused. */
   signInCode: post('/v1/sign-in/code', 'safe'),
   signIn: post('/v1/sign-in'),
+  signInProviders: post('/v1/sign-in/providers'),
+  listSignIns: post('/v1/sign-in/list', 'safe'),
+  testSignIn: post('/v1/sign-in/test', 'safe'),
   signOut: post('/v1/sign-out', 'safe'),
   session: get('/v1/session', 'safe'),
   listSessions: post('/v1/sessions', 'safe'),

@@ -11,6 +11,7 @@ import { reviewOperations } from './operations/reviews.ts';
 import { runnerOperations } from './operations/runner.ts';
 import { runOperations } from './operations/runs.ts';
 import { scheduleOperations } from './operations/schedules.ts';
+import { signInOperations } from './operations/sign-in.ts';
 import { taskOperations } from './operations/tasks.ts';
 import { triggerOperations } from './operations/triggers.ts';
 import { usageOperations } from './operations/usage.ts';
@@ -62,6 +63,10 @@ export const chapters: Readonly<Record<string, { readonly about: string; readonl
       operations: pushOperations,
     },
     usage: { about: 'What agents used, and what it cost.', operations: usageOperations },
+    'sign-in': {
+      about: 'The providers that people sign in with, and what came of it.',
+      operations: signInOperations,
+    },
     caller: { about: 'Who a key belongs to, and how a browser signs in.', operations: callerOperations },
     pools: {
       about: 'Runners of a pool: how many it needs, and how one ends without losing work.',
@@ -83,6 +88,7 @@ const operations = {
   ...triggerOperations,
   ...pushOperations,
   ...usageOperations,
+  ...signInOperations,
   ...callerOperations,
   ...poolRunnerOperations,
   ...runnerOperations,
