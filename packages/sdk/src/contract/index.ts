@@ -1,5 +1,6 @@
 export * from './agent.ts';
 export * from './attachment.ts';
+export * from './audit.ts';
 export * from './backend.ts';
 export * from './budget.ts';
 export * from './code-host.ts';

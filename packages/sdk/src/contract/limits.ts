@@ -246,6 +246,16 @@ export const limits = {
   runResultsPerAgent: 1_000,
   /** How long the reply for an `Idempotency-Key` is stored → – */
   idempotencyHours: 24,
+  /** How long the audit keeps what is not a catalog write → it is deleted */
+  auditDays: 400,
+  /** Records that a page of the audit looks at, if it is filtered → the page ends */
+  auditLookedAt: 10_000,
+  /** Records of a page of the audit with documents */
+  auditDocuments: 20,
+  /** Records of one account in an hour after which its sign-ins are not recorded → – */
+  auditSignInsPerHour: 500,
+  /** A text of a record in the audit, in characters → the rest is cut off */
+  auditTextLength: 1_024,
   /** How long a sign-in code is valid → UNAUTHENTICATED */
   signInCodeMinutes: 5,
   /** How long the sign-in code that `muster serve` prints is valid → UNAUTHENTICATED */

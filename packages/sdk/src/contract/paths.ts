@@ -36,6 +36,7 @@ export const paths = {
   session: get('/v1/session', 'safe'),
   listSessions: post('/v1/sessions', 'safe'),
   revokeSession: post('/v1/session/revoke', 'safe'),
+  audit: post('/v1/audit', 'safe'),
 
   /** One `Idempotency-Key` for all tries: later tries get the first reply. */
   spawn: post('/v1/agent/spawn', 'safe'),

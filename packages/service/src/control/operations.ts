@@ -1,3 +1,4 @@
+import type { Audit } from './access/audit.ts';
 import { Budgets, type BudgetsOptions } from './agents/budgets.ts';
 import { Checklists } from './agents/checklist.ts';
 import { DeletedAgents, type DeletionOptions } from './agents/delete-agent.ts';
@@ -18,7 +19,7 @@ type Parts = BudgetsOptions &
   MarksOptions &
   RetriesOptions &
   RunnerOperationsOptions &
-  ThreadsOptions & { readonly poolRunners: PoolRunners };
+  ThreadsOptions & { readonly audit: Audit; readonly poolRunners: PoolRunners };
 
 /** The operations of the API that need nothing of HTTP but a caller and a body, under their names in the contract. */
 export function operationsOf(parts: Parts) {
@@ -26,6 +27,7 @@ export function operationsOf(parts: Parts) {
   return {
     ...inspection,
     ...parts.lists,
+    ...parts.audit,
     ...new Lifecycle(parts),
     ...new Budgets(parts),
     ...new Marks(parts),

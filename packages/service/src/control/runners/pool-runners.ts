@@ -3,7 +3,8 @@ import type pg from 'pg';
 import { invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
 import { type AvailableRunner, demandOf, type PoolWork } from '../../domain/scheduling.ts';
 import { versionWarning } from '../../lib/version.ts';
-import { isoTime } from '../../store/connection.ts';
+import { inTransaction, isoTime } from '../../store/connection.ts';
+import { recordAudit } from '../../store/statements/audit.ts';
 import { readPoolWork } from '../../store/statements/claims.ts';
 import {
   drainRunners,
@@ -11,6 +12,7 @@ import {
   type ListedRunnerRow,
   listRunners,
 } from '../../store/statements/runners.ts';
+import { recordOf } from '../access/audit.ts';
 import { mayOperate, refuseDemand, refuseResource } from '../access/permit.ts';
 import type { Principal } from '../access/principal.ts';
 import type { Tenants } from '../access/tenants.ts';
@@ -63,7 +65,14 @@ export class PoolRunners {
     const tenant = caller.tenant.id;
     const unknown = await this.#refuseNames(tenant, pool, runners ?? []);
     if (unknown) return unknown;
-    const drained = await drainRunners(database, tenant, pool, runners ?? null);
+    const drained = await inTransaction(database, async (client) => {
+      const rows = await drainRunners(client, tenant, pool, runners ?? null);
+      const records = rows.map(({ name }) =>
+        recordOf(caller, { kind: 'runner', action: 'DRAIN', name, details: { pool } }),
+      );
+      await recordAudit(client, records);
+      return rows;
+    });
     wakes.wakeRunners(drained.map(({ id }) => id));
     // Agents that waited for one of these runners may now be claimed by others.
     wakes.perform([{ type: 'work', tenant, pool }]);
