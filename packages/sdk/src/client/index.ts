@@ -23,12 +23,14 @@ export type {
   Tenant,
 } from '../contract/identity.ts';
 export type { Kind } from '../contract/kinds.ts';
+export type { Member } from '../contract/member.ts';
 export type { NotificationDelivery } from '../contract/notification.ts';
 export type { Phase, PhaseReason } from '../contract/phases.ts';
 export type { PushSubscription } from '../contract/push.ts';
 export type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 export type { CurrentRun, Run, RunOutcome, RunState, StopMode } from '../contract/run.ts';
 export type { ScheduleFire } from '../contract/schedule.ts';
+export type { Setup, SetupStep } from '../contract/setup.ts';
 export type {
   SignInAttempt,
   SignInCheck,

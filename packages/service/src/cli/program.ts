@@ -12,6 +12,7 @@ import { errorData, errorLine, exitCodeMeanings, exitCodeOf } from './errors.ts'
 import { addIntegrationCommands } from './integrations.ts';
 import { addLoginCommands } from './login.ts';
 import { addLogsCommand } from './logs.ts';
+import { addMemberCommands } from './members.ts';
 import { addNotificationCommands } from './notifications.ts';
 import { outputFormats, printable } from './output.ts';
 import { addQueueCommands } from './queue.ts';
@@ -64,6 +65,7 @@ export function buildProgram(): Command {
   addScheduleCommands(program);
   addTriggerCommands(program);
   addServerCommands(program.commandsGroup('Server:'));
+  addMemberCommands(program);
   addLoginCommands(program.commandsGroup('You and your shell:'));
   addCompletionCommands(program);
   for (const command of [program, ...program.commands.filter(({ commands }) => commands.length > 0)])
