@@ -1,5 +1,6 @@
 import { limits } from '@muster/sdk/contract';
 import type { Labels } from '../../domain/agent.ts';
+import { plainSourceLength } from '../../lib/plain-text.ts';
 import { type AgentRow, shownAgentColumns } from '../agent-columns.ts';
 import { type Connection, query, statement } from '../connection.ts';
 import type { AgentBriefRow, AgentStateRow } from '../rows.ts';
@@ -66,7 +67,7 @@ const namesIn = (table: string, names: readonly string[]): string =>
 const shown = `${namesIn('a', columns)}, s.labels, b.repos,
   left(b.description, ${limits.listedDescriptionLength}) AS description, s.settings ->> 'persona' AS persona,
   ${needsInput} AS needs_input,
-  CASE WHEN a.reason IN (${sqlReasons(({ needsInput }) => needsInput !== undefined)}) THEN '' ELSE left(s.response, ${2 * limits.newsLength}) END AS response,
+  CASE WHEN a.reason IN (${sqlReasons(({ needsInput }) => needsInput !== undefined)}) THEN '' ELSE left(s.response, ${plainSourceLength(limits.newsLength) + 1}) END AS response,
   CASE WHEN a.phase = 'PHASE_RUNNING' THEN coalesce(${currentAction}, '') ELSE '' END AS current_action,
   coalesce(c.task_count, ${tasksWith("IS DISTINCT FROM 'TASK_STATUS_DELETED'")}) AS task_count,
   coalesce(c.tasks_done, ${tasksWith("= 'TASK_STATUS_COMPLETED'")}) AS tasks_done,
@@ -76,7 +77,16 @@ const shown = `${namesIn('a', columns)}, s.labels, b.repos,
   ${childrenCost} AS children_cost, coalesce(m.seen, 0) AS seen, coalesce(m.is_pinned, false) AS is_pinned`;
 
 /** Of what may be large in a row. */
-const bytes = ['path', 'repos::text', 'labels::text', 'description', 'needs_input', 'response', 'current_action', 'error']
+const bytes = [
+  'path',
+  'repos::text',
+  'labels::text',
+  'description',
+  'needs_input',
+  'response',
+  'current_action',
+  'error',
+]
   .map((column) => `coalesce(octet_length(${column}), 0)`)
   .join(' + ');
 
