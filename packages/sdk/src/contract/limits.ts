@@ -38,6 +38,8 @@ export const limits = {
   pageBytes: 4 * 1024 * 1024,
   /** Characters of a description that a list shows → is cut */
   listedDescriptionLength: 200,
+  /** Characters of what an agent said that a list shows → is cut */
+  newsLength: 280,
   /** A response in a list of runs, and a message in a status, in bytes of UTF-8 → is cut */
   listedTextBytes: 4 * 1024,
   /** Messages and schemas in one page of a queue; at least one message → the page ends */
