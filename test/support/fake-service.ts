@@ -66,6 +66,7 @@ class FakeService {
       preface: '',
       messages: [{ followUpId: '', text, attachmentIds: [] }],
       account: '',
+      retried: false,
       models: [],
       model: 'rehearsal-a',
       backend: 'BACKEND_A',

@@ -1,5 +1,6 @@
 export * from './agent.ts';
 export * from './attachment.ts';
+export * from './audit.ts';
 export * from './backend.ts';
 export * from './budget.ts';
 export * from './code-host.ts';
@@ -23,6 +24,7 @@ export type { PolicyDocument } from './kinds/policy.ts';
 export type { PoolDocument } from './kinds/pool.ts';
 export type { ScheduleDocument } from './kinds/schedule.ts';
 export type { ShareLinkDocument } from './kinds/share-link.ts';
+export { type MemberRole, memberRoles, ruleFields, type SignInDocument } from './kinds/sign-in.ts';
 export type { TokenDocument } from './kinds/token.ts';
 export { type TriggerAuth, type TriggerDocument, triggerAuths } from './kinds/trigger.ts';
 export {
@@ -53,6 +55,7 @@ export * from './runner-report.ts';
 export * from './schedule.ts';
 export * from './schema.ts';
 export * from './setup.ts';
+export * from './sign-in.ts';
 export * from './task.ts';
 export * from './thread.ts';
 export * from './timeline.ts';

@@ -12,6 +12,7 @@ import { reviewOperations } from './operations/reviews.ts';
 import { runnerOperations } from './operations/runner.ts';
 import { runOperations } from './operations/runs.ts';
 import { scheduleOperations } from './operations/schedules.ts';
+import { signInOperations } from './operations/sign-in.ts';
 import { taskOperations } from './operations/tasks.ts';
 import { triggerOperations } from './operations/triggers.ts';
 import { usageOperations } from './operations/usage.ts';
@@ -63,6 +64,10 @@ export const chapters: Readonly<Record<string, { readonly about: string; readonl
       operations: pushOperations,
     },
     usage: { about: 'What agents used, and what it cost.', operations: usageOperations },
+    'sign-in': {
+      about: 'The providers that people sign in with, and what came of it.',
+      operations: signInOperations,
+    },
     caller: { about: 'Who a key belongs to, and how a browser signs in.', operations: callerOperations },
     members: {
       about: 'The people of a tenant, what they may do, and what is left to set up.',
@@ -88,6 +93,7 @@ const operations = {
   ...triggerOperations,
   ...pushOperations,
   ...usageOperations,
+  ...signInOperations,
   ...callerOperations,
   ...memberOperations,
   ...poolRunnerOperations,

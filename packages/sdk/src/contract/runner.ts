@@ -214,6 +214,10 @@ export const claim = reply('RunnerClaim', {
     ...providerAccountName,
     description: 'The account that its last run used. It stays with it where it can; empty if there is none.',
   },
+  retried: {
+    type: 'boolean',
+    description: 'A person has retried the agent: accounts that a provider has refused are no longer paused.',
+  },
   models: {
     type: 'array',
     items: text,

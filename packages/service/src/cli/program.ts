@@ -2,6 +2,7 @@ import { Command, Option } from 'commander';
 import { version } from '../lib/version.ts';
 import { addDeleteCommand } from './agent-delete.ts';
 import { addAgentCommands } from './agents.ts';
+import { addAuditCommand } from './audit.ts';
 import { addBudgetCommand } from './budgets.ts';
 import { addCatalogCommands } from './catalog.ts';
 import { addChangeRequestCommands } from './change-requests.ts';
@@ -58,6 +59,7 @@ export function buildProgram(): Command {
   addBudgetCommand(program);
   addCatalogCommands(program.commandsGroup('Catalog:'));
   addHistoryCommands(program);
+  addAuditCommand(program);
   addIntegrationCommands(program);
   addNotificationCommands(program);
   addScheduleCommands(program);

@@ -1,3 +1,4 @@
+import type { Audit } from './access/audit.ts';
 import { Members, type MembersOptions } from './access/members.ts';
 import { Setup, type SetupOptions } from './access/setup.ts';
 import { Budgets, type BudgetsOptions } from './agents/budgets.ts';
@@ -22,7 +23,7 @@ type Parts = BudgetsOptions &
   RetriesOptions &
   RunnerOperationsOptions &
   SetupOptions &
-  ThreadsOptions & { readonly poolRunners: PoolRunners };
+  ThreadsOptions & { readonly audit: Audit; readonly poolRunners: PoolRunners };
 
 /** The operations of the API that need nothing of HTTP but a caller and a body, under their names in the contract. */
 export function operationsOf(parts: Parts) {
@@ -30,6 +31,7 @@ export function operationsOf(parts: Parts) {
   return {
     ...inspection,
     ...parts.lists,
+    ...parts.audit,
     ...new Lifecycle(parts),
     ...new Budgets(parts),
     ...new Marks(parts),

@@ -19,7 +19,7 @@ import { nameOf, type Principal } from './principal.ts';
 const sameTenant = (caller: Principal, tenant: Tenant): boolean =>
   caller.tenant.provider === tenant.provider && caller.tenant.org === tenant.org;
 
-const isOwner = (
+export const isOwner = (
   caller: Principal,
   owned: { readonly ownerProvider: Provider; readonly account: string },
 ): boolean => caller.ownerProvider === owned.ownerProvider && caller.account === owned.account;
@@ -41,11 +41,11 @@ export function refuseAccess(caller: Principal, access: Access): Refusal | null 
   return changes && caller.role === 'viewer' ? denied('a viewer may only read') : null;
 }
 
+export const isAdmin = ({ role }: Principal): boolean => role === 'admin' || role === 'operator';
+
 /** What a person has seen and pinned is kept in the person's own tenant. */
 export const hasMarks = (caller: Principal, tenant: number): boolean =>
   machineAccess[caller.role] === undefined && caller.tenant.id === tenant;
-
-export const isAdmin = ({ role }: Principal): boolean => role === 'admin' || role === 'operator';
 
 export function refuseTenant(caller: Principal, tenant: Tenant): Refusal | null {
   if (caller.role === 'operator' || sameTenant(caller, tenant)) return null;

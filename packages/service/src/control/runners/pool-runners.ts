@@ -3,7 +3,8 @@ import type pg from 'pg';
 import { invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
 import { type AvailableRunner, demandOf, type PoolWork } from '../../domain/scheduling.ts';
 import { versionWarning } from '../../lib/version.ts';
-import { isoTime } from '../../store/connection.ts';
+import { type Connection, inTransaction, isoTime } from '../../store/connection.ts';
+import { recordAudit } from '../../store/statements/audit.ts';
 import { readPoolWork } from '../../store/statements/claims.ts';
 import {
   drainRunners,
@@ -12,6 +13,7 @@ import {
   listRunners,
   undrainRunners,
 } from '../../store/statements/runners.ts';
+import { recordOf } from '../access/audit.ts';
 import { mayOperate, refuseDemand, refuseResource } from '../access/permit.ts';
 import type { Principal } from '../access/principal.ts';
 import type { Tenants } from '../access/tenants.ts';
@@ -59,9 +61,11 @@ export class PoolRunners {
   readonly drainRunners: Operation<'drainRunners'> = async (caller, { pool = '', runners }) => {
     const refused = await this.#refuse(caller, pool, runners ?? []);
     if (refused) return refused;
-    const { database, wakes } = this.#options;
+    const { wakes } = this.#options;
     const tenant = caller.tenant.id;
-    const drained = await drainRunners(database, tenant, pool, runners ?? null);
+    const drained = await this.#recorded(caller, 'DRAIN', pool, (client) =>
+      drainRunners(client, tenant, pool, runners ?? null),
+    );
     wakes.wakeRunners(drained.map(({ id }) => id));
     // Agents that waited for one of these runners may now be claimed by others.
     wakes.perform([{ type: 'work', tenant, pool }]);
@@ -71,9 +75,10 @@ export class PoolRunners {
   readonly undrainRunners: Operation<'undrainRunners'> = async (caller, { pool = '', runners: names }) => {
     const refused = await this.#refuse(caller, pool, names);
     if (refused) return refused;
-    const { database, wakes } = this.#options;
-    const tenant = caller.tenant.id;
-    const found = await undrainRunners(database, tenant, pool, names);
+    const { wakes } = this.#options;
+    const found = await this.#recorded(caller, 'UNDRAIN', pool, (client) =>
+      undrainRunners(client, caller.tenant.id, pool, names),
+    );
     wakes.wakeRunners(found.map(({ id }) => id));
     return { runners: found.map(({ name, leaving }) => ({ name, draining: leaving })).sort(byName) };
   };
@@ -97,6 +102,23 @@ export class PoolRunners {
       nextPageToken: next && rows.length > limit ? pageTokens.seal(list, next) : '',
     };
   };
+
+  /** Changes runners and puts that on record. */
+  async #recorded<Row extends { readonly name: string }>(
+    caller: Principal,
+    action: 'DRAIN' | 'UNDRAIN',
+    pool: string,
+    change: (client: Connection) => Promise<readonly Row[]>,
+  ): Promise<readonly Row[]> {
+    return inTransaction(this.#options.database, async (client) => {
+      const rows = await change(client);
+      const records = rows.map(({ name }) =>
+        recordOf(caller, { kind: 'runner', action, name, details: { pool } }),
+      );
+      await recordAudit(client, records);
+      return rows;
+    });
+  }
 
   /** Only admins drain runners, and only of a pool that exists. */
   async #refuse(caller: Principal, pool: string, names: readonly string[]): Promise<Refusal | null> {
