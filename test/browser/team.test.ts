@@ -94,7 +94,7 @@ describeInBrowser('the pages of a team', () => {
     await page.getByRole('button', { name: 'Disable mia' }).press('Enter');
     await confirm.getByRole('textbox', { name: /Reason/ }).fill('left the team');
     await confirm.getByRole('button', { name: 'Disable mia' }).press('Enter');
-    await mia.getByText('disabled').waitFor();
+    await mia.getByText('disabled', { exact: true }).waitFor();
     expectError(await whoami.get('/v1/whoami'), 'UNAUTHENTICATED');
     await page.getByRole('button', { name: 'Enable mia' }).press('Enter');
     await page.getByRole('dialog').getByRole('button', { name: 'Enable mia' }).press('Enter');
