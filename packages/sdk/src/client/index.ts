@@ -30,7 +30,6 @@ export type { CurrentRun, Run, RunOutcome, RunState, StopMode } from '../contrac
 export type { ScheduleFire } from '../contract/schedule.ts';
 export type {
   SignInAttempt,
-  SignInCheck,
   SignInOutcome,
   SignInProvider,
   SignInTest,
