@@ -7,9 +7,9 @@ import type { Run, StopMode } from '../contract/run.ts';
 import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
 import type { ReviewRequest, Thread, ThreadState } from '../contract/thread.ts';
 import type { TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
+import { AccessClient } from './access.ts';
 import { agentStream } from './agent-stream.ts';
 import { AttachmentClient } from './attachments.ts';
-import { AttentionClient } from './attention.ts';
 import { Caller, type CallSettings, type ClientOptions, type Page, readPages } from './caller.ts';
 import { CatalogClient } from './catalog.ts';
 import type { ServerSentEvent } from './event-parser.ts';
@@ -40,7 +40,7 @@ const pageEntries = 1000;
 const endOfTimeline = '9223372036854775807';
 
 /** All operations of the service as methods. */
-export class MusterClient extends AttentionClient {
+export class MusterClient extends AccessClient {
   readonly catalog: CatalogClient;
   readonly attachments: AttachmentClient;
   readonly schedules: ScheduleClient;

@@ -1,5 +1,6 @@
 export * from './agent.ts';
 export * from './attachment.ts';
+export * from './audit.ts';
 export * from './backend.ts';
 export * from './budget.ts';
 export * from './code-host.ts';
@@ -35,6 +36,7 @@ export {
 } from './kinds/workspace.ts';
 export * from './kinds.ts';
 export * from './limits.ts';
+export * from './member.ts';
 export * from './notification.ts';
 export { openApiDocument } from './openapi.ts';
 export * from './paths.ts';
@@ -52,6 +54,7 @@ export * from './runner.ts';
 export * from './runner-report.ts';
 export * from './schedule.ts';
 export * from './schema.ts';
+export * from './setup.ts';
 export * from './sign-in.ts';
 export * from './task.ts';
 export * from './thread.ts';

@@ -36,6 +36,10 @@ export const paths = {
   session: get('/v1/session', 'safe'),
   listSessions: post('/v1/sessions', 'safe'),
   revokeSession: post('/v1/session/revoke', 'safe'),
+  audit: post('/v1/audit', 'safe'),
+  listMembers: post('/v1/members', 'safe'),
+  updateMember: post('/v1/members/update', 'safe'),
+  setup: post('/v1/setup', 'safe'),
 
   /** One `Idempotency-Key` for all tries: later tries get the first reply. */
   spawn: post('/v1/agent/spawn', 'safe'),
@@ -125,6 +129,7 @@ export const paths = {
   poolDemand: get('/v1/pools/{pool}/demand', 'safe'),
   listRunners: post('/v1/runners', 'safe'),
   drainRunners: post('/v1/runners/drain', 'safe'),
+  undrainRunners: post('/v1/runners/undrain', 'safe'),
 
   runnerPoll: post('/v1/runner/poll'),
   runnerReport: post('/v1/runner/report'),

@@ -2,6 +2,7 @@ import { agentOperations } from './operations/agents.ts';
 import { callerOperations } from './operations/caller.ts';
 import { catalogOperations } from './operations/catalog.ts';
 import { codeHostOperations } from './operations/code-hosts.ts';
+import { memberOperations } from './operations/members.ts';
 import { messageOperations } from './operations/messages.ts';
 import { notificationOperations } from './operations/notifications.ts';
 import type { Operation, Operations } from './operations/operation.ts';
@@ -68,6 +69,10 @@ export const chapters: Readonly<Record<string, { readonly about: string; readonl
       operations: signInOperations,
     },
     caller: { about: 'Who a key belongs to, and how a browser signs in.', operations: callerOperations },
+    members: {
+      about: 'The people of a tenant, what they may do, and what is left to set up.',
+      operations: memberOperations,
+    },
     pools: {
       about: 'Runners of a pool: how many it needs, and how one ends without losing work.',
       operations: poolRunnerOperations,
@@ -90,6 +95,7 @@ const operations = {
   ...usageOperations,
   ...signInOperations,
   ...callerOperations,
+  ...memberOperations,
   ...poolRunnerOperations,
   ...runnerOperations,
 } satisfies { readonly [N in keyof typeof paths]: Operation };

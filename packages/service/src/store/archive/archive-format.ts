@@ -132,6 +132,7 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'resources', order: 'tenant, kind, name', rowsPerFetch },
   { name: 'earlier_values', order: 'tenant, name, generation', rowsPerFetch, moves: 'false' },
   { name: 'resource_history', order: 'tenant, kind, name, generation', rowsPerFetch },
+  { name: 'audit', order: 'tenant, at, id', rowsPerFetch },
   { name: 'workspace_repositories', order: 'tenant, repo, workspace', rowsPerFetch },
   { name: 'runners', order: 'tenant, id', rowsPerFetch, moves: 'false' },
   { name: 'agents', order: 'cardinality(ancestors), tenant, id', rowsPerFetch },
