@@ -3,6 +3,7 @@ import { attentionBugs } from './attention-bugs.ts';
 import { budgetBugs } from './budget-bugs.ts';
 import { codeHostBugs } from './code-host-bugs.ts';
 import { hostileBugs } from './hostile-bugs.ts';
+import { memberBugs } from './member-bugs.ts';
 import { notificationBugs } from './notification-bugs.ts';
 import { scheduleBugs } from './schedule-bugs.ts';
 import { storeBugs } from './store-bugs.ts';
@@ -24,6 +25,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ...accountBugs,
   ...attentionBugs,
   ...budgetBugs,
+  ...memberBugs,
   ...notificationBugs,
   ...scheduleBugs,
   ...triggerBugs,
