@@ -88,7 +88,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/control/upkeep/timers.ts`,
     find: "if (what === 'watched') wakes.changed",
     replace: "if (what === 'watched' && false) wakes.changed",
-    suites: ['test/simulation/simulator.test.ts'],
+    suites: [`${service}/control/upkeep/timers.test.ts`, 'test/simulation/simulator.test.ts'],
   },
   {
     name: 'a poll claims more runs of a tenant than its pool allows',
@@ -163,7 +163,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/control/upkeep/timers.ts`,
     find: "if (what === 'due') commands",
     replace: "if (what === 'due' && tenant === 0) commands",
-    suites: ['test/conformance/follow-up-delivery.test.ts'],
+    suites: [`${service}/control/upkeep/timers.test.ts`, 'test/conformance/follow-up-delivery.test.ts'],
   },
   {
     name: 'the value of a secret is part of its document and its history',
