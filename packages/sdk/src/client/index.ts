@@ -9,6 +9,7 @@ export type { Attachment, AttachmentContent, ImageType } from '../contract/attac
 export type { AuditEntry } from '../contract/audit.ts';
 export type { AgentBudget, BudgetState } from '../contract/budget.ts';
 export type { ChangeRequest, Delivery } from '../contract/code-host.ts';
+export type { PendingLogin, PolledLogin, StartedLogin } from '../contract/device-login.ts';
 export type { ErrorDetail, ErrorEnvelope, StatusName } from '../contract/errors.ts';
 export type { FollowUpState, PendingFollowUp } from '../contract/follow-up.ts';
 export type {
@@ -22,6 +23,7 @@ export type {
   SignInCode,
   Tenant,
 } from '../contract/identity.ts';
+export type { ListedKey } from '../contract/keys.ts';
 export type { Kind } from '../contract/kinds.ts';
 export type { NotificationDelivery } from '../contract/notification.ts';
 export type { Phase, PhaseReason } from '../contract/phases.ts';
@@ -38,7 +40,7 @@ export type { AuditInput } from './access.ts';
 export * from './attachments.ts';
 export type { CallSettings, ClientOptions, Page } from './caller.ts';
 export * from './catalog.ts';
-export { type SignInSettings, signIn } from './connection.ts';
+export { pollLogin, type SignInSettings, signIn, startLogin } from './connection.ts';
 export * from './errors.ts';
 export * from './inputs.ts';
 export { type LiveText, LiveTexts } from './live-texts.ts';

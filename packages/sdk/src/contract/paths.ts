@@ -34,6 +34,14 @@ export const paths = {
   listSessions: post('/v1/sessions', 'safe'),
   revokeSession: post('/v1/session/revoke', 'safe'),
   audit: post('/v1/audit', 'safe'),
+  listKeys: post('/v1/keys', 'safe'),
+  revokeKey: post('/v1/keys/revoke', 'safe'),
+  startLogin: post('/v1/device/start'),
+  /** A key is given once: the reply may be lost. */
+  pollLogin: post('/v1/device/poll'),
+  showLogin: post('/v1/device/show', 'safe'),
+  /** A repeated one is refused, because the code has been answered. */
+  answerLogin: post('/v1/device/answer', 'unsent'),
 
   /** One `Idempotency-Key` for all tries: later tries get the first reply. */
   spawn: post('/v1/agent/spawn', 'safe'),
