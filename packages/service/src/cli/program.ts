@@ -10,6 +10,7 @@ import { addCheckoutCommand } from './checkout.ts';
 import { addCompletionCommands } from './completion.ts';
 import { errorData, errorLine, exitCodeMeanings, exitCodeOf } from './errors.ts';
 import { addIntegrationCommands } from './integrations.ts';
+import { addKeyCommands } from './keys.ts';
 import { addLoginCommands } from './login.ts';
 import { addLogsCommand } from './logs.ts';
 import { addNotificationCommands } from './notifications.ts';
@@ -65,6 +66,7 @@ export function buildProgram(): Command {
   addTriggerCommands(program);
   addServerCommands(program.commandsGroup('Server:'));
   addLoginCommands(program.commandsGroup('You and your shell:'));
+  addKeyCommands(program);
   addCompletionCommands(program);
   for (const command of [program, ...program.commands.filter(({ commands }) => commands.length > 0)])
     command.helpCommand('help [command]', 'show help for a command');
