@@ -33,6 +33,12 @@ const NotificationsPage = lazy(async () => ({
   default: (await import('./notify/view/notifications-page.tsx')).NotificationsPage,
 }));
 
+const ActivityPage = lazy(async () => ({
+  default: (await import('./activity/view/activity-page.tsx')).ActivityPage,
+}));
+
+const DevicePage = lazy(async () => ({ default: (await import('./device/device-page.tsx')).DevicePage }));
+
 const SpendPage = lazy(async () => ({ default: (await import('./spend/view/spend-page.tsx')).SpendPage }));
 
 export function App() {
@@ -98,6 +104,12 @@ const Routes = () => (
     <Route path="/notifications">
       <NotificationsPage />
     </Route>
+    <Route path="/activity">
+      <ActivityPage />
+    </Route>
+    <Route path="/device">
+      <DevicePage />
+    </Route>
     <Route path="/sign-in">
       <Redirect to="/" />
     </Route>
@@ -125,6 +137,7 @@ function Pages() {
     u: () => navigate('/spend'),
     r: () => navigate('/runners'),
     t: () => navigate('/schedules'),
+    a: () => navigate('/activity'),
   });
   return (
     <>

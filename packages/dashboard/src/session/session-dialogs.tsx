@@ -6,6 +6,7 @@ import { Dialog, DialogActions } from '../parts/dialog.tsx';
 import { browserName } from '../parts/model/text.ts';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Moment } from '../parts/times.tsx';
+import { KeysSection } from './keys-section.tsx';
 import { answerSwitch, signOut, useClient, useSession, useSignedIn } from './session.ts';
 import './session.css';
 
@@ -19,7 +20,8 @@ export function SessionsDialog({ onClose }: { readonly onClose: () => void }) {
     queryFn: ({ signal }) => client.listSessions({}, { signal }),
   });
   return (
-    <Dialog title="Sessions" onClose={onClose}>
+    <Dialog title="Sessions and keys" onClose={onClose}>
+      <h3>Sessions</h3>
       <p>Browsers where you are signed in. A session ends after 12 hours without use, or after 7 days.</p>
       <Problem error={error} />
       <ul className="sessions stack" aria-label="Sessions">
@@ -27,6 +29,7 @@ export function SessionsDialog({ onClose }: { readonly onClose: () => void }) {
           <SessionRow key={entry.id} entry={entry} />
         ))}
       </ul>
+      <KeysSection />
     </Dialog>
   );
 }

@@ -53,11 +53,16 @@ const pages = [
   ['Schedules', '/schedules', /^\/schedules/],
   ['Spend', '/spend', /^\/spend$/],
   ['Runners', '/runners', /^\/runners$/],
+  ['Activity', '/activity', /^\/activity$/],
 ] as const;
+
+const isForAdmins = (href: string): boolean => href === '/activity';
 
 /** On a narrow screen it scrolls, and the link of the current page is in view. */
 function MainNavigation() {
   const [path] = useLocation();
+  const isAdmin = /^(admin|operator)$/.test(useSignedIn().caller.role);
+  const shown = pages.filter(([, href]) => isAdmin || !isForAdmins(href));
   const ref = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the link of the current page changes with the path.
   useEffect(() => {
@@ -65,7 +70,7 @@ function MainNavigation() {
   }, [path]);
   return (
     <nav aria-label="Main" ref={ref}>
-      {pages.map(([title, href, isCurrent]) => (
+      {shown.map(([title, href, isCurrent]) => (
         <Link
           key={href}
           href={href}
@@ -179,7 +184,7 @@ const AccountPanel = ({ id, caller, error, onSessions, onClose, onSignOut }: Acc
       <Link href="/notifications" className="button button-plain" onClick={onClose}>
         Notifications
       </Link>
-      <Button onClick={onSessions}>Sessions</Button>
+      <Button onClick={onSessions}>Sessions and keys</Button>
       <Button onClick={onSignOut}>Sign out</Button>
     </div>
   </div>
@@ -217,6 +222,7 @@ const shortcuts: readonly (readonly [keys: string, action: string])[] = [
   ['u', 'Go to spend'],
   ['r', 'Go to runners'],
   ['t', 'Go to schedules'],
+  ['a', 'Go to activity (admins)'],
   ['m', 'Write a message (agent page)'],
   ['Home  End', 'First and last entry of the transcript (agent page)'],
   ['Escape', 'Close a dialog or leave the search'],

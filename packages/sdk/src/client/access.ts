@@ -5,11 +5,25 @@ import type { BodyOf, ReplyOf } from '../contract/routes.ts';
 import { AttentionClient } from './attention.ts';
 import { type Caller, type CallSettings, type Page, readPages } from './caller.ts';
 import { timeText } from './inputs.ts';
+import { decodePayload } from './values.ts';
 
 export interface AuditInput extends Omit<BodyOf<'audit'>, 'from' | 'to'> {
   readonly from?: string | Date | undefined;
   readonly to?: string | Date | undefined;
 }
+
+/** A record of the audit, with the documents of a catalog write if they were asked for and are still kept. */
+export interface AuditRecord extends Omit<AuditEntry, 'payload' | 'previousPayload'> {
+  readonly document: Readonly<Record<string, unknown>> | null;
+  /** That of the generation before. */
+  readonly previousDocument: Readonly<Record<string, unknown>> | null;
+}
+
+const recordOf = ({ payload, previousPayload, ...entry }: AuditEntry): AuditRecord => ({
+  ...entry,
+  document: decodePayload(payload) as AuditRecord['document'],
+  previousDocument: decodePayload(previousPayload) as AuditRecord['document'],
+});
 
 /** Who may use the service, and who did what. */
 export class AccessClient extends AttentionClient {
@@ -21,8 +35,13 @@ export class AccessClient extends AttentionClient {
   }
 
   /** One page of the audit, newest first. A page without entries may be followed by others. */
-  audit({ from, to, ...request }: AuditInput = {}, settings: CallSettings = {}): Promise<Page<AuditEntry>> {
-    return this.#caller.call('audit', { ...request, from: timeText(from), to: timeText(to) }, settings);
+  async audit(
+    { from, to, ...request }: AuditInput = {},
+    settings: CallSettings = {},
+  ): Promise<Page<AuditRecord>> {
+    const body = { ...request, from: timeText(from), to: timeText(to) };
+    const { entries, nextPageToken } = await this.#caller.call('audit', body, settings);
+    return { entries: entries.map(recordOf), nextPageToken };
   }
 
   /** The keys of your account; admins also see those of others, by `account`. */
@@ -57,7 +76,7 @@ export class AccessClient extends AttentionClient {
   }
 
   /** All records, page by page. */
-  auditAll(input: AuditInput = {}, settings: CallSettings = {}): AsyncGenerator<AuditEntry, void, void> {
+  auditAll(input: AuditInput = {}, settings: CallSettings = {}): AsyncGenerator<AuditRecord, void, void> {
     return readPages(input.pageToken, (pageToken) => this.audit({ ...input, pageToken }, settings));
   }
 }

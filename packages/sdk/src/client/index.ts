@@ -6,7 +6,6 @@ export type {
   SpawnRequest,
 } from '../contract/agent.ts';
 export type { Attachment, AttachmentContent, ImageType } from '../contract/attachment.ts';
-export type { AuditEntry } from '../contract/audit.ts';
 export type { AgentBudget, BudgetState } from '../contract/budget.ts';
 export type { ChangeRequest, Delivery } from '../contract/code-host.ts';
 export type { PendingLogin, PolledLogin, StartedLogin } from '../contract/device-login.ts';
@@ -36,7 +35,7 @@ export type { ReviewComment, Thread, ThreadAnswer, ThreadComment, ThreadState } 
 export type { EntryType, TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
 export type { TriggerDelivery } from '../contract/trigger.ts';
 export type { UsageInterval, UsageKey, UsageRow } from '../contract/usage.ts';
-export type { AuditInput } from './access.ts';
+export type { AuditInput, AuditRecord } from './access.ts';
 export * from './attachments.ts';
 export type { CallSettings, ClientOptions, Page } from './caller.ts';
 export * from './catalog.ts';
