@@ -20,7 +20,7 @@ export function KeysSection() {
     },
   });
   return (
-    <section aria-labelledby="keys-title">
+    <section className="keys-section" aria-labelledby="keys-title">
       <h3 id="keys-title">Keys</h3>
       <p>Command lines that signed in, and tokens of the catalog. The sessions of a key end with it.</p>
       <Problem error={error} />

@@ -64,7 +64,7 @@ function Activity() {
           <p>{isFiltering(view) ? 'No record matches the filter.' : 'Nothing is on record yet.'}</p>
         </Empty>
       )}
-      <ol className="activity" aria-label="Activity" aria-busy={isPlaceholderData} ref={list}>
+      <ol className="activity-list" aria-label="Activity" aria-busy={isPlaceholderData} ref={list}>
         {entries.map((entry, at) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: records have no id, and their order does not change.
           <Entry key={`${entry.at} ${entry.kind} ${entry.name} ${entry.generation} ${at}`} entry={entry} />
