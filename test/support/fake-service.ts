@@ -64,6 +64,7 @@ class FakeService {
       preface: '',
       messages: [{ followUpId: '', text, attachmentIds: [] }],
       account: '',
+      retried: false,
       models: [],
       model: 'rehearsal-a',
       backend: 'BACKEND_A',

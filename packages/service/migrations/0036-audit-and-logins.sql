@@ -23,9 +23,12 @@ ALTER TABLE keys
   ADD COLUMN created_at timestamptz,
   -- What the program that asked for it says of itself.
   ADD COLUMN client text,
-  -- The last use, accurate to a day; each extends the end of a key of the kind `login`, up to `ends_at` if there is one.
-  ADD COLUMN used_at timestamptz,
-  ADD COLUMN ends_at timestamptz;
+  -- Of a key of the kind `login`, that of the key which approved it: `sign-in`, or `token` with the end of the token. A
+  -- command line that another one approved has those of that one.
+  ADD COLUMN granted_by text,
+  ADD COLUMN ends_at timestamptz,
+  -- The last use, accurate to a day; it extends the end of a key of the kind `login`.
+  ADD COLUMN used_at timestamptz;
 
 -- A command line that waits until a person approves its sign-in. It has no tenant until then. The code that it waits with
 -- is stored as its hash; the short one is for the person, and gives access to nothing.

@@ -24,12 +24,21 @@ export type {
 } from '../contract/identity.ts';
 export type { ListedKey } from '../contract/keys.ts';
 export type { Kind } from '../contract/kinds.ts';
+export type { Member } from '../contract/member.ts';
 export type { NotificationDelivery } from '../contract/notification.ts';
 export type { Phase, PhaseReason } from '../contract/phases.ts';
 export type { PushSubscription } from '../contract/push.ts';
 export type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 export type { CurrentRun, Run, RunOutcome, RunState, StopMode } from '../contract/run.ts';
 export type { ScheduleFire } from '../contract/schedule.ts';
+export type { Setup, SetupStep } from '../contract/setup.ts';
+export type {
+  SignInAttempt,
+  SignInCheck,
+  SignInOutcome,
+  SignInProvider,
+  SignInTest,
+} from '../contract/sign-in.ts';
 export type { Task, TaskInput, TaskStatus } from '../contract/task.ts';
 export type { ReviewComment, Thread, ThreadAnswer, ThreadComment, ThreadState } from '../contract/thread.ts';
 export type { EntryType, TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
@@ -47,6 +56,7 @@ export * from './muster-client.ts';
 export { NotificationClient } from './notifications.ts';
 export type { Retry, RetryLimits } from './retries.ts';
 export { ScheduleClient } from './schedules.ts';
+export { SignInClient, signInProviders } from './sign-ins.ts';
 export { TriggerClient } from './triggers.ts';
 export type { UsageInput } from './usage.ts';
 export {

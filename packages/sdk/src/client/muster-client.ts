@@ -31,6 +31,7 @@ import {
   type WaitManyInput,
 } from './inputs.ts';
 import { ScheduleClient } from './schedules.ts';
+import { SignInClient } from './sign-ins.ts';
 import { TriggerClient } from './triggers.ts';
 import { type AgentRef, agentIdOf, compareInt64, type Int64Input, mintId } from './values.ts';
 
@@ -43,6 +44,7 @@ export class MusterClient extends AccessClient {
   readonly catalog: CatalogClient;
   readonly attachments: AttachmentClient;
   readonly schedules: ScheduleClient;
+  readonly signIns: SignInClient;
   readonly triggers: TriggerClient;
   readonly #caller: Caller;
 
@@ -53,6 +55,7 @@ export class MusterClient extends AccessClient {
     this.catalog = new CatalogClient(caller);
     this.attachments = new AttachmentClient(caller);
     this.schedules = new ScheduleClient(caller);
+    this.signIns = new SignInClient(caller);
     this.triggers = new TriggerClient(caller);
   }
 

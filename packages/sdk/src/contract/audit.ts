@@ -32,7 +32,7 @@ export const auditActions = {
     REVOKE: 'revoked a key',
   },
   agent: { KILL: 'killed the agent of another account' },
-  runner: { DRAIN: 'drained the runner' },
+  runner: { DRAIN: 'drained the runner', UNDRAIN: 'let the runner take runs again' },
 } as const;
 
 export type AuditKind = keyof typeof auditActions;

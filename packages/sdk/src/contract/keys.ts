@@ -27,7 +27,11 @@ export const listedKey = reply('ListedKey', {
     ...text,
     description: `One of ${keyKinds.join(', ')}: a resource of the catalog, a command line, or a browser that signed in through a provider.`,
   },
-  name: { ...text, description: 'Of a token, its name in the catalog; otherwise empty.' },
+  name: {
+    ...text,
+    description:
+      'Of a token, its name in the catalog; of a sign-in, the document with which; otherwise empty.',
+  },
   ownerProvider: provider,
   account: text,
   role: { type: 'string', enum: roles },

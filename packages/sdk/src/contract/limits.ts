@@ -38,6 +38,8 @@ export const limits = {
   pageBytes: 4 * 1024 * 1024,
   /** Characters of a description that a list shows → is cut */
   listedDescriptionLength: 200,
+  /** Characters of what an agent said that a list shows → is cut */
+  newsLength: 280,
   /** A response in a list of runs, and a message in a status, in bytes of UTF-8 → is cut */
   listedTextBytes: 4 * 1024,
   /** Messages and schemas in one page of a queue; at least one message → the page ends */
@@ -280,6 +282,20 @@ export const limits = {
   loginKeyDays: 90,
   /** Keys of command lines of one account → the one that was used longest ago is revoked */
   loginKeysPerAccount: 100,
+  /** How long a sign-in at a provider may take → it has to be started again */
+  signInMinutes: 10,
+  /** How long an account acts with the role of its last sign-in, as its schedules do → UNAUTHENTICATED */
+  signInDays: 90,
+  /** Documents of the kind sign-in in a tenant → RESOURCE_EXHAUSTED */
+  signInsPerTenant: 20,
+  /** Rules in one list of a document of the kind sign-in */
+  rulesPerSignIn: 100,
+  /** Accepted sign-ins of a document that are kept, and as many that were refused or failed → the oldest is deleted */
+  signInsKept: 50,
+  /** Claims of a sign-in that are kept, in bytes → the longest are cut, or left out */
+  claimBytes: 8 * 1024,
+  /** Sign-ins of one document that a process completes in a second → the person has to try again */
+  signInsPerSecond: 20,
   /** How long a browser session lasts without use → UNAUTHENTICATED */
   sessionIdleHours: 12,
   /** How long a browser session lasts → UNAUTHENTICATED */

@@ -13,6 +13,7 @@ import { addIntegrationCommands } from './integrations.ts';
 import { addKeyCommands } from './keys.ts';
 import { addLoginCommands } from './login.ts';
 import { addLogsCommand } from './logs.ts';
+import { addMemberCommands } from './members.ts';
 import { addNotificationCommands } from './notifications.ts';
 import { outputFormats, printable } from './output.ts';
 import { addQueueCommands } from './queue.ts';
@@ -65,6 +66,7 @@ export function buildProgram(): Command {
   addScheduleCommands(program);
   addTriggerCommands(program);
   addServerCommands(program.commandsGroup('Server:'));
+  addMemberCommands(program);
   addLoginCommands(program.commandsGroup('You and your shell:'));
   addKeyCommands(program);
   addCompletionCommands(program);

@@ -1,6 +1,8 @@
 import type { Audit } from './access/audit.ts';
 import type { DeviceLogins } from './access/device-logins.ts';
 import type { ListedKeys } from './access/listed-keys.ts';
+import { Members, type MembersOptions } from './access/members.ts';
+import { Setup, type SetupOptions } from './access/setup.ts';
 import { Budgets, type BudgetsOptions } from './agents/budgets.ts';
 import { Checklists } from './agents/checklist.ts';
 import { DeletedAgents, type DeletionOptions } from './agents/delete-agent.ts';
@@ -19,8 +21,10 @@ type Parts = BudgetsOptions &
   FollowUpsOptions &
   InspectionOptions &
   MarksOptions &
+  MembersOptions &
   RetriesOptions &
   RunnerOperationsOptions &
+  SetupOptions &
   ThreadsOptions & {
     readonly audit: Audit;
     readonly deviceLogins: DeviceLogins;
@@ -40,6 +44,8 @@ export function operationsOf(parts: Parts) {
     ...new Lifecycle(parts),
     ...new Budgets(parts),
     ...new Marks(parts),
+    ...new Members(parts),
+    ...new Setup(parts),
     ...new Retries(parts),
     ...new DeletedAgents(parts),
     ...new FollowUps(parts),

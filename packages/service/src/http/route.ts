@@ -18,6 +18,7 @@ import type { Refusal } from '../control/refusal.ts';
 import { traceparentOf } from '../lib/traces/tracer.ts';
 import { version } from '../lib/version.ts';
 import type { Notifications } from '../notify/notifications.ts';
+import type { SignIns } from '../sign-in/sign-ins.ts';
 import type { Triggers } from '../trigger/triggers.ts';
 import { authenticate, countBody } from './authenticate.ts';
 import type { RouteContext } from './context.ts';
@@ -34,6 +35,7 @@ export interface Call<N extends RouteName> {
   readonly control: Control;
   readonly codeHosts: CodeHosts;
   readonly notifications: Notifications;
+  readonly signIns: SignIns;
   readonly triggers: Triggers;
   readonly caller: CallerOf<N>;
   readonly body: BodyOf<N>;
@@ -69,7 +71,7 @@ export const callerView = (caller: Principal): Caller => ({
  * request names (404) and checks its state.
  */
 export function serve<N extends RouteName>(context: RouteContext, name: N, handle: Handler<N>): void {
-  const { app, control, codeHosts, notifications, triggers } = context;
+  const { app, control, codeHosts, notifications, signIns, triggers } = context;
   const route: Route = routes[name];
   const isKeyed = needsKey(route);
   const querySchema: Schema = route.query ?? noQuery;
@@ -108,6 +110,7 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
         control,
         codeHosts,
         notifications,
+        signIns,
         triggers,
         caller: request.caller as CallerOf<N>,
         body: body as BodyOf<N>,

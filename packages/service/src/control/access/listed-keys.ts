@@ -88,7 +88,7 @@ export class ListedKeys {
 const viewOf = (row: ListedKeyRow, { keyId }: Principal): ListedKey => ({
   keyId: row.key_id,
   kind: row.kind,
-  name: row.kind === 'token' ? row.name : '',
+  name: row.kind === 'login' ? '' : row.name,
   ownerProvider: row.owner_provider,
   account: row.account,
   role: row.role,

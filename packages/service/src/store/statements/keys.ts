@@ -2,6 +2,7 @@ import { limits, type Provider, type Role } from '@muster/sdk/contract';
 import type { Identity } from '../../domain/agent.ts';
 import { statement } from '../connection.ts';
 import { insertInto } from '../tables.ts';
+import { effectiveRole, isEnabled, isValid, memberOf } from './key-roles.ts';
 
 /** Whether anybody could sign in. */
 export const hasKeys = statement<[], { any: boolean }>('has-keys', 'SELECT EXISTS (SELECT FROM keys) AS any');
@@ -30,14 +31,17 @@ export interface KeyRow {
 
 const unused = "(k.used_at IS NULL OR k.used_at < now() - interval '1 day')";
 
+/** Without keys of disabled accounts. */
 export const readKeys = statement<[keyIds: string[]], KeyRow>(
   'read-keys',
-  `SELECT k.tenant, t.provider, t.org, k.key_id, k.hash, k.role, k.owner_provider, k.account, k.pool, k.agent,
+  `SELECT k.tenant, t.provider, t.org, k.key_id, k.hash, ${effectiveRole('k', 'm')} AS role, k.owner_provider, k.account, k.pool, k.agent,
      k.name, k.created, k.expires_at, extract(epoch FROM k.expires_at - now()) * 1000 AS expires_in_ms,
      ${unused} AS is_unused
    FROM unnest($1::text[]) AS q (key_id)
    JOIN keys k ON k.key_id = q.key_id
-   JOIN tenants t ON t.id = k.tenant`,
+   JOIN tenants t ON t.id = k.tenant
+   ${memberOf('k', 'm')}
+   WHERE m.disabled IS NOT TRUE`,
 );
 
 export type NewKey = Omit<KeyRow, 'provider' | 'org' | 'hash' | 'expires_in_ms' | 'is_unused'> & {
@@ -79,8 +83,15 @@ export const findKeyOf = statement<
   { key_id: string; hash: Buffer; created: number }
 >('find-key-of', 'SELECT key_id, hash, created FROM keys WHERE tenant = $1 AND kind = $2 AND name = $3');
 
-const loginEnd = (from: string): string =>
-  `least(now() + make_interval(days => ${limits.loginKeyDays}), ${from}.ends_at)`;
+/**
+ * When the key `k` of a command line ends if it is not used again: no later than the token that approved it. If a sign-in
+ * at a provider did, no later than what that opened: so the provider is asked again at least that often.
+ */
+const loginEnd = (k: string): string =>
+  `least(now() + make_interval(days => ${limits.loginKeyDays}), ${k}.ends_at, CASE ${k}.granted_by WHEN 'sign-in' THEN coalesce((
+       SELECT s.expires_at FROM keys s
+       WHERE s.tenant = ${k}.tenant AND s.owner_provider = ${k}.owner_provider AND s.account = ${k}.account AND s.kind = 'sign-in'
+     ), ${k}.expires_at) END)`;
 
 /** Writes that a key is used, once a day. That extends the key of a command line. */
 export const touchKey = statement<[keyId: string], never>(
@@ -99,13 +110,15 @@ export const insertLoginKey = statement<
 >(
   'insert-login-key',
   `INSERT INTO keys (tenant, key_id, hash, role, owner_provider, account, pool, expires_at, kind, name, created, created_at,
-     client, used_at, ends_at)
-   SELECT k.tenant, $3, $4, k.role, k.owner_provider, k.account, '', ${loginEnd('e')}, 'login', $3, 0, now(), $5, now(), e.ends_at
-   FROM keys k
-   CROSS JOIN LATERAL (
-     SELECT CASE k.kind WHEN 'token' THEN k.expires_at WHEN 'login' THEN k.ends_at END AS ends_at
-   ) e
-   WHERE k.tenant = $1 AND k.key_id = $2 AND (k.expires_at IS NULL OR k.expires_at > now())
+     client, used_at, granted_by, ends_at)
+   SELECT a.tenant, $3, $4, a.role, a.owner_provider, a.account, '', ${loginEnd('a')}, 'login', $3, 0, now(), $5, now(),
+     a.granted_by, a.ends_at
+   FROM (
+     SELECT k.tenant, k.role, k.owner_provider, k.account, k.expires_at,
+       CASE k.kind WHEN 'login' THEN k.granted_by ELSE k.kind END AS granted_by,
+       CASE k.kind WHEN 'token' THEN k.expires_at WHEN 'login' THEN k.ends_at END AS ends_at
+     FROM keys k WHERE k.tenant = $1 AND k.key_id = $2 AND ${isValid('k')} AND ${isEnabled('k')}
+   ) a
    RETURNING owner_provider, account`,
 );
 
@@ -140,23 +153,23 @@ export interface ListedKeyRow {
   expires_at: string | null;
 }
 
-const listed = 'key_id, kind, name, owner_provider, account, role, client, created_at, used_at, expires_at';
-const isPersonal = "kind <> 'share-link' AND (expires_at IS NULL OR expires_at > now())";
+const listed = `SELECT k.key_id, k.kind, k.name, k.owner_provider, k.account, ${effectiveRole('k', 'm')} AS role, k.client, k.created_at,
+     k.used_at, k.expires_at
+   FROM keys k ${memberOf('k', 'm')}
+   WHERE k.tenant = $1 AND k.kind <> 'share-link' AND ${isValid('k')}`;
 
 export const listKeys = statement<
   [tenant: number, ownerProvider: Provider | null, account: string | null, after: string, limit: number],
   ListedKeyRow
 >(
   'list-keys',
-  `SELECT ${listed} FROM keys
-   WHERE tenant = $1 AND key_id > $4 AND ${isPersonal}
-     AND ($2::text IS NULL OR owner_provider = $2) AND ($3::text IS NULL OR account = $3)
-   ORDER BY key_id LIMIT $5`,
+  `${listed} AND k.key_id > $4 AND ($2::text IS NULL OR k.owner_provider = $2) AND ($3::text IS NULL OR k.account = $3)
+   ORDER BY k.key_id LIMIT $5`,
 );
 
 export const findKey = statement<[tenant: number, keyId: string], ListedKeyRow>(
   'find-key',
-  `SELECT ${listed} FROM keys WHERE tenant = $1 AND key_id = $2 AND ${isPersonal}`,
+  `${listed} AND k.key_id = $2`,
 );
 
 export const deleteKeyById = statement<[tenant: number, keyId: string], { key_id: string }>(
@@ -177,13 +190,13 @@ export const readRunHolder = statement<
    WHERE r.tenant = $1 AND r.agent = $2 AND r.number = $3 AND r.state <> 'ENDED'`,
 );
 
-/** The roles of the valid keys of an account. */
+/** The roles of the valid keys of an account, unless an admin has disabled it. */
 export const rolesOfAccount = statement<
   [tenant: number, ownerProvider: Provider, account: string],
   Pick<KeyRow, 'provider' | 'org' | 'role'>
 >(
   'roles-of-account',
-  `SELECT DISTINCT t.provider, t.org, k.role
-   FROM keys k JOIN tenants t ON t.id = k.tenant
-   WHERE k.tenant = $1 AND k.owner_provider = $2 AND k.account = $3 AND (k.expires_at IS NULL OR k.expires_at > now())`,
+  `SELECT DISTINCT t.provider, t.org, ${effectiveRole('k', 'm')} AS role
+   FROM keys k JOIN tenants t ON t.id = k.tenant ${memberOf('k', 'm')}
+   WHERE k.tenant = $1 AND k.owner_provider = $2 AND k.account = $3 AND ${isValid('k')} AND m.disabled IS NOT TRUE`,
 );
