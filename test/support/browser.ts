@@ -138,7 +138,9 @@ export class Visitor {
     });
     page.on('pageerror', (error) => this.errors.push(error.message));
     page.on('request', (request) => {
-      if (!request.url().startsWith(`${server.url}/`)) this.errors.push(`request to ${request.url()}`);
+      // An object URL is of the page itself.
+      const url = request.url().replace(/^blob:/, '');
+      if (!url.startsWith(`${server.url}/`)) this.errors.push(`request to ${request.url()}`);
     });
   }
 

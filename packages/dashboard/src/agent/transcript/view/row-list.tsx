@@ -76,9 +76,9 @@ export function RowList(props: RowListProps) {
   );
 }
 
-/** Starts at the position of the view, follows the end, and shows each new target. */
+/** Starts at the position of the view, follows the end, and keeps each new target in view. */
 function useScrollPosition(
-  { timeline: { view, indexOf }, scroller, autoScroll, target }: RowListProps,
+  { timeline: { view }, scroller, autoScroll, target }: RowListProps,
   virtualizer: Virtualizer<HTMLElement, Element>,
   targetIndex: number | undefined,
 ): void {
@@ -88,25 +88,41 @@ function useScrollPosition(
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs once, for the start position.
   useLayoutEffect(() => {
-    if (position === 'end') return autoScroll.follow();
-    autoScroll.stopFollowing();
-    const first = typeof position === 'number' ? indexOf(position) : undefined;
-    if (first !== undefined) virtualizer.scrollToIndex(first, { align: 'center' });
+    if (position === 'end') autoScroll.follow();
+    else autoScroll.stopFollowing();
   }, []);
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs after each change of the height.
   useLayoutEffect(() => autoScroll.onResize(), [autoScroll, height]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls once per target, not when its row moves.
+  const isLoaded = targetIndex !== undefined;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: pins once per target, not when its row moves.
   useLayoutEffect(() => {
-    if (targetIndex === undefined) return;
+    if (!isLoaded) return;
     autoScroll.stopFollowing();
     const { scrollTop = 0, clientHeight = 0 } = scroller.current ?? {};
     const isVisible = items.some(
       ({ index, start, end }) =>
         index === targetIndex && start >= scrollTop && end <= scrollTop + clientHeight,
     );
-    if (!isVisible) virtualizer.scrollToIndex(targetIndex, { align: 'center' });
-  }, [target]);
+    if (!isVisible) autoScroll.pin();
+  }, [target, isLoaded]);
+  // The index and the offset of a row change while pages are loaded and rows are measured, so both are read each time.
+  useLayoutEffect(() => {
+    if (targetIndex === undefined || !autoScroll.isPinned) return;
+    const item = virtualizer.measurementsCache[targetIndex];
+    if (!item || !scroller.current) return;
+    const top = offsetInView(item, scroller.current);
+    if (Math.abs(top - (virtualizer.scrollOffset ?? 0)) > 1) virtualizer.scrollToOffset(top);
+  });
+}
+
+const topMarginPx = 32;
+
+/** In the middle of the view, or with its beginning at the top if it does not fit. */
+function offsetInView({ start, size }: { start: number; size: number }, scroller: HTMLElement): number {
+  const { clientHeight, scrollHeight } = scroller;
+  const top = start - Math.max(topMarginPx, (clientHeight - size) / 2);
+  return Math.max(0, Math.min(top, scrollHeight - clientHeight));
 }
 
 const isToolRow = (row: Row | undefined): boolean => row?.kind === 'tool' || row?.kind === 'setup';
