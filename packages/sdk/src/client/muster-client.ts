@@ -262,8 +262,8 @@ export class MusterClient extends AttentionClient {
 
   /** One page, oldest first. */
   timeline(agent: AgentRef, input: TimelineInput = {}): Promise<ReplyOf<'timeline'>> {
-    const { after, before, limit, types } = input;
-    const range = { afterSequence: after, beforeSequence: before, limit, types: types && [...types] };
+    const { after, before, limit, types, text } = input;
+    const range = { afterSequence: after, beforeSequence: before, limit, types: types && [...types], text };
     return this.#caller.call('timeline', { agentId: agentIdOf(agent), ...range }, input);
   }
 
@@ -273,8 +273,8 @@ export class MusterClient extends AttentionClient {
     input: Omit<TimelineInput, 'before' | 'limit'> = {},
   ): AsyncGenerator<TimelineEntry, void, void> {
     return readPages(String(input.after ?? '0'), async (after) => {
-      const { entries, more } = await this.timeline(agent, { ...input, after, limit: pageEntries });
-      return { entries, nextPageToken: (more && entries.at(-1)?.sequence) || '' };
+      const { entries, nextSequence } = await this.timeline(agent, { ...input, after, limit: pageEntries });
+      return { entries, nextPageToken: nextSequence };
     });
   }
 
@@ -284,11 +284,10 @@ export class MusterClient extends AttentionClient {
     let before = endOfTimeline;
     for (;;) {
       const limit = input.limit - newest.length;
-      const { entries, more } = await this.timeline(agent, { ...input, before, limit });
+      const { entries, nextSequence } = await this.timeline(agent, { ...input, before, limit });
       newest = [...entries, ...newest];
-      const first = entries[0];
-      if (first === undefined || !more || newest.length >= input.limit) return newest;
-      before = first.sequence;
+      if (nextSequence === '' || newest.length >= input.limit) return newest;
+      before = nextSequence;
     }
   }
 
