@@ -7,10 +7,10 @@ import type { EntryType, TimelineEntry } from '../contract/timeline.ts';
 export const titleOf = (type: EntryType): string =>
   `${type[0]}${type.slice(1).toLowerCase().replaceAll('_', ' ')}`;
 
-/** Behind the title; empty for most entries. */
+/** Behind the title, in one line; empty for most entries. */
 export function noteOf({ type, data, runId }: TimelineEntry): string {
   const note = noteIn(type, data, runId);
-  return typeof note === 'string' ? note : '';
+  return typeof note === 'string' ? plainText(note).replace(/\s+/g, ' ') : '';
 }
 
 function noteIn(type: EntryType, data: TimelineEntry['data'], runId: string): unknown {

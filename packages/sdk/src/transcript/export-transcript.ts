@@ -52,10 +52,11 @@ export async function* exportTranscript(
   const writer = writers[format];
   let count = 0;
   let isFirstAgent = true;
-  yield writer.start(new Date().toISOString());
   for await (const each of agentsOf(client, agent, hasChildren, signal)) {
     const status = await client.status(each, { signal });
     const images = imagesOf(client, each, signal);
+    // Not before the status is read: an agent that does not exist has no document.
+    if (isFirstAgent) yield writer.start(new Date().toISOString());
     yield writer.agentStart(status, isFirstAgent);
     isFirstAgent = false;
     let isFirst = true;
