@@ -38,10 +38,9 @@ test('--format prints the whole transcript as a document, with children if asked
   expect(json.agents).toHaveLength(1);
   expect(json.agents[0].entries).toEqual(await t.timeline('long'));
   const all = JSON.parse(await ada.prints(['logs', 'long', '--format', 'json', '--children']));
-  expect(all.agents.map((each: { status: { agentId: { agent: string[] } } }) => each.status.agentId.agent)).toEqual([
-    ['long'],
-    ['long', 'kid'],
-  ]);
+  expect(
+    all.agents.map((each: { status: { agentId: { agent: string[] } } }) => each.status.agentId.agent),
+  ).toEqual([['long'], ['long', 'kid']]);
   const markdown = await ada.prints(['logs', 'long', '--format', 'md']);
   expect(markdown).toMatch(/^# long\n/);
   expect(markdown.match(/^> Word \d+$/gm)).toHaveLength(said);

@@ -151,27 +151,24 @@ test('JSON is one object with every entry as it is, also of agents below if aske
   expect(all.agents[1].entries).toEqual(child);
 });
 
-test.each(transcriptFormats)(
-  'no entry is read before the one before it is written: %s',
-  async (format) => {
-    const count = 20_000;
+test.each(transcriptFormats)('no entry is read before the one before it is written: %s', async (format) => {
+  const count = 20_000;
   let live = 0;
-    function* entries() {
-      for (let n = 1; n <= count; n++) {
-        live = n;
-        yield entryOf(n, n % 2 ? 'MESSAGE' : 'TOOL_RESULT', `entry ${n}`);
-      }
+  function* entries() {
+    for (let n = 1; n <= count; n++) {
+      live = n;
+      yield entryOf(n, n % 2 ? 'MESSAGE' : 'TOOL_RESULT', `entry ${n}`);
     }
-    let longest = 0;
-    let written = 0;
-    for await (const piece of exportTranscript(sourceOf({ a: entries() }), 'a', { format })) {
-      longest = Math.max(longest, piece.length);
-      const [, last] = /entry (\d+)/.exec(piece) ?? [];
-      // No entry is read before the one before it was written.
-      if (last !== undefined) expect(Number(last)).toBe(live);
-      if (last !== undefined) written += 1;
-    }
-    expect(written).toBe(count);
-    expect(longest).toBeLessThan(4_000);
-  },
-);
+  }
+  let longest = 0;
+  let written = 0;
+  for await (const piece of exportTranscript(sourceOf({ a: entries() }), 'a', { format })) {
+    longest = Math.max(longest, piece.length);
+    const [, last] = /entry (\d+)/.exec(piece) ?? [];
+    // No entry is read before the one before it was written.
+    if (last !== undefined) expect(Number(last)).toBe(live);
+    if (last !== undefined) written += 1;
+  }
+  expect(written).toBe(count);
+  expect(longest).toBeLessThan(4_000);
+});

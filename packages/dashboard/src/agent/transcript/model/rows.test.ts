@@ -82,7 +82,15 @@ describe('the rows of a timeline', () => {
 
   it('joins the start of a run and the bookkeeping around it, up to the next run', () => {
     const started: Given = { type: 'RUN_STARTED' };
-    const entries = timeline({ type: 'FOLLOW_UP_QUEUED' }, working, started, working, phase, started, working);
+    const entries = timeline(
+      { type: 'FOLLOW_UP_QUEUED' },
+      working,
+      started,
+      working,
+      phase,
+      started,
+      working,
+    );
     const rows = new Rows().update(entries);
     expect(rows).toMatchObject([
       { kind: 'run-start', key: 'e1', entry: { sequence: '3' }, entries: { length: 5 } },

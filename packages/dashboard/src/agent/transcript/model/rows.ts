@@ -20,7 +20,11 @@ export type Row = RowBase &
     | { readonly kind: 'user'; readonly entry: TimelineEntry; readonly text: string | null }
     | { [K in EntryKind]: { readonly kind: K; readonly entry: TimelineEntry } }[EntryKind]
     /** The start of a run, with the bookkeeping around it. */
-    | { readonly kind: 'run-start'; readonly entry: TimelineEntry; readonly entries: readonly TimelineEntry[] }
+    | {
+        readonly kind: 'run-start';
+        readonly entry: TimelineEntry;
+        readonly entries: readonly TimelineEntry[];
+      }
     | { readonly kind: 'run-end'; readonly entry: TimelineEntry; readonly startedAt: string | null }
     | {
         readonly kind: 'tool';
@@ -254,7 +258,14 @@ export class Rows {
 
   #call(entry: TimelineEntry): void {
     this.#openCalls.set(callName(entry), this.#rows.length);
-    this.#push({ ...this.#base(entry), kind: 'tool', call: entry, results: [], hasRunEnded: false, changes: [] });
+    this.#push({
+      ...this.#base(entry),
+      kind: 'tool',
+      call: entry,
+      results: [],
+      hasRunEnded: false,
+      changes: [],
+    });
   }
 
   #result(entry: TimelineEntry): void {

@@ -2,6 +2,7 @@ import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } f
 import { type RefObject, useCallback, useEffect, useLayoutEffect } from 'react';
 import type { Row } from '../model/rows.ts';
 import type { AutoScroll } from './auto-scroll.ts';
+import { matchesIn } from './match-marks.ts';
 import { RowView } from './row-view.tsx';
 import type { useTimeline } from './use-timeline.ts';
 
@@ -16,11 +17,14 @@ interface RowListProps {
   readonly autoScroll: AutoScroll;
   /** The entry in the address, highlighted and scrolled into view when it changes. */
   readonly target: { readonly sequence: number } | null;
+  /** What is searched for: of a target that is larger than the screen, this text is shown. */
+  readonly findText: string;
+  readonly onRun: (run: number) => void;
 }
 
 /** A virtual list: only the rows on the screen are mounted. It is mounted again for another start position. */
 export function RowList(props: RowListProps) {
-  const { timeline, scroller, target } = props;
+  const { timeline, scroller, target, onRun } = props;
   const { window, view, rows, indexOf } = timeline;
   const virtualizer = useVirtualizer({
     count: rows.length,
@@ -41,6 +45,8 @@ export function RowList(props: RowListProps) {
   useScrollPosition(props, virtualizer, targetIndex);
 
   const { startIndex = 0, endIndex = 0 } = virtualizer.range ?? {};
+  const shownRun = runOf(rows[startIndex]);
+  useEffect(() => onRun(shownRun), [onRun, shownRun]);
   const isNearStart = startIndex < loadAheadRows;
   const isNearEnd = endIndex > rows.length - 1 - loadAheadRows;
   useEffect(() => {
@@ -78,7 +84,7 @@ export function RowList(props: RowListProps) {
 
 /** Starts at the position of the view, follows the end, and keeps each new target in view. */
 function useScrollPosition(
-  { timeline: { view }, scroller, autoScroll, target }: RowListProps,
+  { timeline: { view }, scroller, autoScroll, target, findText }: RowListProps,
   virtualizer: Virtualizer<HTMLElement, Element>,
   targetIndex: number | undefined,
 ): void {
@@ -111,9 +117,19 @@ function useScrollPosition(
     if (targetIndex === undefined || !autoScroll.isPinned) return;
     const item = virtualizer.measurementsCache[targetIndex];
     if (!item || !scroller.current) return;
-    const top = offsetInView(item, scroller.current);
+    const match = item.size > scroller.current.clientHeight && matchIn(scroller.current, findText);
+    const top = offsetInView(match || item, scroller.current);
     if (Math.abs(top - (virtualizer.scrollOffset ?? 0)) > 1) virtualizer.scrollToOffset(top);
   });
+}
+
+/** The first match in the target, as if it was a row. */
+function matchIn(scroller: HTMLElement, text: string): { start: number; size: number } | undefined {
+  const content = scroller.querySelector('[data-target="true"] .row-content');
+  const [match] = content ? matchesIn(content, text, 1) : [];
+  if (!match) return undefined;
+  const { top, height } = match.getBoundingClientRect();
+  return { start: top - scroller.getBoundingClientRect().top + scroller.scrollTop, size: height };
 }
 
 const topMarginPx = 32;
@@ -124,6 +140,13 @@ function offsetInView({ start, size }: { start: number; size: number }, scroller
   const top = start - Math.max(topMarginPx, (clientHeight - size) / 2);
   return Math.max(0, Math.min(top, scrollHeight - clientHeight));
 }
+
+const runOf = (row: Row | undefined): number => {
+  if (!row) return 0;
+  const entry =
+    'entry' in row ? row.entry : 'entries' in row ? row.entries.at(-1) : (row.call ?? row.results[0]);
+  return Number(entry?.runId ?? 0);
+};
 
 const isToolRow = (row: Row | undefined): boolean => row?.kind === 'tool' || row?.kind === 'setup';
 

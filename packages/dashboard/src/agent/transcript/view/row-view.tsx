@@ -7,9 +7,9 @@ import { outcomeText } from '../../model/status-text.ts';
 import { PlanSteps } from '../../panels/view/plan.tsx';
 import { childText, contextIn, systemText, unknownText } from '../model/entry-text.ts';
 import { isQuiet, type Row, type RowOf, stringIn, stringsIn } from '../model/rows.ts';
+import { EntryLines, EntryTime } from './entry-time.tsx';
 import { Expandable, LongText, MarkdownText } from './expandable.tsx';
 import { MessageImages } from './message-images.tsx';
-import { EntryLines, EntryTime } from './entry-time.tsx';
 import { SetupRow, ToolRow } from './tool-row.tsx';
 import { useEndedRun, useTranscript } from './transcript-context.ts';
 
