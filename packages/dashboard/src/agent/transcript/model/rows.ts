@@ -84,7 +84,7 @@ const systemTypes: ReadonlySet<string> = new Set([
 ]);
 
 /** Phases that the rows around them show anyway. */
-const quietReasons: readonly string[] = ['STARTING', 'WORKING'];
+const quietReasons: readonly string[] = ['STARTING', 'WORKING', 'QUESTION'];
 export const isQuiet = ({ type, data }: TimelineEntry): boolean =>
   type === 'PHASE_CHANGED' && quietReasons.includes(stringIn(data, 'reason'));
 

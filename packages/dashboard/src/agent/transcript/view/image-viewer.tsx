@@ -1,3 +1,4 @@
+import { useEffect } from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { Dialog } from '../../../parts/dialog.tsx';
 import { useImageUrl } from './image-url.ts';
@@ -18,10 +19,18 @@ export function ImageViewer({ ids, names, shown, onShow, onClose }: ImageViewerP
   const move = (step: number) => {
     if (ids[shown + step] !== undefined) onShow(shown + step);
   };
+  // Not on an element: a button that becomes disabled loses the focus.
+  useEffect(() => {
+    const onKeyDown = ({ key }: KeyboardEvent) => {
+      if (key === 'ArrowLeft') move(-1);
+      if (key === 'ArrowRight') move(1);
+    };
+    addEventListener('keydown', onKeyDown);
+    return () => removeEventListener('keydown', onKeyDown);
+  });
   return (
     <Dialog title={name} onClose={onClose} isWide>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: the arrow keys of the buttons in it. */}
-      <div className="image-viewer" onKeyDown={({ key }) => move({ ArrowLeft: -1, ArrowRight: 1 }[key] ?? 0)}>
+      <div className="image-viewer">
         {url === '' ? (
           <p>{isDeleted ? 'The image was deleted.' : 'Loading …'}</p>
         ) : (

@@ -45,7 +45,8 @@ export function RowList(props: RowListProps) {
   useScrollPosition(props, virtualizer, targetIndex);
 
   const { startIndex = 0, endIndex = 0 } = virtualizer.range ?? {};
-  const shownRun = runOf(rows[startIndex]);
+  const middle = (virtualizer.scrollOffset ?? 0) + (scroller.current?.clientHeight ?? 0) / 2;
+  const shownRun = runOf(rows, virtualizer.getVirtualItemForOffset(middle)?.index ?? startIndex);
   useEffect(() => onRun(shownRun), [onRun, shownRun]);
   const isNearStart = startIndex < loadAheadRows;
   const isNearEnd = endIndex > rows.length - 1 - loadAheadRows;
@@ -141,12 +142,16 @@ function offsetInView({ start, size }: { start: number; size: number }, scroller
   return Math.max(0, Math.min(top, scrollHeight - clientHeight));
 }
 
-const runOf = (row: Row | undefined): number => {
-  if (!row) return 0;
-  const entry =
-    'entry' in row ? row.entry : 'entries' in row ? row.entries.at(-1) : (row.call ?? row.results[0]);
-  return Number(entry?.runId ?? 0);
-};
+/** The run of the row, or of the next row that has one. */
+function runOf(rows: readonly Row[], index: number): number {
+  for (const row of rows.slice(index, index + loadAheadRows)) {
+    const entries =
+      'entry' in row ? [row.entry] : 'entries' in row ? row.entries : [row.call ?? row.results[0]];
+    const run = Number(entries.at(-1)?.runId ?? 0);
+    if (run > 0) return run;
+  }
+  return 0;
+}
 
 const isToolRow = (row: Row | undefined): boolean => row?.kind === 'tool' || row?.kind === 'setup';
 
