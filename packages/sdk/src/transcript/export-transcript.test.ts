@@ -152,7 +152,7 @@ test('JSON is one object with every entry as it is, also of agents below if aske
 });
 
 test.each(transcriptFormats)('no entry is read before the one before it is written: %s', async (format) => {
-  const count = 20_000;
+  const count = 3_000;
   let live = 0;
   function* entries() {
     for (let n = 1; n <= count; n++) {
