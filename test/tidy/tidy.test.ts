@@ -27,12 +27,16 @@ describe('allowed imports', () => {
     trigger: ['deliveries', 'work', 'control', 'domain', 'store', 'contract', 'lib'],
     codehost: ['deliveries', 'work', 'control', 'domain', 'store', 'contract', 'lib'],
     notify: ['work', 'control', 'domain', 'store', 'contract', 'lib'],
-    http: ['codehost', 'deliveries', 'notify', 'trigger', 'transcript', 'contract', 'control', 'lib'],
+    'sign-in': ['work', 'control', 'domain', 'store', 'contract', 'lib'],
+    http: [
+      ...['codehost', 'deliveries', 'notify', 'sign-in', 'trigger'],
+      ...['transcript', 'contract', 'control', 'lib'],
+    ],
     harness: ['contract', 'lib'],
     runner: ['client', 'contract', 'harness', 'lib'],
     cli: [
       ...['client', 'codehost', 'contract', 'control', 'domain', 'harness', 'http', 'lib', 'runner', 'store'],
-      ...['deliveries', 'notify', 'transcript', 'trigger', 'work'],
+      ...['deliveries', 'notify', 'sign-in', 'transcript', 'trigger', 'work'],
     ],
     dashboard: ['client', 'contract', 'transcript'],
   };
@@ -77,7 +81,17 @@ describe('allowed imports', () => {
   });
 
   test('only these modules import the database driver', () => {
-    const modules = ['store', 'control', 'work', 'deliveries', 'trigger', 'codehost', 'notify', 'cli'];
+    const modules = [
+      'store',
+      'control',
+      'work',
+      'deliveries',
+      'trigger',
+      'codehost',
+      'notify',
+      'sign-in',
+      'cli',
+    ];
     expect(importersOf(/^pg(\/|$)/, modules)).toEqual([]);
   });
 });
