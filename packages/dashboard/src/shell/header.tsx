@@ -231,7 +231,7 @@ function OutageNotice({ sinceMs }: { readonly sinceMs: number }) {
 }
 
 const shortcuts: readonly (readonly [keys: string, action: string])[] = [
-  ['/', 'Search'],
+  ['/', 'Search in the list, or in the transcript'],
   ['j  k', 'Next and previous agent'],
   ['Enter', 'Open the selected agent'],
   ['s', 'Mark the selected agent seen or unseen'],
