@@ -26,6 +26,10 @@ const narrower = {
   listDeliveries: 'admin, operator',
   redeliver: 'admin, operator',
   drainRunners: 'admin, operator',
+  undrainRunners: 'admin, operator',
+  listMembers: 'admin, operator',
+  updateMember: 'admin, operator',
+  setup: 'admin, operator',
   testIntegration: 'admin, operator',
 };
 requireSame([...new Set(Object.values(routes).map(({ access }) => access))], Object.keys(whoMay));
