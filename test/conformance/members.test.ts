@@ -155,6 +155,11 @@ describe('a disabled account', () => {
     expectError(await browser.send('/v1/whoami'), 'UNAUTHENTICATED');
     expectError(await browser.send('/v1/sign-in', {}, { authorization: `Bearer ${key}` }), 'UNAUTHENTICATED');
     expect(await find(account)).toMatchObject({ disabled: true, sessions: 0, liveAgents: 1 });
+    const audit = await admin.post<ReplyOf<'audit'>>('/v1/audit', {
+      kind: 'member',
+      name: `codehost_oauth/${account}`,
+    });
+    expect(expectOk(audit).entries).toMatchObject([{ action: 'DISABLE', justification: 'left' }]);
     const status = await admin.post('/v1/agent/status', {
       agentId: { agent: [account], account, ownerProvider },
     });
