@@ -39,6 +39,12 @@ const SettingsPage = lazy(async () => ({
   default: (await import('./settings/view/settings-page.tsx')).SettingsPage,
 }));
 
+const ActivityPage = lazy(async () => ({
+  default: (await import('./activity/view/activity-page.tsx')).ActivityPage,
+}));
+
+const DevicePage = lazy(async () => ({ default: (await import('./device/device-page.tsx')).DevicePage }));
+
 const SpendPage = lazy(async () => ({ default: (await import('./spend/view/spend-page.tsx')).SpendPage }));
 
 export function App() {
@@ -110,6 +116,12 @@ const Routes = () => (
     <Route path="/settings">
       <SettingsPage />
     </Route>
+    <Route path="/activity">
+      <ActivityPage />
+    </Route>
+    <Route path="/device">
+      <DevicePage />
+    </Route>
     <Route path="/sign-in">
       <Redirect to="/" />
     </Route>
@@ -139,6 +151,7 @@ function Pages() {
     t: () => navigate('/schedules'),
     e: () => navigate('/team'),
     ',': () => navigate('/settings'),
+    a: () => navigate('/activity'),
   });
   return (
     <>
