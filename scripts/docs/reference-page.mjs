@@ -27,6 +27,10 @@ const narrower = {
   listDeliveries: 'admin, operator',
   redeliver: 'admin, operator',
   drainRunners: 'admin, operator',
+  undrainRunners: 'admin, operator',
+  listMembers: 'admin, operator',
+  updateMember: 'admin, operator',
+  setup: 'admin, operator',
   testIntegration: 'admin, operator',
   audit: 'admin, operator',
 };

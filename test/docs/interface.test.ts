@@ -307,6 +307,18 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   poolDemand: nothing,
   listRunners: nothing,
   drainRunners: nothing,
+  undrainRunners: async (admin) => {
+    const { key } = await createKey(admin, { role: 'runner' });
+    expectOk(await new FakeRunner(admin.as(key), 'builder-1').poll({ capabilities: ['undrain'] }));
+    expectOk(await admin.post('/v1/runners/drain', { pool: 'default' }));
+    return {};
+  },
+  listMembers: nothing,
+  updateMember: async (admin) => {
+    await createKey(admin, { role: 'member', account: 'mia' });
+    return {};
+  },
+  setup: nothing,
   runnerPoll: waitingForRunner,
   runnerReport: heldByRunner,
   runnerCredit: heldByRunner,
