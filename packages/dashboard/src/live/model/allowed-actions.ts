@@ -1,6 +1,11 @@
 import type { AgentId, AgentStatus, Caller } from '@muster/sdk';
 import { isTerminal, limits } from '@muster/sdk/contract';
 
+export type Owner = Pick<Caller, 'ownerProvider' | 'account'>;
+
+export const isOwn = ({ agentId }: { readonly agentId: AgentId }, owner: Owner): boolean =>
+  agentId.account === owner.account && agentId.ownerProvider === owner.ownerProvider;
+
 /** The same rule as in the service: viewers and share links only read, members control their own agents. */
 export function mayCommand(caller: Caller, agentId: AgentId): boolean {
   switch (caller.role) {
@@ -8,7 +13,7 @@ export function mayCommand(caller: Caller, agentId: AgentId): boolean {
     case 'operator':
       return true;
     case 'member':
-      return caller.account === agentId.account && caller.ownerProvider === agentId.ownerProvider;
+      return isOwn({ agentId }, caller);
     default:
       return false;
   }
