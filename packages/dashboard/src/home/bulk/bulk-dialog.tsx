@@ -53,7 +53,7 @@ export function BulkDialog({ action, selected, onClose }: BulkDialogProps) {
   const close = () => (run.state === 'running' ? run.stop() : onClose(run.done));
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    run.start();
+    if (!run.start()) event.currentTarget.querySelector<HTMLElement>('[data-autofocus]')?.focus();
   };
   return (
     <Dialog title={`${verb} ${plural(plan.targets.length, 'agent')}`} onClose={close} isWide>

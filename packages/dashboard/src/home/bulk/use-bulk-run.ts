@@ -19,8 +19,8 @@ export interface BulkRun {
   /** The pages of the agents. */
   readonly done: readonly string[];
   readonly failed: readonly string[];
-  /** Begins, or tries what failed again. */
-  readonly start: () => void;
+  /** Begins, or tries what failed again; false if the input is not complete. */
+  readonly start: () => boolean;
   /** What has not begun is not done. */
   readonly stop: () => void;
 }
@@ -67,10 +67,10 @@ export function useBulkRun(action: BulkAction, { targets }: BulkPlan): BulkRun {
       (before) => new Map([...before, ...[target, ...together].map(({ page }) => [page, outcome] as const)]),
     );
   };
-  const start = () => {
+  const start = (): boolean => {
     const problem = missingInput(action, input);
     setInputError(problem);
-    if (problem !== undefined || state === 'running') return;
+    if (problem !== undefined || state === 'running') return problem === undefined;
     const open = targets.filter(({ page }) => outcomes.get(page)?.isDone !== true);
     setOutcomes((before) => new Map([...before].filter(([, { isDone }]) => isDone)));
     setState('running');
@@ -78,6 +78,7 @@ export function useBulkRun(action: BulkAction, { targets }: BulkPlan): BulkRun {
     stopper.current = stopping;
     const one = (target: Target) => act(client, action, target, input, ids.get(target.page) ?? mintId());
     void runEach(callsOf(action, open), one, report, stopping.signal).then(() => setState('over'));
+    return true;
   };
   const pagesThat = (isDone: boolean): string[] =>
     targets.map(({ page }) => page).filter((page) => outcomes.get(page)?.isDone === isDone);

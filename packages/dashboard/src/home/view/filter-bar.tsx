@@ -1,4 +1,4 @@
-import { type RefObject, useCallback, useMemo } from 'react';
+import { type RefObject, useCallback, useMemo, useState } from 'react';
 import { useLocation, useSearch } from 'wouter';
 import { type Attention, attentions, attentionTitles } from '../../live/model/attention.ts';
 import { StatusIcon } from '../../live/status-icon.tsx';
@@ -30,8 +30,10 @@ export function FilterBar({
   readonly onLeave: () => void;
 }) {
   const { owners, workspaces, labels, scope, shown, total } = summary;
+  /** On a phone the choices are hidden at first. */
+  const [isOpen, setOpen] = useState(false);
   return (
-    <search className="filter-bar">
+    <search className="filter-bar" data-open={isOpen}>
       {hasScopes && (
         <ScopeChoice summary={summary} onChoose={(chosen) => change({ scope: chosen, owner: '' })} />
       )}
@@ -43,6 +45,9 @@ export function FilterBar({
         onSearch={(text) => change({ text }, 'replace')}
         onLeave={onLeave}
       />
+      <Button className="filter-bar-more" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Filters
+      </Button>
       {scope === 'everyone' && (
         <Choice
           label="Person"

@@ -72,7 +72,7 @@ export function rowText(agent: Attended & RowFields, heading: AgentSection | nul
   const isSaid = heading === reasonRow(agent).section && plainReasons.has(phaseReason);
   const tasks = phaseReason === 'TASKS_UNFINISHED' ? taskText(agent) : '';
   const said = [tasks, news].filter(Boolean).join(': ');
-  if (said !== '') return isSaid ? said : `${status}: ${said}`;
+  if (said !== '') return isSaid || tasks !== '' ? said : `${status}: ${said}`;
   if (phaseReason === 'QUESTION') return 'No question text';
   return phaseReason === 'ERROR' ? 'No reason was given' : status;
 }
