@@ -128,6 +128,17 @@ describe.concurrent.each(backends)('$title with two accounts', (backend) => {
     const other = await spawn('b', said);
     expect(await agents.wait('b')).toMatchObject({ run: { account: spare } });
     expect(accountsOf(other)).toEqual(['spare']);
+    // An agent of the other account is retried: the refused account may be asked again.
+    await spawn('c', { status: 500 });
+    await until(
+      'the agent retrying',
+      () => agents.status('c'),
+      ({ phaseReason }) => phaseReason === 'RETRYING',
+    );
+    expect(await states()).toMatchObject([{ state: 'PAUSED' }, {}]);
+    expect((await agents.send('agent/retry', 'c')).status).toBe(200);
+    await until('the account free', states, ([first]) => first?.state === 'FREE');
+    await agents.kill('c');
     const seen = service().stub.requests.map(({ headers }) => JSON.stringify(headers));
     expect(seen.filter((headers) => headers.includes('stolen'))).toEqual([]);
   });

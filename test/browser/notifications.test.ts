@@ -1,4 +1,4 @@
-import type { BrowserContext, CDPSession, Page, Worker } from 'playwright-core';
+import type { BrowserContext, CDPSession, Page, Route, Worker } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import { Mailbox } from '../notify/mailbox.ts';
 import { Agents } from '../support/agents.ts';
@@ -48,6 +48,13 @@ describeInBrowser('the page of notifications', () => {
     await card(page, 'This browser').getByText('on', { exact: true }).waitFor();
   };
 
+  /** The reply to a subscription with this in its text. */
+  const subscribed = (page: Page, text: RegExp) =>
+    page.waitForResponse(
+      (response) =>
+        response.url().endsWith('/v1/push/subscribe') && text.test(response.request().postData() ?? ''),
+    );
+
   test('turns the notifications of this browser on and off, and sends a test', async () => {
     const { browser, visitor, page } = await arrive();
     expect(await visitor.accessibilityProblems()).toEqual([]);
@@ -57,20 +64,33 @@ describeInBrowser('the page of notifications', () => {
     expect(await browser.titles(1)).toEqual(['Test message']);
     await card(page, 'Sent lately').getByText('sent', { exact: true }).waitFor();
 
+    // The first request arrives last. What was chosen is shown meanwhile, and what was chosen last is kept.
+    const held: Route[] = [];
+    await page.route('**/v1/push/subscribe', (route) => void held.push(route), { times: 1 });
     await page.getByLabel('About').selectOption('All agents that I may read');
+    await expect.poll(() => held).toHaveLength(1);
     await page.getByLabel('Quiet hours').check();
-    const saved = page.waitForResponse(
-      async (response) =>
-        response.url().endsWith('/v1/push/subscribe') && /21:30/.test(response.request().postData() ?? ''),
-    );
-    await page.getByLabel('From').fill('21:30');
+    await page.getByLabel('From').focus();
+    await page.keyboard.type('0930PM');
+    expect(await page.getByLabel('About').inputValue()).toBe('ALL');
+    expect(await page.getByLabel('From').inputValue()).toBe('21:30');
+    const saved = subscribed(page, /21:30/);
+    await held[0]?.continue();
     await saved;
+    // A page that was closed at that moment may have stored an earlier choice.
+    await page.evaluate(() => {
+      for (const key of Object.keys(localStorage).filter((name) => name.startsWith('muster.push ')))
+        localStorage.setItem(key, '{"scope":"MINE"}');
+    });
+    const renewed = subscribed(page, /./);
     await page.reload();
+    await renewed;
     await expect.poll(() => page.getByLabel('About').inputValue()).toBe('ALL');
     await expect.poll(() => page.getByLabel('From').inputValue()).toBe('21:30');
     expect(await visitor.accessibilityProblems()).toEqual([]);
-    await page.getByRole('button', { name: 'Turn off' }).click();
-    await page.getByRole('button', { name: 'Turn on' }).waitFor();
+    const here = card(page, 'This browser');
+    await here.getByRole('button', { name: 'Turn off' }).click();
+    await here.getByRole('button', { name: 'Turn on' }).waitFor();
     await expect.poll(() => card(page, 'Sent lately').count()).toBe(0);
     expect(visitor.errors).toEqual([]);
     await visitor.leave();

@@ -46,6 +46,22 @@ test('a run names the account that it uses, and the next run of its agent is giv
   expect((await runner.claim()).account).toBe('');
 });
 
+test('the run that a person retried says so, also when its claim is sent again, and the next one does not', async () => {
+  const t = await newTestTenant(api);
+  await t.spawn('x');
+  const first = await t.start('x');
+  expect(first.retried).toBe(false);
+  await t.end(first, 'PARKED', { limitUntil: new Date(Date.now() + 3_600_000).toISOString() });
+  expectOk(await t.send('agent/retry', 'x'));
+  expect((await t.runner.claim()).retried).toBe(true);
+  t.runner.runs = [];
+  const again = await t.runner.claim();
+  expect(again).toMatchObject({ runId: first.runId + 1, retried: true });
+  await t.end(again);
+  await t.queue('x', 'more');
+  expect((await t.runner.claim()).retried).toBe(false);
+});
+
 test('admins see the accounts of their runners, other people and tenants do not', async () => {
   const { runner } = await newTestTenant(api);
   expectOk(await runner.poll({ accountStates: states }));

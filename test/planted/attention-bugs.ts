@@ -5,14 +5,14 @@ const service = 'packages/service/src';
 /** Bugs in what people have seen, and in what their browsers show. */
 export const attentionBugs: readonly PlantedBug[] = [
   {
-    name: 'a browser gets notifications after its session has ended',
+    name: 'attention: a browser gets notifications after its session has ended',
     file: `${service}/notify/browser/browser.ts`,
     find: "if (!reader) throw new GoneError('the session of the browser has ended');",
     replace: "if (!reader) return '';",
     suites: ['test/notify/push.test.ts'],
   },
   {
-    name: 'a browser gets what its person looks at',
+    name: 'attention: a browser gets what its person looks at',
     file: `${service}/notify/browser/browser.ts`,
     find: "reader.is_seen ? 'it was seen",
     replace: "reader.is_seen && type === 'test' ? 'it was seen",

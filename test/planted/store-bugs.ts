@@ -6,10 +6,10 @@ const store = 'packages/service/src/store';
 export const storeBugs: readonly PlantedBug[] = [
   {
     name: 'a late report adds usage that its models had already',
-    file: `${store}/save-usage.ts`,
-    find: 'const parts = event.parts.map((part) => uncounted(part, counted));',
-    replace: 'const parts = event.parts.map((part) => uncounted(part, counted.slice(counted.length)));',
-    suites: ['test/conformance/usage.test.ts'],
+    file: `${store}/usage-rows.ts`,
+    find: 'event.parts.map((part) => uncounted(part, counted))',
+    replace: 'event.parts.map((part) => uncounted(part, counted.slice(counted.length)))',
+    suites: ['test/simulation/simulator.test.ts', 'test/conformance/usage.test.ts'],
   },
   {
     name: 'usage that has its rows is added again when its run has ended',
@@ -196,7 +196,11 @@ export const storeBugs: readonly PlantedBug[] = [
     file: 'packages/service/src/control/batches/load-batch.ts',
     find: '!claiming.has(submission) &&',
     replace: 'claiming.size >= 0 &&',
-    suites: ['test/simulation/simulator.test.ts', 'test/crash/two-nodes.test.ts'],
+    suites: [
+      'packages/service/src/control/batches/load-batch.test.ts',
+      'test/simulation/simulator.test.ts',
+      'test/crash/two-nodes.test.ts',
+    ],
   },
   {
     name: 'a tenant is exported while commands from before it was closed are under way',

@@ -13,6 +13,7 @@ import { IdentityTakenError, type StoredReply } from '../../packages/service/src
 import type { RunnerRow } from '../../packages/service/src/store/statements/runners.ts';
 import { checkAgent, checkTrees } from './invariants.ts';
 import { MemoryBudgets } from './memory-budgets.ts';
+import { MemoryUsage } from './memory-usage.ts';
 import { overridesById } from './samples.ts';
 import { holds, TimelineAudit } from './timeline-audit.ts';
 
@@ -56,6 +57,7 @@ export class MemoryTables {
   readonly replies = new Map<string, StoredReply>();
   readonly runners = new Map<string, RegisteredRunner>();
   readonly budgets = new MemoryBudgets(this.agents);
+  readonly usage = new MemoryUsage();
   /** The limits of the pool, by tenant. */
   readonly poolLimits = new Map<number, { readonly maxRuns: number; readonly maxRunsTotal: number }>();
   commits = 0;
@@ -130,9 +132,13 @@ export class MemoryTables {
       this.onChange({ rows, before: change.before, change });
     }
     this.budgets.commit(changes);
+    this.usage.commit(changes);
     for (const reply of replies) this.replies.set(`${reply.keyId}/${reply.key}`, reply);
     this.commits += 1;
-    for (const rows of touched) checkAgent(rows, rows.audit, now);
+    for (const rows of touched) {
+      checkAgent(rows, rows.audit, now);
+      this.usage.check(rows);
+    }
     if (this.commits % 16 === 0) this.checkAll(now);
   }
 

@@ -53,12 +53,26 @@ interface Process {
   readonly steers: Map<number, Steer>;
 }
 
+interface Part {
+  readonly model: string;
+  readonly inputTokens: number;
+  readonly costUsd: number;
+}
+
 export interface Used {
   readonly agentKey: string;
   readonly runId: number;
-  inputTokens: number;
-  costUsd: number;
+  readonly inputTokens: number;
+  readonly costUsd: number;
+  /** What each model used of it. */
+  readonly parts: Parts;
 }
+
+type Parts = ReadonlyMap<string, { readonly inputTokens: number; readonly costUsd: number }>;
+
+/** Two models use the tokens of every other report; all cost is that of the first. */
+const models = ['model-a', 'model-b'] as const;
+const modelOf = (report: number) => models[report % 4 < 2 ? 0 : 1];
 
 /** A runner that follows the protocol: it acts only under its lease, repeats what was not acknowledged, and crashes. */
 export class SimRunner {
@@ -129,14 +143,14 @@ export class SimRunner {
 
   /** What runs used that this runner no longer has. */
   async #reportLate(): Promise<void> {
-    for (const [key, { agentKey, runId, inputTokens, costUsd }] of this.#used) {
+    for (const [key, { agentKey, runId, inputTokens, costUsd, parts }] of this.#used) {
       if (this.#processes.has(key)) continue;
       const request = {
         runnerId: this.id,
         agentKey,
         runId,
         report: 1,
-        late: { usage: { inputTokens, costUsd } },
+        late: { usage: { inputTokens, costUsd, parts: partsOf(parts) } },
       };
       const reply = await this.#simulation.network
         .call((node) => node.runners.report(principal, request), 2_000)
@@ -145,6 +159,12 @@ export class SimRunner {
       this.#used.delete(key);
       const counted = this.#simulation.tables.agents.get(agentKey)?.runs[runId - 1]?.usage.inputTokens;
       holds(counted === inputTokens, 'UsageCountsOnce', () => `${key}: ${counted} of ${inputTokens} tokens`);
+      for (const row of this.#simulation.tables.usage.countedOf(agentKey, runId))
+        holds(
+          row.input_tokens === parts.get(row.model)?.inputTokens,
+          'UsageCountsOnce',
+          () => `${key}: ${row.input_tokens} tokens of ${row.model}, ${JSON.stringify([...parts])}`,
+        );
     }
   }
 
@@ -268,24 +288,31 @@ export class SimRunner {
         const usd = mostUsd * (random.pick([0, 0.3, 1]) ?? 0);
         process.spentUsd += usd;
         process.unreportedUsd += usd;
-        this.#noteUse(key, process).costUsd += usd;
+        this.#noteUse(key, process, { model: models[0], inputTokens: 0, costUsd: usd });
         return;
       }
       await clock.delay(random.between(10, 200));
     }
   }
 
-  #noteUse(key: string, { agentKey, runId }: Process): Used {
-    const used = this.#used.get(key) ?? { agentKey, runId, inputTokens: 0, costUsd: 0 };
-    this.#used.set(key, used);
-    return used;
+  #noteUse(key: string, { agentKey, runId }: Process, more: Part): void {
+    const noted = this.#used.get(key);
+    this.#used.set(key, {
+      ...{ agentKey, runId },
+      inputTokens: (noted?.inputTokens ?? 0) + more.inputTokens,
+      costUsd: (noted?.costUsd ?? 0) + more.costUsd,
+      parts: withPart(noted?.parts ?? new Map(), more),
+    });
   }
 
-  #use(key: string, process: Process, inputTokens: number): { inputTokens: number; costUsd: number } {
-    this.#noteUse(key, process).inputTokens += inputTokens;
+  /** Nothing is lost if the process ends before the report with it arrives. */
+  #use(key: string, process: Process, inputTokens: number): NonNullable<ReportRequest['usage']> {
+    const tokens = { model: modelOf(process.reports), inputTokens, costUsd: 0 };
+    this.#noteUse(key, process, tokens);
     const { unreportedUsd: costUsd } = process;
     process.unreportedUsd = 0;
-    return { inputTokens, costUsd };
+    const cost = withPart(new Map(), { model: models[0], inputTokens: 0, costUsd });
+    return { inputTokens, costUsd, parts: partsOf(withPart(cost, tokens)) };
   }
 
   /** Repeats a report until it is acknowledged. False: the run no longer belongs to this runner. */
@@ -372,3 +399,11 @@ export class SimRunner {
       .catch(() => null);
   }
 }
+
+const withPart = (parts: Parts, { model, inputTokens, costUsd }: Part): Parts => {
+  const part = parts.get(model) ?? { inputTokens: 0, costUsd: 0 };
+  const sum = { inputTokens: part.inputTokens + inputTokens, costUsd: part.costUsd + costUsd };
+  return new Map([...parts, [model, sum]]);
+};
+
+const partsOf = (parts: Parts) => [...parts].map(([model, used]) => ({ model, account: '', ...used }));

@@ -22,6 +22,8 @@ class FakeService {
   held: Promise<void> = Promise.resolve();
   /** Whether replies ask the runner to drain. */
   drains = false;
+  /** Whether they ask one that drains to take runs again. */
+  undrains = false;
   readonly polls: PollRequest[] = [];
   /** Every report that arrived, including repeated ones. */
   readonly reports: ReportRequest[] = [];
@@ -64,6 +66,7 @@ class FakeService {
       preface: '',
       messages: [{ followUpId: '', text, attachmentIds: [] }],
       account: '',
+      retried: false,
       models: [],
       model: 'rehearsal-a',
       backend: 'BACKEND_A',
@@ -169,6 +172,7 @@ class FakeService {
       steers: [],
       watched: [],
       drain: this.drains,
+      undrain: this.undrains,
     };
   }
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { plantedBugs } from '../planted/bugs.ts';
 
@@ -10,3 +10,12 @@ test.each(plantedBugs.map((bug) => [bug.name, bug] as const))(
     for (const suite of suites) readFileSync(new URL(`../../${suite}`, import.meta.url));
   },
 );
+
+test('every file of planted bugs is in the list', async () => {
+  const folder = new URL('../planted/', import.meta.url);
+  const files = readdirSync(folder).filter((name) => name.endsWith('-bugs.ts'));
+  const exported = await Promise.all(
+    files.map(async (name) => Object.values(await import(new URL(name, folder).href)).flat()),
+  );
+  for (const bug of exported.flat()) expect(plantedBugs).toContain(bug);
+});

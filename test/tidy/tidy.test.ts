@@ -26,12 +26,13 @@ describe('allowed imports', () => {
     trigger: ['deliveries', 'work', 'control', 'domain', 'store', 'contract', 'lib'],
     codehost: ['deliveries', 'work', 'control', 'domain', 'store', 'contract', 'lib'],
     notify: ['work', 'control', 'domain', 'store', 'contract', 'lib'],
-    http: ['codehost', 'deliveries', 'notify', 'trigger', 'contract', 'control', 'lib'],
+    'sign-in': ['work', 'control', 'domain', 'store', 'contract', 'lib'],
+    http: ['codehost', 'deliveries', 'notify', 'sign-in', 'trigger', 'contract', 'control', 'lib'],
     harness: ['contract', 'lib'],
     runner: ['client', 'contract', 'harness', 'lib'],
     cli: [
       ...['client', 'codehost', 'contract', 'control', 'domain', 'harness', 'http', 'lib', 'runner', 'store'],
-      ...['deliveries', 'notify', 'trigger', 'work'],
+      ...['deliveries', 'notify', 'sign-in', 'trigger', 'work'],
     ],
     dashboard: ['client', 'contract'],
   };
@@ -76,7 +77,17 @@ describe('allowed imports', () => {
   });
 
   test('only these modules import the database driver', () => {
-    const modules = ['store', 'control', 'work', 'deliveries', 'trigger', 'codehost', 'notify', 'cli'];
+    const modules = [
+      'store',
+      'control',
+      'work',
+      'deliveries',
+      'trigger',
+      'codehost',
+      'notify',
+      'sign-in',
+      'cli',
+    ];
     expect(importersOf(/^pg(\/|$)/, modules)).toEqual([]);
   });
 });

@@ -1,5 +1,6 @@
 export * from './agent.ts';
 export * from './attachment.ts';
+export * from './audit.ts';
 export * from './backend.ts';
 export * from './budget.ts';
 export * from './code-host.ts';
@@ -23,6 +24,7 @@ export type { PolicyDocument } from './kinds/policy.ts';
 export type { PoolDocument } from './kinds/pool.ts';
 export type { ScheduleDocument } from './kinds/schedule.ts';
 export type { ShareLinkDocument } from './kinds/share-link.ts';
+export { ruleFields, type SignInDocument, type SignInRole, signInRoles } from './kinds/sign-in.ts';
 export type { TokenDocument } from './kinds/token.ts';
 export { type TriggerAuth, type TriggerDocument, triggerAuths } from './kinds/trigger.ts';
 export {
@@ -34,6 +36,7 @@ export {
 } from './kinds/workspace.ts';
 export * from './kinds.ts';
 export * from './limits.ts';
+export * from './member.ts';
 export * from './notification.ts';
 export { openApiDocument } from './openapi.ts';
 export * from './paths.ts';
@@ -51,6 +54,8 @@ export * from './runner.ts';
 export * from './runner-report.ts';
 export * from './schedule.ts';
 export * from './schema.ts';
+export * from './setup.ts';
+export * from './sign-in.ts';
 export * from './task.ts';
 export * from './thread.ts';
 export * from './timeline.ts';

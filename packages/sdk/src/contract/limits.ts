@@ -248,6 +248,16 @@ export const limits = {
   runResultsPerAgent: 1_000,
   /** How long the reply for an `Idempotency-Key` is stored → – */
   idempotencyHours: 24,
+  /** How long the audit keeps what is not a catalog write → it is deleted */
+  auditDays: 400,
+  /** Records that a page of the audit looks at, if it is filtered → the page ends */
+  auditLookedAt: 10_000,
+  /** Records of a page of the audit with documents */
+  auditDocuments: 20,
+  /** Records of one account in an hour after which its sign-ins are not recorded → – */
+  auditSignInsPerHour: 500,
+  /** A text of a record in the audit, in characters → the rest is cut off */
+  auditTextLength: 1_024,
   /** How long a sign-in code is valid → UNAUTHENTICATED */
   signInCodeMinutes: 5,
   /** How long the sign-in code that `muster serve` prints is valid → UNAUTHENTICATED */
@@ -256,6 +266,20 @@ export const limits = {
   signInCodesPerKey: 20,
   /** Valid sign-in codes of one tenant → the oldest is dropped */
   signInCodesPerTenant: 1_000,
+  /** How long a sign-in at a provider may take → it has to be started again */
+  signInMinutes: 10,
+  /** How long an account acts with the role of its last sign-in, as its schedules do → UNAUTHENTICATED */
+  signInDays: 90,
+  /** Documents of the kind sign-in in a tenant → RESOURCE_EXHAUSTED */
+  signInsPerTenant: 20,
+  /** Rules in one list of a document of the kind sign-in */
+  rulesPerSignIn: 100,
+  /** Accepted sign-ins of a document that are kept, and as many that were refused or failed → the oldest is deleted */
+  signInsKept: 50,
+  /** Claims of a sign-in that are kept, in bytes → the longest are cut, or left out */
+  claimBytes: 8 * 1024,
+  /** Answers of the provider for one document that a process verifies in a second → the person has to try again */
+  signInsPerSecond: 50,
   /** How long a browser session lasts without use → UNAUTHENTICATED */
   sessionIdleHours: 12,
   /** How long a browser session lasts → UNAUTHENTICATED */

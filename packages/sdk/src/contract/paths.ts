@@ -29,10 +29,17 @@ export const paths = {
   /** Creates another code; the lost one expires unused. */
   signInCode: post('/v1/sign-in/code', 'safe'),
   signIn: post('/v1/sign-in'),
+  signInProviders: post('/v1/sign-in/providers'),
+  listSignIns: post('/v1/sign-in/list', 'safe'),
+  testSignIn: post('/v1/sign-in/test', 'safe'),
   signOut: post('/v1/sign-out', 'safe'),
   session: get('/v1/session', 'safe'),
   listSessions: post('/v1/sessions', 'safe'),
   revokeSession: post('/v1/session/revoke', 'safe'),
+  audit: post('/v1/audit', 'safe'),
+  listMembers: post('/v1/members', 'safe'),
+  updateMember: post('/v1/members/update', 'safe'),
+  setup: post('/v1/setup', 'safe'),
 
   /** One `Idempotency-Key` for all tries: later tries get the first reply. */
   spawn: post('/v1/agent/spawn', 'safe'),
@@ -122,6 +129,7 @@ export const paths = {
   poolDemand: get('/v1/pools/{pool}/demand', 'safe'),
   listRunners: post('/v1/runners', 'safe'),
   drainRunners: post('/v1/runners/drain', 'safe'),
+  undrainRunners: post('/v1/runners/undrain', 'safe'),
 
   runnerPoll: post('/v1/runner/poll'),
   runnerReport: post('/v1/runner/report'),

@@ -2,6 +2,7 @@ import { Command, Option } from 'commander';
 import { version } from '../lib/version.ts';
 import { addDeleteCommand } from './agent-delete.ts';
 import { addAgentCommands } from './agents.ts';
+import { addAuditCommand } from './audit.ts';
 import { addBudgetCommand } from './budgets.ts';
 import { addCatalogCommands } from './catalog.ts';
 import { addChangeRequestCommands } from './change-requests.ts';
@@ -11,6 +12,7 @@ import { errorData, errorLine, exitCodeMeanings, exitCodeOf } from './errors.ts'
 import { addIntegrationCommands } from './integrations.ts';
 import { addLoginCommands } from './login.ts';
 import { addLogsCommand } from './logs.ts';
+import { addMemberCommands } from './members.ts';
 import { addNotificationCommands } from './notifications.ts';
 import { outputFormats, printable } from './output.ts';
 import { addQueueCommands } from './queue.ts';
@@ -18,6 +20,7 @@ import { addHistoryCommands } from './resource-history.ts';
 import { addRunCommands } from './runs.ts';
 import { addScheduleCommands } from './schedules.ts';
 import { addServerCommands } from './server.ts';
+import { addSignInCommands } from './sign-ins.ts';
 import { addTaskCommands } from './tasks.ts';
 import { addThreadCommands } from './threads.ts';
 import { addTriggerCommands } from './triggers.ts';
@@ -57,11 +60,14 @@ export function buildProgram(): Command {
   addBudgetCommand(program);
   addCatalogCommands(program.commandsGroup('Catalog:'));
   addHistoryCommands(program);
+  addAuditCommand(program);
   addIntegrationCommands(program);
   addNotificationCommands(program);
   addScheduleCommands(program);
   addTriggerCommands(program);
+  addSignInCommands(program);
   addServerCommands(program.commandsGroup('Server:'));
+  addMemberCommands(program);
   addLoginCommands(program.commandsGroup('You and your shell:'));
   addCompletionCommands(program);
   for (const command of [program, ...program.commands.filter(({ commands }) => commands.length > 0)])

@@ -7,6 +7,7 @@ import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { DatabaseConfig } from '../store/connection.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import { readReadiness } from '../store/statements/tick.ts';
+import { Audit } from './access/audit.ts';
 import { BrowserSessions } from './access/browser-sessions.ts';
 import { Keys } from './access/keys.ts';
 import { SignInCodes } from './access/sign-in-codes.ts';
@@ -145,6 +146,7 @@ export class Control {
     this.live = new LiveOutputRelay({ ...shared, bus: this.#bus });
     const parts = {
       ...shared,
+      audit: new Audit(shared),
       catalog: this.catalog,
       ...{ lists: this.lists, ownRuns: this.ownRuns },
       ...{ runners: this.runners, poolRunners: this.poolRunners },

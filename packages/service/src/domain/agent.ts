@@ -137,6 +137,8 @@ export interface Memory {
   readonly passingFaults: number;
   readonly failingSince?: Instant | undefined;
   readonly retryAt: Instant | null;
+  /** The run for which a person has retried the agent. */
+  readonly retriedRun?: number | undefined;
   /** The provider or git host that could not be reached: the batch is retried when another run reaches it. */
   readonly awaits?: string | undefined;
   /** The budget that stopped it. */

@@ -17,6 +17,7 @@ import type { Refusal } from '../control/refusal.ts';
 import { traceparentOf } from '../lib/traces/tracer.ts';
 import { version } from '../lib/version.ts';
 import type { Notifications } from '../notify/notifications.ts';
+import type { SignIns } from '../sign-in/sign-ins.ts';
 import type { Triggers } from '../trigger/triggers.ts';
 import { authenticate, countBody } from './authenticate.ts';
 import type { RouteContext } from './context.ts';
@@ -31,6 +32,7 @@ export interface Call<N extends RouteName> {
   readonly control: Control;
   readonly codeHosts: CodeHosts;
   readonly notifications: Notifications;
+  readonly signIns: SignIns;
   readonly triggers: Triggers;
   readonly caller: CallerOf<N>;
   readonly body: BodyOf<N>;
@@ -66,7 +68,7 @@ export const callerView = (caller: Principal): Caller => ({
  * request names (404) and checks its state.
  */
 export function serve<N extends RouteName>(context: RouteContext, name: N, handle: Handler<N>): void {
-  const { app, control, codeHosts, notifications, triggers } = context;
+  const { app, control, codeHosts, notifications, signIns, triggers } = context;
   const route: Route = routes[name];
   const needsKey = route.access !== 'own-page';
   const querySchema: Schema = route.query ?? noQuery;
@@ -105,6 +107,7 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
         control,
         codeHosts,
         notifications,
+        signIns,
         triggers,
         caller: request.caller as CallerOf<N>,
         body: body as BodyOf<N>,

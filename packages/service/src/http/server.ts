@@ -17,6 +17,7 @@ import { hookRoutes } from './routes/hooks.ts';
 import { longReplyRoutes } from './routes/long-replies.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { pageRoutes } from './routes/pages.ts';
+import { providerRoutes } from './routes/providers.ts';
 import { signInRoutes } from './routes/sign-in.ts';
 import { systemRoutes } from './routes/system.ts';
 import { unsubscribeRoutes } from './routes/unsubscribe.ts';
@@ -52,6 +53,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   operationRoutes(context);
   longReplyRoutes(context);
   signInRoutes(context);
+  providerRoutes(context);
   hookRoutes(context);
   unsubscribeRoutes(context);
   uploadRoutes(context);

@@ -1,4 +1,5 @@
 import { emptyReply } from '../agent.ts';
+import { auditReply, auditRequest } from '../audit.ts';
 import { serviceReply } from '../backend.ts';
 import * as identity from '../identity.ts';
 import type { Operations } from './operation.ts';
@@ -53,5 +54,12 @@ export const callerOperations = {
     access: 'person',
     body: identity.revokeSessionRequest,
     reply: emptyReply,
+  },
+  audit: {
+    summary: 'Lists who did what: catalog writes, sign-ins, keys, members, kills; newest first.',
+    access: 'person',
+    body: auditRequest,
+    reply: auditReply,
+    example: {},
   },
 } as const satisfies Operations;

@@ -66,3 +66,25 @@ test('what is known to be needed is read with the locks, and nothing is read twi
   expect(calls).toEqual(['lock child,child', 'read child + queue']);
   expect(agents.now).toBe('1');
 });
+
+test('a claim in a pool in which another node is claiming waits, and one in a free pool does not', async () => {
+  const transaction: Partial<AgentTransaction> = {
+    lock: async (wanted) =>
+      wanted.map(nameOf).map((id, i) => ({ tenant: 1, id, wanted: i, root: id, parent: null, locked: true })),
+    lockPools: async (pools) => pools.map(({ pool }) => pool !== 'busy'),
+    freeRuns: async (pools) => pools.map((pool) => ({ ...pool, freeRuns: 1 })),
+    moment: async () => ({ now: '1', closedTenants: [] }),
+    agents: async () => [],
+  };
+  const claiming = (pool: string): Submission => ({
+    target: { key: { tenant: 1, id: pool } },
+    command: {
+      type: 'claim',
+      runner: { id: 'r', name: 'r', pool, deferral: true, rehearses: true, sandboxed: false },
+    },
+  });
+  const [busy, free] = [claiming('busy'), claiming('free')];
+  const { ready, locked } = await loadBatch(transaction as AgentTransaction, [busy, free]);
+  expect(locked).toEqual([busy]);
+  expect(ready.map(({ submission }) => submission)).toEqual([free]);
+});

@@ -98,6 +98,7 @@ export class ClaimReader {
       backend: agent.backend,
       model: settings.model,
       account: run.account,
+      retried: memory.retriedRun === run.number,
       models: [...(memory.models ?? [settings.model])],
       reasoningEffort: settings.reasoningEffort,
       serviceTier: settings.serviceTier,

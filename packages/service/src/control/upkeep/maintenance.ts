@@ -5,6 +5,7 @@ import type pg from 'pg';
 import type { Log } from '../../lib/log.ts';
 import { type AgentKey, keyColumns } from '../../store/agent-store.ts';
 import { deleteOldAttachments } from '../../store/statements/attachments.ts';
+import { deleteOldAudit } from '../../store/statements/audit.ts';
 import { deleteOldSessions } from '../../store/statements/browser-sessions.ts';
 import { deleteManyDeliveries, deleteOldDeliveries } from '../../store/statements/deliveries.ts';
 import {
@@ -181,6 +182,8 @@ export class Maintenance {
         await this.#options.sealAgain?.();
         await deleteOldEarlierValues(this.#options.database, limits.mostTurnMinutes / (24 * 60));
       },
+      audit: () =>
+        this.#inBatches((most) => deleteOldAudit(this.#options.database, limits.auditDays, most).then(count)),
       catalog: () => describeRest(this.#options.database),
       deliveries: async () => {
         const { database } = this.#options;

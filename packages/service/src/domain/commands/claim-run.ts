@@ -59,6 +59,7 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
     result: { ...agent.result, error: null },
   });
   const { lostInARow, passingFaults, failingSince, finished, wasFinished, homeSince = 0 } = agent.memory;
+  const { retriedRun } = agent.memory;
   const hasMessages = batch.spawn || batch.followUpIds.length > 0;
   draft.remember({
     ...freshMemory,
@@ -69,6 +70,7 @@ export const claimRun: Decide<ClaimRun, AgentState | null> = (loaded, { runner }
     batch,
     budget: undefined,
     ...(told.length > 0 && { toldBudgets: told }),
+    ...(retriedRun === number && { retriedRun }),
     spawnDue: false,
     claimedAt: loaded.now,
     homeSince: agent.home === runner.name ? homeSince : number,

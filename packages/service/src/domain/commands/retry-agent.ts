@@ -16,6 +16,7 @@ export interface RetryAgent {
 export const retryAgent: Decide<RetryAgent, Done> = (loaded, _command, state) => {
   const { agent } = state;
   const draft = Draft.of(state, loaded.now);
+  draft.remember({ retriedRun: agent.runCount + 1 });
   if (keepsBatch(agent)) {
     continueKept(draft, loaded.children(agent.id));
     return decided(loaded, {}, [draft]);

@@ -86,6 +86,13 @@ export class ProviderAccounts {
     this.onChange();
   }
 
+  /** A person has retried an agent, perhaps because the provider takes the credentials again. */
+  retryRefused(): void {
+    const refused = [...this.#pauses].filter(([, { untilMs }]) => !Number.isFinite(untilMs));
+    for (const [id] of refused) this.#pauses.delete(id);
+    if (refused.length > 0) this.onChange();
+  }
+
   /** A run uses the account until it calls what this returns. */
   use(id: string): () => void {
     const add = (more: number) => this.#runs.set(id, (this.#runs.get(id) ?? 0) + more);

@@ -64,6 +64,7 @@ export interface EndpointOptions extends Pick<ToolRequestOptions, 'token' | 'bef
   readonly git?: (request: IncomingMessage, response: ServerResponse, path: string) => void;
   readonly mcpServers?: Pick<ResolvedMcpServers, 'remote' | 'headerValues'>;
   readonly usualAccount?: string | undefined;
+  readonly isRetried?: boolean | undefined;
   /** What the run may spend. */
   readonly credit: Credit;
   readonly listener: ProviderListener;
@@ -135,6 +136,7 @@ export class OpenEndpoint {
         ...run.provider,
         accounts: shared.providers[run.provider.name],
         usualAccount: run.usualAccount,
+        isRetried: run.isRetried,
         credit: run.credit,
         token: run.token,
         listener: run.listener,

@@ -39,6 +39,8 @@ export interface ProviderEndpointOptions extends ProviderAccess, SharedOptions {
   readonly accounts: ProviderAccounts | undefined;
   /** The account that the agent stays with, if the runner has it. */
   readonly usualAccount?: string | undefined;
+  /** A person has retried the agent. */
+  readonly isRetried?: boolean | undefined;
   /** The run's token, which is never forwarded. */
   readonly token: string;
   readonly listener: ProviderListener;

@@ -8,7 +8,7 @@ const pauseMs = 15 * 60_000;
 
 type Options = Pick<
   ProviderEndpointOptions,
-  'name' | 'accounts' | 'usualAccount' | 'models' | 'renames' | 'listener' | 'log'
+  'name' | 'accounts' | 'usualAccount' | 'isRetried' | 'models' | 'renames' | 'listener' | 'log'
 >;
 
 /** The accounts of one run: the one that it stays with, and which of the others take over. */
@@ -25,6 +25,7 @@ export class RunAccounts {
   constructor(options: Options) {
     this.#options = options;
     this.#accounts = options.accounts;
+    if (options.isRetried) this.#accounts?.retryRefused();
     this.#stayWith(this.#choose(options.models[0] ?? '', options.usualAccount));
   }
 
@@ -151,7 +152,7 @@ const continuedWith = ({ id }: NamedAccount, { message, summary }: ProviderFailu
 const pausedText = ({ untilMs }: Pause): string =>
   Number.isFinite(untilMs)
     ? `is paused until ${new Date(untilMs).toISOString()}`
-    : 'is paused until its credentials are changed';
+    : 'is paused until its credentials are changed or an agent is retried';
 
 /** A limit, or an account without credit, ends by itself. Refused credentials have to be changed. */
 function pauseOf(failure: ProviderFailure): Pause {

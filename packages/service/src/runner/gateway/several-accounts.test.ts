@@ -219,7 +219,31 @@ describe('an account that is refused', () => {
     expect((await send(endpoint)).status).toBe(200);
     expect(stateOf(accounts, 'main')).toMatchObject({ state: 'PAUSED', pausedUntil: null });
     expect(stateOf(accounts, 'spare')).toMatchObject({ state: 'IN_USE' });
-    expect(warnings()).toEqual([expect.stringContaining('is paused until its credentials are changed')]);
+    expect(warnings()).toEqual([
+      expect.stringContaining('is paused until its credentials are changed or an agent is retried'),
+    ]);
+  });
+
+  it('is asked again when a person retries an agent, also one that has another account', async () => {
+    answering({ main: refusing(401) });
+    const accounts = two();
+    await send(await openTwo(accounts));
+    await send(await openTwo(accounts));
+    expect(asked()).toEqual(['main', 'spare', 'spare']);
+    const retried = await open({ usualAccount: 'anthropic/spare', isRetried: true }, { providers: accounts });
+    await send(retried);
+    expect(stateOf(accounts, 'main')).toMatchObject({ state: 'FREE' });
+    await send(await openTwo(accounts));
+    expect(asked()).toEqual(['main', 'spare', 'spare', 'spare', 'main', 'spare']);
+    expect(stateOf(accounts, 'main')).toMatchObject({ state: 'PAUSED' });
+  });
+
+  it('is not asked again by a retry when it is at a limit', async () => {
+    answering({ main: limited(3_600) });
+    const accounts = two();
+    await send(await openTwo(accounts));
+    await send(await open({ isRetried: true }, { providers: accounts }));
+    expect(asked()).toEqual(['main', 'spare', 'spare']);
   });
 
   it('is paused 15 minutes when it is out of credit and the provider names no time', async () => {

@@ -24,6 +24,7 @@ export interface AgentSandboxOptions {
   readonly token: string;
   readonly provider: ProviderAccess | undefined;
   readonly usualAccount?: string;
+  readonly isRetried?: boolean;
   readonly credit: Credit;
   /** The remote MCP servers of the workspace. */
   readonly mcpServers?: EndpointOptions['mcpServers'];
@@ -81,6 +82,7 @@ export async function openAgentSandbox(
     listenAt: sandbox ? { socketPath } : { port: 0 },
     allowHosts: sandbox ? environment.allowHosts : undefined,
     ...{ provider: options.provider, usualAccount: options.usualAccount, credit: options.credit },
+    isRetried: options.isRetried,
     git: git.handle,
     ...(options.mcpServers && { mcpServers: options.mcpServers }),
     listener,

@@ -161,7 +161,7 @@ async function prepare(
       ...shared,
       token: claim.token,
       beforeTool: (tool) => listener.beforeTool(tool),
-      ...{ provider, usualAccount: claim.account, trace: context.trace },
+      ...{ provider, usualAccount: claim.account, isRetried: claim.retried, trace: context.trace },
       mcpServers: values.mcpServers,
       folders: { workspaceFolder, homeFolder, ...kept },
       onFirstStart: limited.onFirstStart,

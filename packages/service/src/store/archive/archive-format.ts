@@ -127,11 +127,13 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'service_secret', order: 'only_row', rowsPerFetch, moves: 'false' },
   // These roles are for a whole installation.
   { name: 'keys', order: 'tenant, key_id', rowsPerFetch, moves: "role NOT IN ('operator', 'metrics')" },
+  { name: 'members', order: 'tenant, owner_provider, account', rowsPerFetch },
   { name: 'browser_sessions', order: 'tenant, id', rowsPerFetch, moves: 'false' },
   { name: 'sign_in_codes', order: 'tenant, hash', rowsPerFetch, moves: 'false' },
   { name: 'resources', order: 'tenant, kind, name', rowsPerFetch },
   { name: 'earlier_values', order: 'tenant, name, generation', rowsPerFetch, moves: 'false' },
   { name: 'resource_history', order: 'tenant, kind, name, generation', rowsPerFetch },
+  { name: 'audit', order: 'tenant, at, id', rowsPerFetch },
   { name: 'workspace_repositories', order: 'tenant, repo, workspace', rowsPerFetch },
   { name: 'runners', order: 'tenant, id', rowsPerFetch, moves: 'false' },
   { name: 'agents', order: 'cardinality(ancestors), tenant, id', rowsPerFetch },

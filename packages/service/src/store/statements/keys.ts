@@ -2,6 +2,7 @@ import type { Provider, Role } from '@muster/sdk/contract';
 import type { Identity } from '../../domain/agent.ts';
 import { statement } from '../connection.ts';
 import { insertInto } from '../tables.ts';
+import { effectiveRole, isValid, memberOf } from './key-roles.ts';
 
 /** Whether anybody could sign in. */
 export const hasKeys = statement<[], { any: boolean }>('has-keys', 'SELECT EXISTS (SELECT FROM keys) AS any');
@@ -26,13 +27,16 @@ export interface KeyRow {
   expires_in_ms: number | null;
 }
 
+/** Without keys of disabled accounts. */
 export const readKeys = statement<[keyIds: string[]], KeyRow>(
   'read-keys',
-  `SELECT k.tenant, t.provider, t.org, k.key_id, k.hash, k.role, k.owner_provider, k.account, k.pool, k.agent,
+  `SELECT k.tenant, t.provider, t.org, k.key_id, k.hash, ${effectiveRole('k', 'm')} AS role, k.owner_provider, k.account, k.pool, k.agent,
      k.name, k.created, k.expires_at, extract(epoch FROM k.expires_at - now()) * 1000 AS expires_in_ms
    FROM unnest($1::text[]) AS q (key_id)
    JOIN keys k ON k.key_id = q.key_id
-   JOIN tenants t ON t.id = k.tenant`,
+   JOIN tenants t ON t.id = k.tenant
+   ${memberOf('k', 'm')}
+   WHERE m.disabled IS NOT TRUE`,
 );
 
 export type NewKey = Omit<KeyRow, 'provider' | 'org' | 'hash' | 'expires_in_ms'> & {
@@ -87,13 +91,13 @@ export const readRunHolder = statement<
    WHERE r.tenant = $1 AND r.agent = $2 AND r.number = $3 AND r.state <> 'ENDED'`,
 );
 
-/** The roles of the valid keys of an account. */
+/** The roles of the valid keys of an account, unless an admin has disabled it. */
 export const rolesOfAccount = statement<
   [tenant: number, ownerProvider: Provider, account: string],
   Pick<KeyRow, 'provider' | 'org' | 'role'>
 >(
   'roles-of-account',
-  `SELECT DISTINCT t.provider, t.org, k.role
-   FROM keys k JOIN tenants t ON t.id = k.tenant
-   WHERE k.tenant = $1 AND k.owner_provider = $2 AND k.account = $3 AND (k.expires_at IS NULL OR k.expires_at > now())`,
+  `SELECT DISTINCT t.provider, t.org, ${effectiveRole('k', 'm')} AS role
+   FROM keys k JOIN tenants t ON t.id = k.tenant ${memberOf('k', 'm')}
+   WHERE k.tenant = $1 AND k.owner_provider = $2 AND k.account = $3 AND ${isValid('k')} AND m.disabled IS NOT TRUE`,
 );

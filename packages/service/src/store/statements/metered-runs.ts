@@ -1,8 +1,9 @@
 import { limits } from '@muster/sdk/contract';
 import type { AgentKey } from '../agent-store.ts';
 import { statement } from '../connection.ts';
-import { addToRow, usageAmounts, usageColumns } from '../save-usage.ts';
+import { addToRow, usageColumns } from '../save-usage.ts';
 import { namesOf } from '../tables.ts';
+import { usageAmounts } from '../usage-rows.ts';
 
 export interface RunKey extends AgentKey {
   number: number;

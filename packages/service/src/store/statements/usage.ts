@@ -1,6 +1,6 @@
 import { limits, type UsageInterval, type UsageKey } from '@muster/sdk/contract';
 import { type Connection, query } from '../connection.ts';
-import { type Amounts, usageAmounts } from '../save-usage.ts';
+import { type Amounts, usageAmounts } from '../usage-rows.ts';
 import { boundedPage, ownerName } from './shared-sql.ts';
 
 export interface UsageQuery {
