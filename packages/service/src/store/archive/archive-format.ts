@@ -127,8 +127,10 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'service_secret', order: 'only_row', rowsPerFetch, moves: 'false' },
   // These roles are for a whole installation.
   { name: 'keys', order: 'tenant, key_id', rowsPerFetch, moves: "role NOT IN ('operator', 'metrics')" },
+  { name: 'members', order: 'tenant, owner_provider, account', rowsPerFetch },
   { name: 'browser_sessions', order: 'tenant, id', rowsPerFetch, moves: 'false' },
   { name: 'sign_in_codes', order: 'tenant, hash', rowsPerFetch, moves: 'false' },
+  { name: 'sign_ins', order: 'tenant, id', rowsPerFetch },
   { name: 'resources', order: 'tenant, kind, name', rowsPerFetch },
   { name: 'earlier_values', order: 'tenant, name, generation', rowsPerFetch, moves: 'false' },
   { name: 'resource_history', order: 'tenant, kind, name, generation', rowsPerFetch },
