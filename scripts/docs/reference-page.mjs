@@ -27,6 +27,8 @@ const narrower = {
   redeliver: 'admin, operator',
   drainRunners: 'admin, operator',
   testIntegration: 'admin, operator',
+  listSignIns: 'admin, operator',
+  testSignIn: 'admin, operator',
 };
 requireSame([...new Set(Object.values(routes).map(({ access }) => access))], Object.keys(whoMay));
 
