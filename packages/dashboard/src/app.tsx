@@ -33,6 +33,12 @@ const NotificationsPage = lazy(async () => ({
   default: (await import('./notify/view/notifications-page.tsx')).NotificationsPage,
 }));
 
+const TeamPage = lazy(async () => ({ default: (await import('./team/view/team-page.tsx')).TeamPage }));
+
+const SettingsPage = lazy(async () => ({
+  default: (await import('./settings/view/settings-page.tsx')).SettingsPage,
+}));
+
 const SpendPage = lazy(async () => ({ default: (await import('./spend/view/spend-page.tsx')).SpendPage }));
 
 export function App() {
@@ -98,6 +104,12 @@ const Routes = () => (
     <Route path="/notifications">
       <NotificationsPage />
     </Route>
+    <Route path="/team">
+      <TeamPage />
+    </Route>
+    <Route path="/settings">
+      <SettingsPage />
+    </Route>
     <Route path="/sign-in">
       <Redirect to="/" />
     </Route>
@@ -125,6 +137,8 @@ function Pages() {
     u: () => navigate('/spend'),
     r: () => navigate('/runners'),
     t: () => navigate('/schedules'),
+    e: () => navigate('/team'),
+    ',': () => navigate('/settings'),
   });
   return (
     <>

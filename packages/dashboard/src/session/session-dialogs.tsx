@@ -11,15 +11,21 @@ import './session.css';
 
 const sessionsKey = ['sessions'];
 
+export const SessionsDialog = ({ onClose }: { readonly onClose: () => void }) => (
+  <Dialog title="Sessions" onClose={onClose}>
+    <OwnSessions />
+  </Dialog>
+);
+
 /** The browsers in which this account is signed in. */
-export function SessionsDialog({ onClose }: { readonly onClose: () => void }) {
+export function OwnSessions() {
   const client = useClient();
   const { data, error } = useQuery({
     queryKey: sessionsKey,
     queryFn: ({ signal }) => client.listSessions({}, { signal }),
   });
   return (
-    <Dialog title="Sessions" onClose={onClose}>
+    <>
       <p>Browsers where you are signed in. A session ends after 12 hours without use, or after 7 days.</p>
       <Problem error={error} />
       <ul className="sessions stack" aria-label="Sessions">
@@ -27,7 +33,7 @@ export function SessionsDialog({ onClose }: { readonly onClose: () => void }) {
           <SessionRow key={entry.id} entry={entry} />
         ))}
       </ul>
-    </Dialog>
+    </>
   );
 }
 

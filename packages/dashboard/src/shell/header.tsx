@@ -53,6 +53,7 @@ const pages = [
   ['Schedules', '/schedules', /^\/schedules/],
   ['Spend', '/spend', /^\/spend$/],
   ['Runners', '/runners', /^\/runners$/],
+  ['Team', '/team', /^\/team$/],
 ] as const;
 
 /** On a narrow screen, a button with the name of the current page opens the list. */
@@ -195,6 +196,9 @@ const AccountPanel = ({ id, caller, error, onSessions, onClose, onSignOut }: Acc
       <Link href="/notifications" className="button button-plain" onClick={onClose}>
         Notifications
       </Link>
+      <Link href="/settings" className="button button-plain" onClick={onClose}>
+        Settings
+      </Link>
       <Button onClick={onSessions}>Sessions</Button>
       <Button onClick={onSignOut}>Sign out</Button>
     </div>
@@ -233,6 +237,8 @@ const shortcuts: readonly (readonly [keys: string, action: string])[] = [
   ['u', 'Go to spend'],
   ['r', 'Go to runners'],
   ['t', 'Go to schedules'],
+  ['e', 'Go to the team'],
+  [',', 'Go to the settings'],
   ['m', 'Write a message (agent page)'],
   ['Home  End', 'First and last entry of the transcript (agent page)'],
   ['Escape', 'Close a dialog or leave the search'],
