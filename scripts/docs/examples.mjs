@@ -105,6 +105,17 @@ for (const { name, state, text } of steps) console.log(name, state, text);`,
 console.log(\`\${process.env.MUSTER_URL}/#code=\${code}\`, expiresAt);`,
   },
   signIn: { body: { code: '$CODE' }, cli: null },
+  signInProviders: { body: {}, cli: null },
+  listSignIns: {
+    cli: null,
+    ts: `for (const { at, outcome, account, rule, reason } of await muster.signIns.list('company'))
+  console.log(at, outcome, account, rule, reason);`,
+  },
+  testSignIn: {
+    cli: 'muster sign-in test company',
+    ts: `const { checks } = await muster.signIns.test('company');
+for (const { name, ok, advice } of checks) console.log(ok, name, advice);`,
+  },
   session: { isCookie: true, cli: null },
   signOut: { isCookie: true, cli: null },
   listSessions: {
