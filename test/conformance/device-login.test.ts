@@ -351,7 +351,11 @@ describe('the key of a command line', () => {
     const { keyId, expiresAt } = await whoami(commandLine);
     expect((Date.parse(expiresAt ?? '') - Date.now()) / 86_400_000).toBeCloseTo(30, 1);
     expectOk(
-      await admin.post('/v1/members/update', { account, ownerProvider: 'PROVIDER_CODEHOST_OAUTH', role: 'viewer' }),
+      await admin.post('/v1/members/update', {
+        account,
+        ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+        role: 'viewer',
+      }),
     );
     await until(
       'the role that was set',
@@ -377,7 +381,11 @@ describe('the key of a command line', () => {
     await database.query("DELETE FROM keys WHERE name = $1 AND kind = 'sign-in'", [name]);
     expect(await days()).toBeCloseTo(60, 1);
     expectOk(
-      await admin.post('/v1/members/update', { account, ownerProvider: 'PROVIDER_CODEHOST_OAUTH', disabled: true }),
+      await admin.post('/v1/members/update', {
+        account,
+        ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+        disabled: true,
+      }),
     );
     await untilRefused(commandLine);
   });

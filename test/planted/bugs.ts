@@ -3,6 +3,7 @@ import { attentionBugs } from './attention-bugs.ts';
 import { budgetBugs } from './budget-bugs.ts';
 import { codeHostBugs } from './code-host-bugs.ts';
 import { hostileBugs } from './hostile-bugs.ts';
+import { memberBugs } from './member-bugs.ts';
 import { notificationBugs } from './notification-bugs.ts';
 import { scheduleBugs } from './schedule-bugs.ts';
 import { storeBugs } from './store-bugs.ts';
@@ -24,6 +25,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ...accountBugs,
   ...attentionBugs,
   ...budgetBugs,
+  ...memberBugs,
   ...notificationBugs,
   ...scheduleBugs,
   ...triggerBugs,
@@ -92,35 +94,35 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/control/upkeep/timers.ts`,
     find: "if (what === 'watched') wakes.changed",
     replace: "if (what === 'watched' && false) wakes.changed",
-    suites: ['test/simulation/simulator.test.ts'],
+    suites: [`${service}/control/upkeep/timers.test.ts`, 'test/simulation/simulator.test.ts'],
   },
   {
     name: 'a poll claims more runs of a tenant than its pool allows',
     file: `${service}/domain/scheduling.ts`,
     find: 'if (candidate.room === null || rank < candidate.room) fitting.add(candidate);',
     replace: 'if (rank >= 0) fitting.add(candidate);',
-    suites: ['test/simulation/simulator.test.ts'],
+    suites: [`${service}/domain/scheduling.test.ts`, 'test/simulation/simulator.test.ts'],
   },
   {
     name: 'a poll fills its slots with the backlog of the first tenant',
     file: `${service}/domain/scheduling.ts`,
     find: '.sort((a, b) => a.rank - b.rank)',
     replace: '.sort(() => 0)',
-    suites: ['test/simulation/simulator.test.ts'],
+    suites: [`${service}/domain/scheduling.test.ts`, 'test/simulation/simulator.test.ts'],
   },
   {
     name: 'a runner begins every poll with the same tenant',
     file: `${service}/control/runners/runners.ts`,
     find: 'for (const { slot, tenant } of claimed) this.#turns.took(request.runnerId, slot, tenant);',
     replace: '',
-    suites: ['test/simulation/simulator.test.ts'],
+    suites: ['test/simulation/turns.test.ts', 'test/simulation/simulator.test.ts'],
   },
   {
     name: 'runs whose claim was lost on the way take no slot',
     file: `${service}/domain/scheduling.ts`,
     find: 'left[slotOf(rehearses || isRehearsalModel(model))] -= 1;',
     replace: 'left[slotOf(rehearses || isRehearsalModel(model))] -= 0;',
-    suites: ['test/simulation/simulator.test.ts'],
+    suites: [`${service}/domain/scheduling.test.ts`, 'test/simulation/simulator.test.ts'],
   },
   {
     name: 'effects before the commit',
@@ -160,14 +162,18 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/domain/decide.ts`,
     find: 'return { root: true, liveDescendants: true, budgets: command.budgetUsd !== null };',
     replace: 'return { liveDescendants: true, budgets: command.budgetUsd !== null };',
-    suites: ['test/simulation/simulator.test.ts', 'test/crash/two-nodes.test.ts'],
+    suites: [
+      `${service}/control/batches/load-batch.test.ts`,
+      'test/simulation/simulator.test.ts',
+      'test/crash/two-nodes.test.ts',
+    ],
   },
   {
     name: 'a due timer is skipped',
     file: `${service}/control/upkeep/timers.ts`,
     find: "if (what === 'due') commands",
     replace: "if (what === 'due' && tenant === 0) commands",
-    suites: ['test/conformance/follow-up-delivery.test.ts'],
+    suites: [`${service}/control/upkeep/timers.test.ts`, 'test/conformance/follow-up-delivery.test.ts'],
   },
   {
     name: 'the value of a secret is part of its document and its history',

@@ -7,7 +7,7 @@ import {
   tenantName,
 } from '@muster/sdk/contract';
 import { type Api, apiOf } from '../support/api.ts';
-import { uniqueName } from '../support/catalog.ts';
+import { uniqueName, writeResource } from '../support/catalog.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import type { Server } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
@@ -20,7 +20,7 @@ export interface Team {
   readonly tenant: Tenant;
   readonly startUrl: string;
   readonly callbackUrl: string;
-  readonly write: (document: Record<string, unknown>, name?: string) => Promise<void>;
+  readonly write: (document: Record<string, unknown>, name?: string) => Promise<unknown>;
   readonly attempts: () => Promise<SignInAttempt[]>;
 }
 
@@ -33,9 +33,9 @@ export async function newTeam(
 ): Promise<Team> {
   const operator = await operatorOf(server);
   const { tenant, admin } = await newTenant(operator, 'chief', uniqueName('team'));
-  await writeDocument(admin, 'secret', 'client-secret', { value: clientSecret });
+  await writeResource(admin, 'secret', 'client-secret', { value: clientSecret });
   const write = (fields: Record<string, unknown>, name = signInName) =>
-    writeDocument(admin, 'sign-in', name, fields);
+    writeResource(admin, 'sign-in', name, fields);
   await write(document);
   const named = tenantName(tenant);
   return {
@@ -49,31 +49,23 @@ export async function newTeam(
   };
 }
 
-export async function writeDocument(
-  api: Api,
-  kind: string,
-  name: string,
-  document: Record<string, unknown>,
-): Promise<void> {
-  const payload = Buffer.from(JSON.stringify(document)).toString('base64');
-  expectOk(await api.post(`/v1/catalog/${kind}/${name}`, { payload, justification: 'test' }));
-}
-
 /** Signs in, and returns who is signed in or why nobody is. */
-export async function signIn(
-  { startUrl }: Pick<Team, 'startUrl'>,
-  browser = new BrowserLike(),
-): Promise<{
+interface Outcome {
   readonly browser: BrowserLike;
   readonly url: string;
   readonly caller?: Caller;
   readonly refusal?: string;
-}> {
+}
+
+export async function signIn(
+  { startUrl }: Pick<Team, 'startUrl'>,
+  browser = new BrowserLike(),
+): Promise<Outcome> {
   const { url } = await browser.visit(startUrl);
   return outcomeOf(browser, url);
 }
 
-export async function outcomeOf(browser: BrowserLike, url: string) {
+export async function outcomeOf(browser: BrowserLike, url: string): Promise<Outcome> {
   const { origin, hash } = new URL(url);
   const refusal = new URLSearchParams(hash.slice(1)).get('refusal');
   if (refusal !== null) {

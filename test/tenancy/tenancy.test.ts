@@ -66,6 +66,8 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   testTrigger: 'NOT_FOUND',
   runSchedule: 'NOT_FOUND', // no such schedule
   scheduleHistory: 'NOT_FOUND',
+  undrainRunners: 'NOT_FOUND', // no such runner
+  updateMember: 'NOT_FOUND', // no such account
   runnerReport: 'NOT_FOUND', // no such agent
   runnerCredit: 'NOT_FOUND',
   checkpoint: 'NOT_FOUND', // nothing was saved
@@ -85,6 +87,7 @@ const absentToOperator: Partial<Record<RouteName, 200>> = {
   writeResource: 200,
   validateResource: 200,
   listResources: 200,
+  listMembers: 200,
   syncChangeRequests: 200,
   retryMany: 200, // its reply says what became of each agent
 };
@@ -102,11 +105,16 @@ const isOfOwnDocument = (name: RouteName): boolean =>
 const isAdmins = (name: RouteName): boolean =>
   ['listDeliveries', 'redeliver', 'testIntegration'].includes(name);
 
+/** About runners, the members of the tenant and what they did. */
+const isOfAdmins = (name: RouteName): boolean =>
+  ['audit', 'revokeKey', 'drainRunners', 'undrainRunners', 'listMembers', 'updateMember', 'setup'].includes(
+    name,
+  );
+
 function expected(role: Role, name: RouteName, access: Access, target: Target): ErrorCode | 200 {
   if (!permitted[access].includes(role)) return 'PERMISSION_DENIED';
   if (isOwnWord(name) && role !== 'agent') return 'PERMISSION_DENIED';
-  if (['audit', 'drainRunners', 'revokeKey'].includes(name) && (role === 'viewer' || role === 'member'))
-    return 'PERMISSION_DENIED';
+  if (isOfAdmins(name) && (role === 'viewer' || role === 'member')) return 'PERMISSION_DENIED';
   // Without a name it is about all change requests.
   if ((isAdmins(name) || name === 'syncChangeRequests') && role === 'member') return 'PERMISSION_DENIED';
   if (role === 'share' && isList(name)) return 'PERMISSION_DENIED';
@@ -267,6 +275,15 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   if (name === 'attachment') return { agentId: aim.id, attachmentId: 'x' };
   if (route.body?.properties?.parentId) return { parentId: aim.id, tenant: aim.id.tenant };
   if (name === 'drainRunners') return { pool: 'default' };
+  if (name === 'undrainRunners') return { pool: 'default', runners: ['nobody'] };
+  if (name === 'listMembers') return { tenant: aim.id.tenant };
+  if (name === 'updateMember')
+    return {
+      tenant: aim.id.tenant,
+      account: 'nobody',
+      ownerProvider: 'PROVIDER_IDP_OIDC',
+      justification: 'x',
+    };
   if (isOfOwnDocument(name)) return { tenant: aim.id.tenant, name: aim.resource };
   if (isAdmins(name)) return { tenant: aim.id.tenant, name: aim.resource, deliveryId: 'x' };
   if (name === 'syncChangeRequests') return { tenant: aim.id.tenant };

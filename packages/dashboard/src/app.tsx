@@ -39,6 +39,12 @@ const ActivityPage = lazy(async () => ({
 
 const DevicePage = lazy(async () => ({ default: (await import('./device/device-page.tsx')).DevicePage }));
 
+const TeamPage = lazy(async () => ({ default: (await import('./team/view/team-page.tsx')).TeamPage }));
+
+const SettingsPage = lazy(async () => ({
+  default: (await import('./settings/view/settings-page.tsx')).SettingsPage,
+}));
+
 const SpendPage = lazy(async () => ({ default: (await import('./spend/view/spend-page.tsx')).SpendPage }));
 
 export function App() {
@@ -110,6 +116,12 @@ const Routes = () => (
     <Route path="/device">
       <DevicePage />
     </Route>
+    <Route path="/team">
+      <TeamPage />
+    </Route>
+    <Route path="/settings">
+      <SettingsPage />
+    </Route>
     <Route path="/sign-in">
       <Redirect to="/" />
     </Route>
@@ -138,6 +150,8 @@ function Pages() {
     r: () => navigate('/runners'),
     t: () => navigate('/schedules'),
     a: () => navigate('/activity'),
+    e: () => navigate('/team'),
+    ',': () => navigate('/settings'),
   });
   return (
     <>

@@ -54,6 +54,7 @@ const pages = [
   ['Spend', '/spend', /^\/spend$/],
   ['Runners', '/runners', /^\/runners$/],
   ['Activity', '/activity', /^\/activity$/],
+  ['Team', '/team', /^\/team$/],
 ] as const;
 
 const isForAdmins = (href: string): boolean => href === '/activity';
@@ -200,6 +201,9 @@ const AccountPanel = ({ id, caller, error, onSessions, onClose, onSignOut }: Acc
       <Link href="/notifications" className="button button-plain" onClick={onClose}>
         Notifications
       </Link>
+      <Link href="/settings" className="button button-plain" onClick={onClose}>
+        Settings
+      </Link>
       <Button onClick={onSessions}>Sessions and keys</Button>
       <Button onClick={onSignOut}>Sign out</Button>
     </div>
@@ -239,6 +243,8 @@ const shortcuts: readonly (readonly [keys: string, action: string])[] = [
   ['r', 'Go to runners'],
   ['t', 'Go to schedules'],
   ['a', 'Go to activity (admins)'],
+  ['e', 'Go to the team'],
+  [',', 'Go to the settings'],
   ['m', 'Write a message (agent page)'],
   ['Home  End', 'First and last entry of the transcript (agent page)'],
   ['Escape', 'Close a dialog or leave the search'],

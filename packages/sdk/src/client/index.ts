@@ -34,7 +34,6 @@ export type { ScheduleFire } from '../contract/schedule.ts';
 export type { Setup, SetupStep } from '../contract/setup.ts';
 export type {
   SignInAttempt,
-  SignInCheck,
   SignInOutcome,
   SignInProvider,
   SignInTest,

@@ -294,8 +294,8 @@ export const limits = {
   signInsKept: 50,
   /** Claims of a sign-in that are kept, in bytes → the longest are cut, or left out */
   claimBytes: 8 * 1024,
-  /** Sign-ins of one document that a process completes in a second → the person has to try again */
-  signInsPerSecond: 20,
+  /** Answers of the provider for one document that a process verifies in a second → the person has to try again */
+  signInsPerSecond: 50,
   /** How long a browser session lasts without use → UNAUTHENTICATED */
   sessionIdleHours: 12,
   /** How long a browser session lasts → UNAUTHENTICATED */

@@ -15,6 +15,7 @@ import {
 
 /** The roles that an admin may set for an account. */
 export const memberRoles = ['viewer', 'member', 'admin'] as const;
+export type MemberRole = (typeof memberRoles)[number];
 
 const count = { type: 'integer', minimum: 0 } as const;
 

@@ -1,4 +1,5 @@
-import { provider, roles, tenant, tenantIn } from './identity.ts';
+import { integrationCheck } from './code-host.ts';
+import { provider, roles, tenantIn } from './identity.ts';
 import { limits } from './limits.ts';
 import { type Infer, list, nameIn, reply, request, text, timestamp } from './schema.ts';
 
@@ -77,20 +78,8 @@ export const signInAttemptsReply = reply('SignInAttemptsReply', { entries: list(
 
 export const testSignInRequest = request('TestSignInRequest', signInIn);
 
-export const signInCheck = reply('SignInCheck', {
-  name: { ...text, description: 'What was checked.' },
-  result: {
-    type: 'string',
-    enum: ['OK', 'FAILED', 'UNKNOWN'],
-    description: 'UNKNOWN: the provider does not say; a sign-in will.',
-  },
-  detail: text,
-});
-export type SignInCheck = Infer<typeof signInCheck>;
-
 export const testSignInReply = reply('TestSignInReply', {
-  tenant,
   redirectUri: { ...text, description: 'The address that the provider has to know.' },
-  checks: list(signInCheck),
+  checks: list(integrationCheck),
 });
 export type SignInTest = Infer<typeof testSignInReply>;

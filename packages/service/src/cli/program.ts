@@ -21,6 +21,7 @@ import { addHistoryCommands } from './resource-history.ts';
 import { addRunCommands } from './runs.ts';
 import { addScheduleCommands } from './schedules.ts';
 import { addServerCommands } from './server.ts';
+import { addSignInCommands } from './sign-ins.ts';
 import { addTaskCommands } from './tasks.ts';
 import { addThreadCommands } from './threads.ts';
 import { addTriggerCommands } from './triggers.ts';
@@ -65,6 +66,7 @@ export function buildProgram(): Command {
   addNotificationCommands(program);
   addScheduleCommands(program);
   addTriggerCommands(program);
+  addSignInCommands(program);
   addServerCommands(program.commandsGroup('Server:'));
   addMemberCommands(program);
   addLoginCommands(program.commandsGroup('You and your shell:'));

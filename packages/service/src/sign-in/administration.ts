@@ -50,14 +50,13 @@ export class Administration {
     if (!this.#mayTest(`${tenant}/${name}`))
       return tooSoon(`the sign-in "${name}" was tested a moment ago`, 2);
     const named = nameTenant(input, caller);
-    const reply = { tenant: named, redirectUri: '', checks: [] };
     try {
       const opened = await this.#options.documents.open(named, name);
       if (!opened) return notFound(`sign-in "${name}" not found`);
       const { provider, redirectUri } = opened;
-      return { ...reply, redirectUri, checks: await provider.check(redirectUri) };
+      return { redirectUri, checks: await provider.check(redirectUri) };
     } catch (error) {
-      return { ...reply, checks: [{ name: 'document', result: 'FAILED', detail: problemOf(error) }] };
+      return { redirectUri: '', checks: [{ name: 'document', ok: false, advice: problemOf(error) }] };
     }
   }
 

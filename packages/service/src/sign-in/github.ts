@@ -154,11 +154,11 @@ export class GitHubProvider implements SignInProvider {
         redirectUri,
         'x'.repeat(43),
       );
-      if (error === 'bad_verification_code') return 'accepted';
+      if (error === 'bad_verification_code') return '';
       throw new SignInError(`GitHub says: ${shownName(textOf(description) || textOf(error) || 'nothing')}`);
     });
-    const detail = `GitHub has to know ${redirectUri}, or an address above it`;
-    return [client, { name: 'redirect URI', result: 'UNKNOWN' as const, detail }];
+    const advice = `GitHub does not say; it has to know ${redirectUri}, or an address above it`;
+    return [client, { name: 'redirect URI', ok: true, advice }];
   }
 }
 

@@ -93,7 +93,7 @@ export class OidcProvider implements SignInProvider {
         throw new SignInError('the provider does not support PKCE with S256');
       return issuer;
     });
-    if (configured.result !== 'OK') return [configured];
+    if (!configured.ok) return [configured];
     return [
       configured,
       await checked('client id and client secret', () => this.#checkClient(redirectUri)),
@@ -111,7 +111,7 @@ export class OidcProvider implements SignInProvider {
         code_verifier: client.randomPKCECodeVerifier(),
       });
     } catch (error) {
-      if ((error as { error?: unknown }).error === 'invalid_grant') return 'accepted';
+      if ((error as { error?: unknown }).error === 'invalid_grant') return '';
       throw error;
     }
     throw new SignInError('the provider accepted a code that it never gave');
@@ -132,17 +132,13 @@ export class OidcProvider implements SignInProvider {
         ...{ method: 'GET', headers: { accept: 'text/html' }, body: undefined, redirect: 'manual' },
       });
       const target = headers.get('location') ?? '';
-      if (target.startsWith(`${redirectUri}?`)) return { name, result: 'OK' as const, detail: redirectUri };
+      if (target.startsWith(`${redirectUri}?`)) return { name, ok: true, advice: '' };
       if (status === 400)
-        return {
-          name,
-          result: 'FAILED' as const,
-          detail: `the provider refuses ${redirectUri}: add it there`,
-        };
+        return { name, ok: false, advice: `the provider does not know ${redirectUri}: add it there` };
     } catch {
       // Said of the configuration already.
     }
-    return { name, result: 'UNKNOWN' as const, detail: `the provider has to know ${redirectUri}` };
+    return { name, ok: true, advice: `the provider does not say; it has to know ${redirectUri}` };
   }
 
   /** The keys of the provider are read for each sign-in, so that it may replace them at any time. */

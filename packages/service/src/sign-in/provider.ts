@@ -1,4 +1,4 @@
-import type { Provider as OwnerProvider, SignInCheck } from '@muster/sdk/contract';
+import type { IntegrationCheck, Provider as OwnerProvider } from '@muster/sdk/contract';
 import type { Person } from './person.ts';
 
 /** What begins with the redirect to the provider and ends with the callback. */
@@ -16,7 +16,7 @@ export interface SignInProvider {
   /** Verifies the answer of the provider. */
   identify(callback: URL, flow: Flow): Promise<{ readonly issuer: string; readonly person: Person }>;
   /** Whether all of this is set up. */
-  check(redirectUri: string): Promise<SignInCheck[]>;
+  check(redirectUri: string): Promise<IntegrationCheck[]>;
 }
 
 /** The provider did not say who somebody is. The message is for admins. */
@@ -41,10 +41,10 @@ export function problemOf(error: unknown): string {
 }
 
 /** A failed check, or one that succeeded. */
-export async function checked(name: string, check: () => Promise<string>): Promise<SignInCheck> {
+export async function checked(name: string, check: () => Promise<string>): Promise<IntegrationCheck> {
   try {
-    return { name, result: 'OK', detail: await check() };
+    return { name, ok: true, advice: await check() };
   } catch (error) {
-    return { name, result: 'FAILED', detail: problemOf(error) };
+    return { name, ok: false, advice: problemOf(error) };
   }
 }

@@ -115,6 +115,7 @@ export class SignIns {
     const isOwn =
       flow?.name === name && tenantName(flow.tenant) === tenantName(tenant) && flow.state === state;
     if (!flow || !isOwn) return this.#refuse(startAgain);
+    if (!this.#pace.take(`${tenantName(tenant)} ${name}`)) return this.#refuse(tooMany);
     const opened = await this.#open(tenant, name);
     if ('refused' in opened) return opened;
     const { database } = this.#options;
@@ -160,7 +161,6 @@ export class SignIns {
   }
 
   async #open(tenant: Tenant, name: string): Promise<OpenedSignIn | RefusedSignIn> {
-    if (!this.#pace.take(`${tenantName(tenant)} ${name}`)) return this.#refuse(tooMany);
     try {
       const opened = await this.#documents.open(tenant, name);
       if (!opened || opened.document.paused) return this.#refuse(unknownProvider);

@@ -1,11 +1,12 @@
-import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
+import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
 import { Link } from 'wouter';
 import { type Fleet, useFleet } from '../../live/fleet.ts';
+import { isAdmin } from '../../live/model/allowed-actions.ts';
 import { attentionTitles, type EndedWindow, endedWindows, isSeen } from '../../live/model/attention.ts';
 import { Button, CopyButton } from '../../parts/button.tsx';
 import { plural } from '../../parts/model/text.ts';
 import { Empty, useShortcuts } from '../../parts/page.tsx';
-import { Problem } from '../../parts/problem.tsx';
+import { ErrorBoundary, Problem } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { maySpawn } from '../../spawn/open-spawn.ts';
 import type { Summary } from '../model/arrange.ts';
@@ -14,6 +15,11 @@ import { ListOrder } from '../model/list-order.ts';
 import { AgentList } from './agent-list.tsx';
 import { FilterBar, StatusFilter, useFilter } from './filter-bar.tsx';
 import '../home.css';
+
+/** Loaded on demand: once it is done or dismissed, nobody needs it. */
+const SetupCard = lazy(async () => ({
+  default: (await import('../../setup/view/setup-card.tsx')).SetupCard,
+}));
 
 /** The live list of all agents at every depth. Agents that need a person are at the top. */
 export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
@@ -36,6 +42,13 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
   return (
     <div className="home-page">
       <HomeTop {...{ control, summary }} />
+      {isAdmin(caller) && (
+        <ErrorBoundary fallback={null}>
+          <Suspense fallback={null}>
+            <SetupCard />
+          </Suspense>
+        </ErrorBoundary>
+      )}
       <p className="visually-hidden" role="status">
         {isLoaded && attentionText(summary.needingAttention)}
       </p>

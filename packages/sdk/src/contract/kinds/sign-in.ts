@@ -24,8 +24,8 @@ const person = {
 export const ruleFields = Object.keys(person) as readonly (keyof typeof person)[];
 
 /** The roles that a person can have by signing in. */
-export const memberRoles = ['viewer', 'member', 'admin'] as const;
-export type MemberRole = (typeof memberRoles)[number];
+export const signInRoles = ['viewer', 'member', 'admin'] as const;
+export type SignInRole = (typeof signInRoles)[number];
 
 const ruleExpected =
   'one of domain, group, org, team, account and subject; of several, all must be true of the person';
@@ -79,7 +79,7 @@ const schema = open({
     {
       type: 'array',
       items: {
-        ...open({ ...person, role: { type: 'string', enum: memberRoles } }),
+        ...open({ ...person, role: { type: 'string', enum: signInRoles } }),
         expected: `a role, and ${ruleExpected}`,
       },
       maxItems: limits.rulesPerSignIn,

@@ -1,10 +1,10 @@
 import {
-  type MemberRole,
   mayGiveRole,
   type Provider,
   providerName,
   type Role,
   roles,
+  type SignInRole,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { hashSecret, mintKey } from '../../lib/token.ts';
@@ -20,7 +20,7 @@ import {
   type MatchedRule,
   type MemberRow,
   type SignInResult,
-  saveMember,
+  saveSignedIn,
   saveSignIn,
   saveSignInKey,
   takenAccounts,
@@ -48,7 +48,7 @@ export interface Identity {
 
 /** What the rules of the document say of an account. */
 export type Decision =
-  | { readonly role: MemberRole; readonly rule: MatchedRule }
+  | { readonly role: SignInRole; readonly rule: MatchedRule }
   | { readonly role: null; readonly rule: MatchedRule | null; readonly reason: string };
 
 export type Admission =
@@ -84,27 +84,28 @@ export async function admitMember(
     const named = await memberOf(connection, identity);
     const { account, member } = named;
     const decision = decide(account);
-    const override = decision.role && (member?.role_override as MemberRole | null | undefined);
-    const role = override || decision.role;
+    const override = member?.role_override ?? null;
     const reason = named.refused || (member?.disabled ? disabledText : decision.role ? '' : decision.reason);
-    const rule =
-      override && decision.rule ? { ...decision.rule, role: `set by an admin: ${override}` } : decision.rule;
-    const isAdmitted = reason === '' && role !== null;
+    const isAdmitted = reason === '' && decision.role !== null;
+    const { rule } = decision;
     const result: SignInResult = {
       outcome: isAdmitted ? 'ACCEPTED' : 'REFUSED',
-      ...{ reason, account, rule, role: role ?? '' },
+      ...{ reason, account },
+      role: (decision.role && override) ?? decision.role ?? '',
+      rule:
+        override && rule ? { ...rule, role: `an admin set ${override}; without that, ${rule.role}` } : rule,
       displayName: identity.displayName,
       subject: identity.subject,
       claims: identity.claims,
     };
     await saveSignIn(connection, identity.tenant, identity.attempt, JSON.stringify(result));
-    const given = isAdmitted ? role : null;
+    const role = isAdmitted ? decision.role : null;
     // A stranger who is refused gets no name.
     if (isAdmitted || isOf(member, identity)) {
-      await save(connection, identity, account, given, rule);
-      await endAbove(connection, identity, account, given);
+      await save(connection, identity, account, role, rule);
+      await endAbove(connection, identity, account, role, override);
     }
-    return isAdmitted
+    return role
       ? { keyId: await saveKey(connection, identity, account, role), account }
       : { refused: reason, account };
   });
@@ -154,10 +155,10 @@ const save = (
   connection: pg.PoolClient,
   { tenant, ownerProvider, displayName, signIn, issuer, subject, claims }: Identity,
   account: string,
-  role: MemberRole | null,
+  role: SignInRole | null,
   rule: MatchedRule | null,
 ) =>
-  saveMember(
+  saveSignedIn(
     connection,
     ...([tenant, ownerProvider, account, displayName, signIn, issuer, subject, role] as const),
     ...([JSON.stringify(rule), JSON.stringify(claims)] as const),
@@ -168,9 +169,11 @@ async function endAbove(
   connection: pg.PoolClient,
   { tenant, ownerProvider }: Identity,
   account: string,
-  role: MemberRole | null,
+  role: SignInRole | null,
+  override: Role | null,
 ): Promise<void> {
-  const above = roles.filter((one) => role === null || !mayGiveRole(role, one));
+  const isWithin = (held: Role | null, one: Role) => held !== null && mayGiveRole(held, one);
+  const above = roles.filter((one) => role === null || !(isWithin(role, one) || isWithin(override, one)));
   const owner = [tenant, ownerProvider, account] as const;
   const [key] = await findSignInKey(connection, ...owner);
   if (role === null) await deleteSignInKey(connection, ...owner);

@@ -10,7 +10,9 @@ import {
   tenantClosed,
 } from '../../domain/refusal.ts';
 import { inTransaction } from '../../store/connection.ts';
+import { type NewAuditRecord, recordAudit } from '../../store/statements/audit.ts';
 import {
+  decideMember,
   endSessionsOf,
   listMembers,
   lockMembers,
@@ -18,12 +20,12 @@ import {
   type MemberRow,
   readMember,
   readMemberPowers,
-  saveMember,
 } from '../../store/statements/members.ts';
 import type { PageTokens } from '../agents/page-tokens.ts';
 import { TenantTurns } from '../batches/tenant-limits.ts';
 import type { Operation } from '../operation.ts';
 import type { Wakes } from '../watching/wakes.ts';
+import { recordOf } from './audit.ts';
 import type { Keys } from './keys.ts';
 import { isAdmin } from './permit.ts';
 import type { Principal } from './principal.ts';
@@ -118,11 +120,31 @@ async function update(
   const refused = refuseUpdate(caller, request, powers);
   if (refused) return refused;
   const { disabled = null, role = null } = request;
-  if (disabled !== null || role !== null) await saveMember(client, ...key, disabled, role);
+  if (disabled !== null || role !== null) await decideMember(client, ...key, disabled, role);
+  const records = recordsOf(caller, tenant, request);
+  if (records.length > 0) await recordAudit(client, records);
   const ended = disabled ? (await endSessionsOf(client, ...key)).map(({ id }) => id) : [];
   const [row] = await readMember(client, ...key);
   if (!row) throw new Error('the member was not read');
   return { member: viewOf(row), ended };
+}
+
+/** One for each thing that the request decides. */
+function recordsOf(caller: Principal, tenant: number, request: Update): NewAuditRecord[] {
+  const { ownerProvider, account, disabled, role, justification = '' } = request;
+  const about = {
+    tenant,
+    kind: 'member',
+    name: `${providerName(ownerProvider)}/${account}`,
+    justification,
+  } as const;
+  const records: NewAuditRecord[] = [];
+  if (disabled !== undefined)
+    records.push(recordOf(caller, { ...about, action: disabled ? 'DISABLE' : 'ENABLE' }));
+  if (role === '') records.push(recordOf(caller, { ...about, action: 'CLEAR_ROLE' }));
+  else if (role !== undefined)
+    records.push(recordOf(caller, { ...about, action: 'SET_ROLE', details: { role } }));
+  return records;
 }
 
 function refuseUpdate(
@@ -135,7 +157,9 @@ function refuseUpdate(
   const above = powers.roles.find((held) => !mayGiveRole(caller.role, held));
   if (above)
     return denied(`${name} has the role ${above}: a key of role ${caller.role} may not change that account`);
-  const loses = disabled === true || (role !== undefined && role !== 'admin');
+  const isAdminOtherwise = powers.roles.some((held) => held === 'admin' || held === 'operator');
+  const loses =
+    disabled === true || (role === '' ? !isAdminOtherwise : role !== undefined && role !== 'admin');
   if (loses && powers.is_admin && !powers.has_other_admin)
     return precondition(
       'LAST_ADMIN',

@@ -16,6 +16,8 @@ export const dashboardPages = [
   '/catalog/*',
   '/spend',
   '/runners',
+  '/settings',
+  '/team',
   '/schedules',
   '/schedules/*',
   '/notifications',

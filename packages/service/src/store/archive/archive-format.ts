@@ -127,6 +127,7 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'service_secret', order: 'only_row', rowsPerFetch, moves: 'false' },
   // These roles are for a whole installation.
   { name: 'keys', order: 'tenant, key_id', rowsPerFetch, moves: "role NOT IN ('operator', 'metrics')" },
+  { name: 'members', order: 'tenant, owner_provider, account', rowsPerFetch },
   { name: 'browser_sessions', order: 'tenant, id', rowsPerFetch, moves: 'false' },
   { name: 'sign_in_codes', order: 'tenant, hash', rowsPerFetch, moves: 'false' },
   { name: 'device_logins', order: 'hash', rowsPerFetch, moves: 'false' },

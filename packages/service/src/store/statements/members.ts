@@ -131,9 +131,9 @@ export const readMemberPowers = statement<Account, MemberPowersRow>(
    FROM (SELECT) one LEFT JOIN members m ON m.tenant = $1 AND m.owner_provider = $2 AND m.account = $3`,
 );
 
-/** What is null stays as it is. An empty role clears the one that was set. */
-export const saveMember = statement<[...Account, disabled: boolean | null, role: string | null], never>(
-  'save-member',
+/** What an admin decides about an account. What is null stays as it is. An empty role clears the one that was set. */
+export const decideMember = statement<[...Account, disabled: boolean | null, role: string | null], never>(
+  'decide-member',
   `INSERT INTO members AS m (tenant, owner_provider, account, disabled, role_override, created_at)
    VALUES ($1, $2, $3, coalesce($4, false), nullif($5, ''), now())
    ON CONFLICT (tenant, owner_provider, account) DO UPDATE SET

@@ -1,4 +1,4 @@
-import { limits, type MemberRole, type Provider, type Role, type SignInAttempt } from '@muster/sdk/contract';
+import { limits, type Provider, type Role, type SignInAttempt, type SignInRole } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 
 /** Which rules gave a person the role. */
@@ -64,7 +64,7 @@ export const unbindMember = statement<[tenant: number, ownerProvider: Provider, 
 );
 
 /** What a sign-in says of a member. */
-export const saveMember = statement<
+export const saveSignedIn = statement<
   [
     tenant: number,
     ownerProvider: Provider,
@@ -73,13 +73,13 @@ export const saveMember = statement<
     signIn: string,
     issuer: string,
     subject: string,
-    role: MemberRole | null,
+    role: SignInRole | null,
     rule: string,
     claims: string,
   ],
   never
 >(
-  'save-member',
+  'save-signed-in',
   `INSERT INTO members (tenant, owner_provider, account, display_name, sign_in, issuer, subject, role, rule, claims,
      signed_in_at, created_at)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now(), now())
