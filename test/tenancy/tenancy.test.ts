@@ -107,7 +107,7 @@ const isOfOwnDocument = (name: RouteName): boolean =>
 const isAdmins = (name: RouteName): boolean =>
   ['listDeliveries', 'redeliver', 'testIntegration'].includes(name);
 
-/** About runners and the members of the tenant. */
+/** About runners, the members of the tenant and what they did. */
 const isOfAdmins = (name: RouteName): boolean =>
   ['audit', 'drainRunners', 'undrainRunners', 'listMembers', 'revokeKey', 'setup', 'updateMember'].includes(
     name,
