@@ -16,7 +16,7 @@ export const codeHostBugs: readonly PlantedBug[] = [
     file: `${service}/domain/review.ts`,
     find: '    if (!told.has(id))',
     replace: '    if (!told.has(id) || id)',
-    suites: ['test/simulation/simulator.test.ts'],
+    suites: ['packages/service/src/domain/review.test.ts', 'test/simulation/simulator.test.ts'],
   },
   {
     name: 'no binding: a git credential is given to any runner key that knows the names of a run',
