@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { TimelineEntry, TimelinePartial } from '@muster/sdk/contract';
+import type { AgentEntry, TimelineEntry, TimelinePartial } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
 import { accepted } from '../support/agents.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
@@ -31,7 +31,14 @@ async function reportsOf(agents: TestAgents, name: string): Promise<string> {
   const { description: _, ...status } = await agents.status(name);
   const entries = (await agents.timeline(name)).filter(({ type }) => type !== 'AGENT_SPAWNED');
   const diff = accepted('diff', await agents.send('agent/diff', name));
-  return JSON.stringify([status, entries, await agents.runs(name), await agents.tasks(name), diff]);
+  const { description: __, ...entry } = await entryOf(agents, name);
+  return JSON.stringify([status, entry, entries, await agents.runs(name), await agents.tasks(name), diff]);
+}
+
+async function entryOf(agents: TestAgents, name: string): Promise<AgentEntry> {
+  const list = { workspace: agents.workspace, allDepths: true, includeTerminal: true };
+  const { entries } = accepted('list', await agents.api.post<{ entries: AgentEntry[] }>('/v1/agents', list));
+  return entries.find(({ agentId }) => agentId.agent.join('/') === name) as AgentEntry;
 }
 
 async function expectMasked(agents: TestAgents, name: string): Promise<string> {
@@ -73,6 +80,7 @@ describe('a rehearsed agent', () => {
     ]);
     await agents.wait('spawns');
     expect((await agents.wait('spawns/kid')).description).toBe('!say *** and more');
+    expect(await entryOf(agents, 'asks')).toMatchObject({ news: 'Use ***?' });
     for (const name of ['asks', 'fails', 'adds', 'spawns', 'spawns/kid']) await expectMasked(agents, name);
     await agents.queue('asks', { description: `!output {"${token}": ["c2VjcmV0IGxpbmUgb25l"]}` });
     expect((await agents.wait('asks')).structuredOutput).toEqual({ '***': ['***'] });

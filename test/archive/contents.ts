@@ -27,6 +27,8 @@ export async function populate(api: Api): Promise<TenantKeys> {
   await postResource(api, 'integration', 'hooks', { type: 'codehost' });
   await postResource(api, 'secret', 'npm', { value: 'an archived value' });
   const member = (await createKey(api, { role: 'member', account: 'ada' })).key;
+  const ownerProvider = 'PROVIDER_CODEHOST_OAUTH';
+  expectOk(await api.post('/v1/members/update', { account: 'ada', ownerProvider, role: 'member' }));
 
   const s = new Agents(api, 'default');
   const runnerKey = (await createKey(api, { role: 'runner', pool: 'default' })).key;

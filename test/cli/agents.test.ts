@@ -148,6 +148,15 @@ describe('ps', () => {
     expect(await ada.prints(['ps', '-o', 'yaml'])).toMatch(/^- agentId:/);
   });
 
+  test('says what agents answered, asked and are doing, and how many tasks are done', async () => {
+    const { workspace } = ada.agents;
+    const prefix = await idle('!task add one\n!task add two\n!task done one\n!say Builds **green**.');
+    await ada.spawnAndWait(`${prefix}/asks`, '!ask Which colour?\nRed or blue?');
+    const listed = await ada.prints(['ps', '--workspace', workspace]);
+    expect(listed).toMatch(new RegExp(`^${prefix} .* 1 of 2 +Builds green\\.`, 'm'));
+    expect(listed).toMatch(/^· asks +needs input .* Which colour\? Red or blue\?/m);
+  });
+
   test('shows the whole path of an agent whose parent has ended', async () => {
     const root = await idle('!say Hi.');
     await ada.spawnAndWait(`${root}/left`, '!say Hi.');
@@ -258,7 +267,7 @@ describe('send and queue', () => {
       new RegExp(`${name} retrying at .*\\d\\d:\\d\\d: Connection timed out \\(attempt 1\\)`),
     );
     const listed = await ada.prints(['ps', '--workspace', t.workspace]);
-    expect(listed).toMatch(/ERROR\n.*retrying at .*\(attempt 1\)/s);
+    expect(listed).toMatch(/NEWS +DESCRIPTION\n.*retrying at .*\(attempt 1\)/s);
     expect((await ada.muster(['send', agent, 'And then this.'])).err).toMatch(/continues at .*\d\d:\d\d/);
     expect((await ada.muster(['queue', agent])).err).toMatch(/is retrying at .*\d\d:\d\d/);
     await ada.prints(['kill', agent, '--yes']);

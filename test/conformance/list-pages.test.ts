@@ -64,6 +64,71 @@ describe('fields of an entry', () => {
     expect(await entryOf(t, 'a')).toMatchObject({ phase: 'PHASE_FAILED', error: 'the disk is full' });
   });
 
+  test('news is the newest response, and a question or what has to be fixed comes first', async () => {
+    const t = await newTestTenant(admin);
+    await t.spawn('a');
+    expect((await entryOf(t, 'a')).news).toBe('');
+    const claim = await t.start('a');
+    await t.report(claim, { items: [{ type: 'MESSAGE', text: '## Result\n\nAll **green**.\n' }] });
+    expect((await entryOf(t, 'a')).news).toBe('Result All green.');
+    await t.report(claim, { items: [{ type: 'MESSAGE', text: 'No, red.' }] });
+    expect((await entryOf(t, 'a')).news).toBe('No, red.');
+    await t.end(claim, 'COMPLETED', { question: 'Which `colour`?\n\n- red\n- blue' });
+    expect((await entryOf(t, 'a')).news).toBe('Which colour? red blue');
+    await t.queue('a', 'red');
+    expect((await entryOf(t, 'a')).news).toBe('No, red.');
+    const second = await t.start('a');
+    await t.end(second, 'FAILED', { error: { code: 'INVALID_CREDENTIALS', message: 'The key expired.' } });
+    const blocked = await entryOf(t, 'a');
+    expect(blocked).toMatchObject({ phaseReason: 'BLOCKED', news: blocked.needsInput });
+  });
+
+  test('news has at most 280 characters, on one line, whatever the agent says', async () => {
+    const t = await newTestTenant(admin);
+    const rows: readonly (readonly [string, string, string])[] = [
+      ['long', 'é'.repeat(120_000), `${'é'.repeat(279)}…`],
+      ['wide', '🙂'.repeat(60_000), `${'🙂'.repeat(139)}…`],
+      ['marks', '`'.repeat(250_000), ''],
+      ['controls', `a\u0007\u001b[2J\u009bb\r\n\u2028c \u202egnp.exe`, 'a [2J b c gnp.exe'],
+    ];
+    for (const [name, text, news] of rows) {
+      await t.spawn(name);
+      const claim = await t.start(name);
+      await t.report(claim, { items: [{ type: 'MESSAGE', text }], currentAction: text.slice(0, 512) });
+      const entry = await entryOf(t, name);
+      expect(entry.news).toBe(news);
+      expect(entry.currentAction.length).toBeLessThanOrEqual(280);
+      expect(entry.currentAction).not.toMatch(/[\p{Cc}\u202e]/u);
+    }
+  });
+
+  test('currentAction is that of the run, and empty between runs', async () => {
+    const t = await newTestTenant(admin);
+    await t.spawn('a');
+    const claim = await t.start('a');
+    expect((await entryOf(t, 'a')).currentAction).toBe('');
+    await t.report(claim, { currentAction: 'Running npm test' });
+    expect((await entryOf(t, 'a')).currentAction).toBe('Running npm test');
+    await t.end(claim);
+    expect((await entryOf(t, 'a')).currentAction).toBe('');
+  });
+
+  test('tasks are counted without deleted ones', async () => {
+    const t = await newTestTenant(admin);
+    const counts = async () => {
+      const { taskCount, tasksDone } = await entryOf(t, 'a');
+      return [tasksDone, taskCount];
+    };
+    await t.spawn('a', { tasks: [{ id: 'one' }, { id: 'two' }, { id: 'three' }] });
+    await t.spawn('b');
+    expect(await entryOf(t, 'b')).toMatchObject({ taskCount: 0, tasksDone: 0 });
+    expect(await counts()).toEqual([0, 3]);
+    await t.updateTask({ id: 'one', status: 'TASK_STATUS_COMPLETED' });
+    expect(await counts()).toEqual([1, 3]);
+    await t.updateTask({ id: 'two', status: 'TASK_STATUS_DELETED' });
+    expect(await counts()).toEqual([1, 2]);
+  });
+
   test('queued counts undelivered follow-ups, deferred ones included', async () => {
     const t = await newTestTenant(admin);
     await t.spawn('a');

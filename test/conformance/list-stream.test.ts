@@ -57,6 +57,21 @@ describe('starts with the list', () => {
     expect(stream.close()).toEqual(['b', 'a', 'whole', 'd']);
   });
 
+  test('brings what an agent says and does, and its finished tasks', async () => {
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [{ id: 'one' }] });
+    const claim = await t.start('a');
+    const stream = await ListStream.open(api, { workspace: t.workspace });
+    expect(await stream.whole()).toBe(true);
+    await t.report(claim, { currentAction: 'Reading a file' });
+    expect(await stream.until(({ currentAction }) => currentAction === 'Reading a file')).toBe(true);
+    await t.report(claim, { items: [{ type: 'MESSAGE', text: 'Half of it works.' }] });
+    expect(await stream.until(({ news }) => news === 'Half of it works.')).toBe(true);
+    await t.updateTask({ id: 'one', status: 'TASK_STATUS_COMPLETED' });
+    expect(await stream.until(({ tasksDone }) => tasksDone === 1)).toBe(true);
+    stream.close();
+  });
+
   test('an empty list is whole immediately', async () => {
     const t = await newTestTenant(api);
     const stream = await ListStream.open(api, { workspace: t.workspace });

@@ -60,6 +60,23 @@ describe('the list of runners', () => {
     expect(await listed(t.workspace)).toMatchObject([{ draining: true }]);
   });
 
+  test('has pages, and finds runners by a part of their name', async () => {
+    const t = await newTestTenant(api);
+    await t.runner.poll();
+    for (let count = 0; count < 2; count += 1) await (await another(t)).poll();
+    const all = await listed(t.workspace);
+    expect(all).toHaveLength(3);
+    const page = (body: object) =>
+      api.post<ReplyOf<'listRunners'>>('/v1/runners', { pool: t.workspace, ...body });
+    const first = expectOk(await page({ pageSize: 2 }));
+    const second = expectOk(await page({ pageSize: 2, pageToken: first.nextPageToken }));
+    expect([...first.runners, ...second.runners]).toEqual(all);
+    expect(second.nextPageToken).toBe('');
+    const text = t.runner.name.toUpperCase();
+    expect(expectOk(await page({ text })).runners).toMatchObject([{ name: t.runner.name }]);
+    expectError(await page({ pageToken: 'x' }), 'INVALID_ARGUMENT');
+  });
+
   test('shows accounts to admins only, and nothing to other tenants', async () => {
     const t = await newTestTenant(api);
     await t.runner.poll({ accountStates });
@@ -171,6 +188,32 @@ describe('draining runners', () => {
     expect(await live()).not.toContain(t.runner.name);
   });
 
+  test('ends where the runner has handed back nothing yet, as it says', async () => {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    const capabilities = ['sandbox', 'undrain'];
+    const undrain = async () =>
+      expectOk(await api.post('/v1/runners/undrain', { pool: t.workspace, runners: [t.runner.name] }));
+    const name = t.runner.name;
+    await t.runner.poll({ capabilities });
+    await drain(t.workspace);
+    expect(await undrain()).toEqual({ runners: [{ name, draining: false }] });
+    // It was told to drain before.
+    expect(expectOk(await t.runner.poll({ capabilities, leaving: true }))).toMatchObject({
+      ...{ drain: false, undrain: true },
+    });
+    expect(await listed(t.workspace)).toMatchObject([{ draining: false }]);
+    await t.spawn('b');
+    expect(expectOk(await t.runner.poll({ capabilities }))).toMatchObject({ undrain: false });
+    expect((await t.status('b')).phase).toBe('PHASE_RUNNING');
+    await drain(t.workspace);
+    expect(expectOk(await t.runner.poll({ capabilities }))).toMatchObject({ drain: true });
+    await t.runner.poll({ leaving: true, capabilities: ['sandbox'] });
+    expect(await undrain()).toEqual({ runners: [{ name, draining: true }] });
+    await t.end(run);
+  });
+
   test('is for admins, of runners that the pool has', async () => {
     const t = await newTestTenant(api);
     const { api: member } = await createKey(api, { role: 'member' });
@@ -178,5 +221,8 @@ describe('draining runners', () => {
     expectError(await drain(uniqueName('pool')), 'NOT_FOUND');
     expectError(await drain(t.workspace, ['nobody']), 'NOT_FOUND');
     expectError(await drain(t.workspace, []), 'INVALID_ARGUMENT');
+    const undrain = { pool: t.workspace, runners: ['nobody'] };
+    expectError(await api.post('/v1/runners/undrain', undrain), 'NOT_FOUND');
+    expectError(await member.post('/v1/runners/undrain', undrain), 'PERMISSION_DENIED');
   });
 });

@@ -34,7 +34,7 @@ const tokenFields = 'inputTokens cachedInputTokens outputTokens totalTokens';
 const runFields = 'runId state outcome startedAt endedAt runnerId account followUpIds';
 
 const entryFields = words(
-  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost budgets sequence description persona rehearsed sandboxed queued error unpushed checkpointAt changeRequests labels seen pinned`,
+  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost budgets sequence description persona rehearsed sandboxed queued error unpushed checkpointAt changeRequests labels seen pinned news currentAction taskCount tasksDone`,
 );
 
 const statusFields = words(
@@ -341,6 +341,10 @@ describe('replies', () => {
       runCount: '0',
       createdAt: time,
       childCount: 0,
+      news: '',
+      currentAction: '',
+      taskCount: 0,
+      tasksDone: 0,
       treeCost: 0,
       budgets: [],
       sequence: (await t.timeline('entry')).at(-1)?.sequence,

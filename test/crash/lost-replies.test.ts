@@ -26,6 +26,7 @@ afterAll(() => node?.close());
 const readsOnly: readonly string[] = [
   'listSessions',
   'listRunners',
+  'listMembers',
   'pushSubscriptions',
   'testPush',
   // Needs a cookie; it replaces what the session had.

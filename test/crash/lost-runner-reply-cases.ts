@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { PollReply } from '@muster/sdk/contract';
 import { expect } from 'vitest';
 import { uploadOf } from '../support/api.ts';
+import { createKey, uniqueName } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { gif, gifText, png, uploadTo } from '../support/images.ts';
 import { PushedBrowser } from '../support/push-service.ts';
@@ -83,6 +84,48 @@ export const lostRunnerReplies: LostReplies = {
         },
       };
     },
+  ],
+
+  undrainRunners: [
+    async (tenant) => {
+      await tenant.rested('agent');
+      const { name } = tenant.runner;
+      const body = { pool: tenant.workspace, runners: [name] };
+      expectOk(await tenant.runner.poll({ capabilities: ['undrain'] }));
+      expectOk(await tenant.api.post('/v1/runners/drain', body));
+      return {
+        sent: { path: '/v1/runners/undrain', body },
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ runners: [{ name, draining: false }] });
+          expect(expectOk(await tenant.runner.poll())).toMatchObject({ drain: false });
+        },
+      };
+    },
+  ],
+
+  updateMember: [
+    async ({ api }) => {
+      const account = uniqueName('mia');
+      const { api: member } = await createKey(api, { role: 'member', account });
+      const ownerProvider = 'PROVIDER_CODEHOST_OAUTH';
+      return {
+        sent: { path: '/v1/members/update', body: { account, ownerProvider, disabled: true } },
+        async check(retried) {
+          expect(expectOk(retried)).toMatchObject({ account, disabled: true });
+          expectError(await member.get('/v1/whoami'), 'UNAUTHENTICATED');
+        },
+      };
+    },
+  ],
+
+  setup: [
+    async ({ api }) => ({
+      sent: { path: '/v1/setup', body: { dismissed: true } },
+      async check(retried) {
+        expect(expectOk(retried)).toMatchObject({ dismissed: true });
+        expectOk(await api.post('/v1/setup', { dismissed: false }));
+      },
+    }),
   ],
 
   unsubscribePush: [

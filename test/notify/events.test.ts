@@ -4,6 +4,7 @@ import {
   insertChangeRequest,
   saveChangeRequest,
 } from '../../packages/service/src/store/statements/change-requests.ts';
+import { fanOut } from '../../packages/service/src/store/statements/notifications.ts';
 import {
   noteLostRunners,
   type RunnerRow,
@@ -195,4 +196,32 @@ test('a budget that is nearly spent, and one that is spent, once in a window', a
   } finally {
     await started.close();
   }
+});
+
+test('a disabled account is told nothing of its agents, and its team still is', async () => {
+  const owner = { owner_provider: 'PROVIDER_CODEHOST_OAUTH', account: 'eve' };
+  const agent = await bench.agent(owner);
+  for (const [name, createdBy] of [
+    ['own', 'codehost_oauth/eve'],
+    ['manager', 'codehost_oauth/mia'],
+  ] as const) {
+    await bench.target(name, { account: 'eve' });
+    await bench.pool.query(
+      "INSERT INTO resources (tenant, kind, name, generation, document) VALUES (1, 'notification', $1, 1, $2)",
+      [name, JSON.stringify({ createdBy })],
+    );
+  }
+  await bench.target('team');
+  const told = async () => {
+    await bench.asks(agent);
+    await fanOut(bench.pool, 1, 100, 0);
+    const { rows } = await bench.pool.query('DELETE FROM notification_deliveries RETURNING target');
+    return rows.map(({ target }) => target).sort();
+  };
+  expect(await told()).toEqual(['manager', 'own', 'team']);
+  await bench.pool.query(
+    `INSERT INTO members (tenant, owner_provider, account, disabled, created_at) VALUES (1, $1, $2, true, now())`,
+    [owner.owner_provider, owner.account],
+  );
+  expect(await told()).toEqual(['manager', 'team']);
 });

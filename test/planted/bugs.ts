@@ -1,10 +1,13 @@
 import { accountBugs } from './account-bugs.ts';
+import { attentionBugs } from './attention-bugs.ts';
 import { budgetBugs } from './budget-bugs.ts';
 import { codeHostBugs } from './code-host-bugs.ts';
 import { hostileBugs } from './hostile-bugs.ts';
+import { memberBugs } from './member-bugs.ts';
 import { notificationBugs } from './notification-bugs.ts';
 import { scheduleBugs } from './schedule-bugs.ts';
 import { storeBugs } from './store-bugs.ts';
+import { triggerBugs } from './trigger-bugs.ts';
 
 /** A bug put in on purpose, and the suites one of which has to notice: those of the file itself only where no other does. */
 export interface PlantedBug {
@@ -20,9 +23,12 @@ const dashboard = 'packages/dashboard/src';
 
 export const plantedBugs: readonly PlantedBug[] = [
   ...accountBugs,
+  ...attentionBugs,
   ...budgetBugs,
+  ...memberBugs,
   ...notificationBugs,
   ...scheduleBugs,
+  ...triggerBugs,
   {
     name: 'tasks/update looks for cycles in the checklist alone',
     file: `${service}/domain/commands/tasks.ts`,

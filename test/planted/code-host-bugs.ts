@@ -1,11 +1,9 @@
 import type { PlantedBug } from './bugs.ts';
-import { triggerBugs } from './trigger-bugs.ts';
 
 const service = 'packages/service/src';
 
-/** Bugs in review threads, in what is exchanged with code hosts, and in triggers. */
+/** Bugs in review threads, and in what is exchanged with code hosts. */
 export const codeHostBugs: readonly PlantedBug[] = [
-  ...triggerBugs,
   {
     name: 'the threads of a message that is removed stay pending',
     file: `${service}/domain/review.ts`,

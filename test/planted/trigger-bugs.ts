@@ -5,7 +5,7 @@ const service = 'packages/service/src';
 /** Bugs in triggers. */
 export const triggerBugs: readonly PlantedBug[] = [
   {
-    name: 'a request is taken when the header of its signature is there, whatever it says',
+    name: 'triggers: a request is taken when the header of its signature is there, whatever it says',
     file: `${service}/deliveries/signatures.ts`,
     find: '        .flatMap((digest) => received.map((bytes) => isSame(digest, bytes)))',
     replace:
@@ -13,7 +13,7 @@ export const triggerBugs: readonly PlantedBug[] = [
     suites: ['test/triggers/requests.test.ts'],
   },
   {
-    name: 'values of a request are read as templates',
+    name: 'triggers: values of a request are read as templates',
     file: `${service}/trigger/render.ts`,
     find: '  if (!hasValues) return text;',
     replace:
@@ -21,7 +21,7 @@ export const triggerBugs: readonly PlantedBug[] = [
     suites: ['packages/service/src/trigger/render.test.ts'],
   },
   {
-    name: 'requests about the same thing each spawn an agent',
+    name: 'triggers: requests about the same thing each spawn an agent',
     file: `${service}/trigger/take-requests.ts`,
     find: "const key = digestOf(row.integration, read.about || row.id, agent?.id ?? '');",
     replace: "const key = digestOf(row.integration, row.id, agent?.id ?? '');",

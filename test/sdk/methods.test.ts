@@ -428,14 +428,30 @@ test('setBudget limits an agent, and budgets lists it', async () => {
   expect(await client.setBudget(path, null)).toEqual({ budgetUsd: null });
 });
 
-test('listRunners shows the runners of a pool; poolDemand counts them, and drainRunners takes only their names', async () => {
+test('listRunners shows the runners of a pool; poolDemand counts them; others take only their names', async () => {
   const pool = uniqueName('pool');
   await client.catalog.write('pool', pool, {});
   const none = { waiting: 0, running: 0, free: 0, runners: 0, wanted: 0 };
   expect(await client.poolDemand(pool)).toEqual(none);
   expect(await client.drainRunners(pool)).toEqual({ runners: [] });
-  expect(await client.listRunners(pool)).toEqual({ runners: [] });
+  expect(await client.listRunners({ pool })).toEqual({ runners: [], nextPageToken: '' });
+  expect((await client.runners({ pool }).next()).done).toBe(true);
   await expect(client.drainRunners(pool, ['nobody'])).rejects.toBeInstanceOf(NotFoundError);
+  await expect(client.undrainRunners(pool, ['nobody'])).rejects.toBeInstanceOf(NotFoundError);
+});
+
+test('members lists the accounts, updateMember changes one, and setup says what is missing', async () => {
+  const account = uniqueName('mia');
+  await client.catalog.write('token', uniqueName('key'), { role: 'member', account });
+  const { ownerProvider } = await client.whoami();
+  const found = [];
+  for await (const member of client.members({ text: account })) found.push(member);
+  expect(found).toMatchObject([{ account, ownerProvider, role: 'member', disabled: false }]);
+  expect((await client.listMembers({ text: account, pageSize: 1 })).entries).toEqual(found);
+  expect(await client.updateMember({ account, ownerProvider, disabled: true })).toMatchObject({
+    disabled: true,
+  });
+  expect((await client.setup()).steps).toHaveLength(4);
 });
 
 test('every route except the runner protocol was called', () => {

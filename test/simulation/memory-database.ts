@@ -120,11 +120,12 @@ function heldBy(tables: MemoryTables, runnerId: string): Held[] {
             has_steers: steersOf(rows).length > 0,
             watched_since: null,
             leaving,
+            undrained: false,
           },
         ]
       : [],
   );
-  return held.length > 0 ? held : [{ agent: null, leaving }];
+  return held.length > 0 ? held : [{ agent: null, leaving, undrained: false }];
 }
 
 const answers: Answers = {

@@ -22,6 +22,8 @@ class FakeService {
   held: Promise<void> = Promise.resolve();
   /** Whether replies ask the runner to drain. */
   drains = false;
+  /** Whether they ask one that drains to take runs again. */
+  undrains = false;
   readonly polls: PollRequest[] = [];
   /** Every report that arrived, including repeated ones. */
   readonly reports: ReportRequest[] = [];
@@ -170,6 +172,7 @@ class FakeService {
       steers: [],
       watched: [],
       drain: this.drains,
+      undrain: this.undrains,
     };
   }
 

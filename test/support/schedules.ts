@@ -14,19 +14,20 @@ export class TestSchedule {
   readonly api: Api;
   readonly #database: string;
   readonly #startMs: number;
+  readonly cron: string;
 
   private constructor(api: Api, database: string, name: string, startMs: number) {
     this.api = api;
     this.#database = database;
     this.name = name;
     this.#startMs = startMs;
+    this.cron = `${new Date(startMs).getUTCMinutes()} * * * *`;
   }
 
   static async write(api: Api, databaseUrl: string, document: Fields, admin = api): Promise<TestSchedule> {
     const startMs = Math.floor(Date.now() / minuteMs) * minuteMs;
     const schedule = new TestSchedule(admin, databaseUrl, uniqueName('schedule'), startMs);
-    const cron = `${new Date(startMs).getUTCMinutes()} * * * *`;
-    await writeResource(api, 'schedule', schedule.name, { cron, ...document });
+    await writeResource(api, 'schedule', schedule.name, { cron: schedule.cron, ...document });
     return schedule;
   }
 

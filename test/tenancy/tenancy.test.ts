@@ -32,6 +32,7 @@ const permitted: Record<Access, readonly Role[]> = {
   runner: ['runner'],
   // Everyone with a key, except the pages of the service.
   'own-page': [],
+  anyone: roles,
 };
 
 /** A share link shows one agent. */
@@ -42,6 +43,9 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   session: 'NOT_FOUND', // a key has none
   signOut: 'NOT_FOUND',
   revokeSession: 'NOT_FOUND', // no such session
+  revokeKey: 'NOT_FOUND', // no such key
+  showLogin: 'NOT_FOUND', // no such code
+  answerLogin: 'NOT_FOUND',
   subscribePush: 'FAILED_PRECONDITION', // a key has no browser
   unsubscribePush: 'NOT_FOUND', // no such subscription
   testPush: 'NOT_FOUND',
@@ -62,6 +66,8 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   testTrigger: 'NOT_FOUND',
   runSchedule: 'NOT_FOUND', // no such schedule
   scheduleHistory: 'NOT_FOUND',
+  undrainRunners: 'NOT_FOUND', // no such runner
+  updateMember: 'NOT_FOUND', // no such account
   runnerReport: 'NOT_FOUND', // no such agent
   runnerCredit: 'NOT_FOUND',
   checkpoint: 'NOT_FOUND', // nothing was saved
@@ -81,6 +87,7 @@ const absentToOperator: Partial<Record<RouteName, 200>> = {
   writeResource: 200,
   validateResource: 200,
   listResources: 200,
+  listMembers: 200,
   syncChangeRequests: 200,
   retryMany: 200, // its reply says what became of each agent
 };
@@ -98,10 +105,16 @@ const isOfOwnDocument = (name: RouteName): boolean =>
 const isAdmins = (name: RouteName): boolean =>
   ['listDeliveries', 'redeliver', 'testIntegration'].includes(name);
 
+/** About runners and the members of the tenant. */
+const isOfAdmins = (name: RouteName): boolean =>
+  ['audit', 'drainRunners', 'undrainRunners', 'listMembers', 'revokeKey', 'setup', 'updateMember'].includes(
+    name,
+  );
+
 function expected(role: Role, name: RouteName, access: Access, target: Target): ErrorCode | 200 {
   if (!permitted[access].includes(role)) return 'PERMISSION_DENIED';
   if (isOwnWord(name) && role !== 'agent') return 'PERMISSION_DENIED';
-  if (name === 'drainRunners' && (role === 'viewer' || role === 'member')) return 'PERMISSION_DENIED';
+  if (isOfAdmins(name) && (role === 'viewer' || role === 'member')) return 'PERMISSION_DENIED';
   // Without a name it is about all change requests.
   if ((isAdmins(name) || name === 'syncChangeRequests') && role === 'member') return 'PERMISSION_DENIED';
   if (role === 'share' && isList(name)) return 'PERMISSION_DENIED';
@@ -262,6 +275,15 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   if (name === 'attachment') return { agentId: aim.id, attachmentId: 'x' };
   if (route.body?.properties?.parentId) return { parentId: aim.id, tenant: aim.id.tenant };
   if (name === 'drainRunners') return { pool: 'default' };
+  if (name === 'undrainRunners') return { pool: 'default', runners: ['nobody'] };
+  if (name === 'listMembers') return { tenant: aim.id.tenant };
+  if (name === 'updateMember')
+    return {
+      tenant: aim.id.tenant,
+      account: 'nobody',
+      ownerProvider: 'PROVIDER_IDP_OIDC',
+      justification: 'x',
+    };
   if (isOfOwnDocument(name)) return { tenant: aim.id.tenant, name: aim.resource };
   if (isAdmins(name)) return { tenant: aim.id.tenant, name: aim.resource, deliveryId: 'x' };
   if (name === 'syncChangeRequests') return { tenant: aim.id.tenant };
@@ -323,7 +345,7 @@ const expectCell = (answer: Answer<unknown>, cell: ErrorCode | 200): void => {
 
 const cells = routeEntries.flatMap(([name, route]) => roles.map((role) => [role, name, route] as const));
 const hasTarget = ({ access }: Route): boolean =>
-  !['self', 'person', 'demand', 'runner', 'own-page'].includes(access);
+  !['self', 'person', 'demand', 'runner', 'own-page', 'anyone'].includes(access);
 
 describe('the matrix', () => {
   test.each(cells)('%s on its own: %s', async (role, name, route) => {

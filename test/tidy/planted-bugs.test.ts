@@ -10,3 +10,8 @@ test.each(plantedBugs.map((bug) => [bug.name, bug] as const))(
     for (const suite of suites) readFileSync(new URL(`../../${suite}`, import.meta.url));
   },
 );
+
+test('each planted bug is in the list once', () => {
+  const names = plantedBugs.map(({ name }) => name);
+  expect(names).toEqual([...new Set(names)]);
+});

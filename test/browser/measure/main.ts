@@ -8,6 +8,7 @@ import { type FleetAtWork, fleetSize, startFleetAtWork } from './fleet-at-work.t
 import { Gates } from './gates.ts';
 import { mostFrameMs, scrollThroughAgents } from './long-list.ts';
 import { openTranscripts } from './long-transcript.ts';
+import { members, openTeamPages, runners } from './team-pages.ts';
 
 /**
  * Measures the dashboard in Chromium against a real service on this machine. The limits are ratios of two values of the
@@ -63,11 +64,18 @@ async function atRest(browser: Browser): Promise<void> {
   const service = await startService();
   try {
     if (wants('load'))
-      gates.most('JavaScript of the first load, gzip', await firstLoadKb(browser, service), 250, ' KB');
+      gates.most('JavaScript of the first load, gzip', await firstLoadKb(browser, service), 180, ' KB');
     if (wants('transcript')) {
       const { shortMs, longMs } = await openTranscripts(browser, service);
       gates.note('a transcript of 500 / 50,000 entries opens in', `${ms(shortMs)} / ${ms(longMs)}`);
       gates.most('50,000 entries against 500', longMs / shortMs, 1.5);
+    }
+    if (wants('team')) {
+      const { homeMs, teamMs, runnersMs, settingsMs } = await openTeamPages(browser, service);
+      gates.note('the home list opens in', ms(homeMs));
+      gates.most(`Team with ${members} members, against the home list`, teamMs / homeMs, 2);
+      gates.most(`Runners with ${runners}, against the home list`, runnersMs / homeMs, 2);
+      gates.most('Settings, against the home list', settingsMs / homeMs, 2);
     }
   } finally {
     await service.close();
@@ -80,7 +88,7 @@ const loadBefore = load();
 const browser = await sharedChromium();
 try {
   if (wants('live') || wants('list')) await atWork(browser);
-  if (wants('load') || wants('transcript')) await atRest(browser);
+  if (wants('load') || wants('transcript') || wants('team')) await atRest(browser);
 } finally {
   await browser.close();
 }

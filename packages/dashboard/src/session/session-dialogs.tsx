@@ -6,20 +6,29 @@ import { Dialog, DialogActions } from '../parts/dialog.tsx';
 import { browserName } from '../parts/model/text.ts';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Moment } from '../parts/times.tsx';
+import { KeysSection } from './keys-section.tsx';
 import { answerSwitch, signOut, useClient, useSession, useSignedIn } from './session.ts';
 import './session.css';
 
 const sessionsKey = ['sessions'];
 
+export const SessionsDialog = ({ onClose }: { readonly onClose: () => void }) => (
+  <Dialog title="Sessions and keys" onClose={onClose}>
+    <h3>Sessions</h3>
+    <OwnSessions />
+    <KeysSection />
+  </Dialog>
+);
+
 /** The browsers in which this account is signed in. */
-export function SessionsDialog({ onClose }: { readonly onClose: () => void }) {
+export function OwnSessions() {
   const client = useClient();
   const { data, error } = useQuery({
     queryKey: sessionsKey,
     queryFn: ({ signal }) => client.listSessions({}, { signal }),
   });
   return (
-    <Dialog title="Sessions" onClose={onClose}>
+    <>
       <p>Browsers where you are signed in. A session ends after 12 hours without use, or after 7 days.</p>
       <Problem error={error} />
       <ul className="sessions stack" aria-label="Sessions">
@@ -27,7 +36,7 @@ export function SessionsDialog({ onClose }: { readonly onClose: () => void }) {
           <SessionRow key={entry.id} entry={entry} />
         ))}
       </ul>
-    </Dialog>
+    </>
   );
 }
 

@@ -5,9 +5,10 @@ import {
   type Retry,
   type SignedIn as SignIn,
   signIn,
+  signInProviders,
   UnauthenticatedError,
 } from '@muster/sdk';
-import { paths } from '@muster/sdk/contract';
+import { paths, tenantNamed } from '@muster/sdk/contract';
 import { createContext, useContext, useSyncExternalStore } from 'react';
 import { Listeners } from '../parts/model/listeners.ts';
 import { connection } from './connection.ts';
@@ -64,6 +65,8 @@ export function startSession(): void {
 
 /** Signs in with the code in the URL, or resumes the browser's session. */
 async function openSession(): Promise<void> {
+  // The sign-in page shows it, even if this browser still has a session.
+  if (refusalInUrl() !== null) return setSession({ state: 'out', reason: '' });
   const code = takeCode();
   if (code !== undefined) {
     try {
@@ -137,6 +140,36 @@ function takeCode(): string | undefined {
 }
 
 const codeInUrl = (): string | null => new URLSearchParams(location.hash.slice(1)).get('code');
+
+/** The providers of the tenant that the address names, and why a sign-in with one was refused. */
+export async function readProviders(): Promise<Providers> {
+  const tenant = tenantNamed(new URLSearchParams(location.search).get('tenant') ?? '');
+  const refusal = refusalInUrl();
+  if (refusal !== null) history.replaceState(history.state, '', location.pathname + location.search);
+  const found = await signInProviders(location.origin, {
+    ...(tenant && { tenant }),
+    ...(refusal !== null && { refusal }),
+  });
+  const page = location.pathname === '/sign-in' ? '/' : location.pathname + location.search;
+  return {
+    refusal: found.refusal,
+    providers: found.providers.map(({ name, title, startPath }) => ({
+      ...{ name, title },
+      address: `${startPath}?return=${encodeURIComponent(page)}`,
+    })),
+  };
+}
+
+interface Providers {
+  readonly refusal: string;
+  readonly providers: readonly {
+    readonly name: string;
+    readonly title: string;
+    readonly address: string;
+  }[];
+}
+
+const refusalInUrl = (): string | null => new URLSearchParams(location.hash.slice(1)).get('refusal');
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 

@@ -1,9 +1,9 @@
 import type { Caller } from '@muster/sdk';
 import { providerName } from '@muster/sdk/contract';
-import { useCallback, useEffect, useId, useRef, useState } from 'react';
+import { type FocusEvent, useCallback, useId, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import iconUrl from '../icon.svg';
-import { Button } from '../parts/button.tsx';
+import { Button, ExpandIcon } from '../parts/button.tsx';
 import { Dialog, useDismiss } from '../parts/dialog.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { ThemeChoice } from '../parts/theme.tsx';
@@ -53,62 +53,84 @@ const pages = [
   ['Schedules', '/schedules', /^\/schedules/],
   ['Spend', '/spend', /^\/spend$/],
   ['Runners', '/runners', /^\/runners$/],
+  ['Team', '/team', /^\/team$/],
+  ['Activity', '/activity', /^\/activity$/],
 ] as const;
 
-/** On a narrow screen it scrolls, and the link of the current page is in view. */
+const isForAdmins = (href: string): boolean => href === '/activity';
+
+/** On a narrow screen, a button with the name of the current page opens the list. */
 function MainNavigation() {
   const [path] = useLocation();
-  const ref = useRef<HTMLElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the link of the current page changes with the path.
-  useEffect(() => {
-    ref.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
-  }, [path]);
+  const { isOpen, setOpen, ref, button } = useMenu<HTMLElement>();
+  const listId = useId();
+  const isAdmin = /^(admin|operator)$/.test(useSignedIn().caller.role);
+  const shown = pages.filter(([, href]) => isAdmin || !isForAdmins(href));
+  const current = pages.find(([, , isCurrent]) => isCurrent.test(path));
   return (
-    <nav aria-label="Main" ref={ref}>
-      {pages.map(([title, href, isCurrent]) => (
-        <Link
-          key={href}
-          href={href}
-          className="nav-link"
-          {...(isCurrent.test(path) && { 'aria-current': 'page' })}
-        >
-          {title}
-        </Link>
-      ))}
-      <a href="/docs" className="nav-link">
-        API
-      </a>
+    <nav aria-label="Main" ref={ref} onBlur={(event) => hasLeft(event) && setOpen(false)}>
+      <Button
+        ref={button}
+        look="quiet"
+        className="nav-menu"
+        aria-expanded={isOpen}
+        aria-controls={listId}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <span className="visually-hidden">Pages: </span>
+        {current?.[0] ?? 'Menu'}
+        <ExpandIcon />
+      </Button>
+      <div className="nav-links" id={listId} data-open={isOpen}>
+        {shown.map((page) => (
+          <Link
+            key={page[1]}
+            href={page[1]}
+            className="nav-link"
+            onClick={() => setOpen(false)}
+            {...(page === current && { 'aria-current': 'page' })}
+          >
+            {page[0]}
+          </Link>
+        ))}
+        <a href="/docs" className="nav-link">
+          API
+        </a>
+      </div>
     </nav>
   );
 }
 
-function AccountMenu() {
-  const session = useSession();
-  const [isOpen, setOpen] = useState(false);
-  const [showsSessions, setShowsSessions] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const ref = useRef<HTMLDivElement>(null);
+/** Whether the focus went to something else on the page. */
+const hasLeft = ({ currentTarget, relatedTarget }: FocusEvent): boolean =>
+  relatedTarget !== null && !currentTarget.contains(relatedTarget);
 
+/** Escape and a click outside close the menu. The focus goes back to its button. */
+function useMenu<E extends HTMLElement>() {
+  const [isOpen, setOpen] = useState(false);
+  const ref = useRef<E>(null);
   const button = useRef<HTMLButtonElement>(null);
-  const panelId = useId();
   const close = useCallback(() => {
     setOpen(false);
     // The focused element was in the menu.
     if (ref.current?.contains(document.activeElement)) button.current?.focus();
   }, []);
   useDismiss(ref, isOpen, close);
+  return { isOpen, setOpen, close, ref, button };
+}
+
+function AccountMenu() {
+  const session = useSession();
+  const { isOpen, setOpen, close, ref, button } = useMenu<HTMLDivElement>();
+  const [showsSessions, setShowsSessions] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const panelId = useId();
 
   if (session.state !== 'in') return null;
   const { caller } = session;
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the element only watches the focus leave.
-    <div
-      className="account-menu"
-      ref={ref}
-      onBlur={(event) => {
-        if (event.relatedTarget && !event.currentTarget.contains(event.relatedTarget)) setOpen(false);
-      }}
-    >
+    <div className="account-menu" ref={ref} onBlur={(event) => hasLeft(event) && setOpen(false)}>
       <Button
         ref={button}
         look="quiet"
@@ -179,7 +201,10 @@ const AccountPanel = ({ id, caller, error, onSessions, onClose, onSignOut }: Acc
       <Link href="/notifications" className="button button-plain" onClick={onClose}>
         Notifications
       </Link>
-      <Button onClick={onSessions}>Sessions</Button>
+      <Link href="/settings" className="button button-plain" onClick={onClose}>
+        Settings
+      </Link>
+      <Button onClick={onSessions}>Sessions and keys</Button>
       <Button onClick={onSignOut}>Sign out</Button>
     </div>
   </div>
@@ -206,20 +231,25 @@ function OutageNotice({ sinceMs }: { readonly sinceMs: number }) {
 }
 
 const shortcuts: readonly (readonly [keys: string, action: string])[] = [
-  ['/', 'Search'],
+  ['/', 'Search in the list, or in the transcript'],
   ['j  k', 'Next and previous agent'],
   ['Enter', 'Open the selected agent'],
   ['s', 'Mark the selected agent seen or unseen'],
   ['p', 'Pin or unpin the selected agent'],
+  ['x', 'Select the agent; with Shift all from the last one selected'],
+  ['a', 'Go to the actions on the selected agents'],
   ['n', 'New agent'],
   ['g', 'Go to agents'],
   ['c', 'Go to the catalog'],
   ['u', 'Go to spend'],
   ['r', 'Go to runners'],
   ['t', 'Go to schedules'],
+  ['e', 'Go to the team'],
+  [',', 'Go to the settings'],
+  ['a', 'Go to activity (admins)'],
   ['m', 'Write a message (agent page)'],
   ['Home  End', 'First and last entry of the transcript (agent page)'],
-  ['Escape', 'Close a dialog or leave the search'],
+  ['Escape', 'Close a dialog, leave the search or clear the selection'],
   ['?', 'Show this help'],
 ];
 

@@ -7,9 +7,9 @@ import type { Run, StopMode } from '../contract/run.ts';
 import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
 import type { ReviewRequest, Thread, ThreadState } from '../contract/thread.ts';
 import type { TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
+import { AccessClient } from './access.ts';
 import { agentStream } from './agent-stream.ts';
 import { AttachmentClient } from './attachments.ts';
-import { AttentionClient } from './attention.ts';
 import { Caller, type CallSettings, type ClientOptions, type Page, readPages } from './caller.ts';
 import { CatalogClient } from './catalog.ts';
 import type { ServerSentEvent } from './event-parser.ts';
@@ -31,6 +31,7 @@ import {
   type WaitManyInput,
 } from './inputs.ts';
 import { ScheduleClient } from './schedules.ts';
+import { SignInClient } from './sign-ins.ts';
 import { TriggerClient } from './triggers.ts';
 import { type AgentRef, agentIdOf, compareInt64, type Int64Input, mintId } from './values.ts';
 
@@ -39,10 +40,11 @@ const pageEntries = 1000;
 const endOfTimeline = '9223372036854775807';
 
 /** All operations of the service as methods. */
-export class MusterClient extends AttentionClient {
+export class MusterClient extends AccessClient {
   readonly catalog: CatalogClient;
   readonly attachments: AttachmentClient;
   readonly schedules: ScheduleClient;
+  readonly signIns: SignInClient;
   readonly triggers: TriggerClient;
   readonly #caller: Caller;
 
@@ -53,6 +55,7 @@ export class MusterClient extends AttentionClient {
     this.catalog = new CatalogClient(caller);
     this.attachments = new AttachmentClient(caller);
     this.schedules = new ScheduleClient(caller);
+    this.signIns = new SignInClient(caller);
     this.triggers = new TriggerClient(caller);
   }
 
@@ -262,8 +265,8 @@ export class MusterClient extends AttentionClient {
 
   /** One page, oldest first. */
   timeline(agent: AgentRef, input: TimelineInput = {}): Promise<ReplyOf<'timeline'>> {
-    const { after, before, limit, types } = input;
-    const range = { afterSequence: after, beforeSequence: before, limit, types: types && [...types] };
+    const { after, before, limit, types, text } = input;
+    const range = { afterSequence: after, beforeSequence: before, limit, types: types && [...types], text };
     return this.#caller.call('timeline', { agentId: agentIdOf(agent), ...range }, input);
   }
 
@@ -273,8 +276,8 @@ export class MusterClient extends AttentionClient {
     input: Omit<TimelineInput, 'before' | 'limit'> = {},
   ): AsyncGenerator<TimelineEntry, void, void> {
     return readPages(String(input.after ?? '0'), async (after) => {
-      const { entries, more } = await this.timeline(agent, { ...input, after, limit: pageEntries });
-      return { entries, nextPageToken: (more && entries.at(-1)?.sequence) || '' };
+      const { entries, nextSequence } = await this.timeline(agent, { ...input, after, limit: pageEntries });
+      return { entries, nextPageToken: nextSequence };
     });
   }
 
@@ -284,11 +287,10 @@ export class MusterClient extends AttentionClient {
     let before = endOfTimeline;
     for (;;) {
       const limit = input.limit - newest.length;
-      const { entries, more } = await this.timeline(agent, { ...input, before, limit });
+      const { entries, nextSequence } = await this.timeline(agent, { ...input, before, limit });
       newest = [...entries, ...newest];
-      const first = entries[0];
-      if (first === undefined || !more || newest.length >= input.limit) return newest;
-      before = first.sequence;
+      if (nextSequence === '' || newest.length >= input.limit) return newest;
+      before = nextSequence;
     }
   }
 

@@ -1,6 +1,6 @@
-import type { Demand } from '../contract/pool-runners.ts';
-import type { ReplyOf } from '../contract/routes.ts';
-import type { Caller, CallSettings } from './caller.ts';
+import type { Demand, ListedRunner } from '../contract/pool-runners.ts';
+import type { BodyOf, ReplyOf } from '../contract/routes.ts';
+import { type Caller, type CallSettings, readPages } from './caller.ts';
 import { CodeHostClient } from './code-hosts.ts';
 
 /** The operations on the runners of a pool. */
@@ -17,9 +17,23 @@ export class PoolRunnerClient extends CodeHostClient {
     return this.#caller.call('poolDemand', undefined, settings, { params: { pool } });
   }
 
-  /** The live runners that serve the caller's tenant, of one pool or of all. */
-  listRunners(pool?: string, settings: CallSettings = {}): Promise<ReplyOf<'listRunners'>> {
-    return this.#caller.call('listRunners', pool === undefined ? {} : { pool }, settings);
+  /** A page of the live runners that serve the caller's tenant. */
+  listRunners(
+    request: BodyOf<'listRunners'> = {},
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'listRunners'>> {
+    return this.#caller.call('listRunners', request, settings);
+  }
+
+  /** All of them, page by page. */
+  runners(
+    request: Omit<BodyOf<'listRunners'>, 'pageToken'> = {},
+    settings: CallSettings = {},
+  ): AsyncGenerator<ListedRunner, void, void> {
+    return readPages('', async (pageToken) => {
+      const { runners, nextPageToken } = await this.listRunners({ ...request, pageToken }, settings);
+      return { entries: runners, nextPageToken };
+    });
   }
 
   /** These runners of a pool, or all, claim nothing more, finish or hand back their runs, and end. */
@@ -30,5 +44,14 @@ export class PoolRunnerClient extends CodeHostClient {
   ): Promise<ReplyOf<'drainRunners'>> {
     const body = { pool, ...(runners.length > 0 && { runners: [...runners] }) };
     return this.#caller.call('drainRunners', body, settings);
+  }
+
+  /** Runners that drain take runs again, if they have not begun to hand theirs back. */
+  undrainRunners(
+    pool: string,
+    runners: readonly string[],
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'undrainRunners'>> {
+    return this.#caller.call('undrainRunners', { pool, runners: [...runners] }, settings);
   }
 }

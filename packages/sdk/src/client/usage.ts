@@ -2,7 +2,7 @@ import type { BodyOf, ReplyOf } from '../contract/routes.ts';
 import type { UsageRequest, UsageRow } from '../contract/usage.ts';
 import { type Caller, type CallSettings, readPages } from './caller.ts';
 import { timeText } from './inputs.ts';
-import { PoolRunnerClient } from './pool-runners.ts';
+import { MemberClient } from './members.ts';
 import { type AgentRef, agentIdOf } from './values.ts';
 
 export interface UsageInput extends Omit<UsageRequest, 'from' | 'to'> {
@@ -11,7 +11,7 @@ export interface UsageInput extends Omit<UsageRequest, 'from' | 'to'> {
 }
 
 /** What agents used, and what they may spend. */
-export class UsageClient extends PoolRunnerClient {
+export class UsageClient extends MemberClient {
   readonly #caller: Caller;
 
   constructor(caller: Caller) {

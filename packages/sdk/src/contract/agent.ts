@@ -207,6 +207,16 @@ export const listEntry = reply('AgentEntry', {
   sandboxed,
   queued: { type: 'integer', description: 'Number of undelivered follow-ups, including deferred ones.' },
   error: { type: 'string', description: 'Why the agent failed, is blocked or is retrying; otherwise empty.' },
+  news: {
+    type: 'string',
+    description: `What the agent asks, what has to be fixed, or its newest response: the first ${limits.newsLength} characters on one line, without Markdown.`,
+  },
+  currentAction: {
+    type: 'string',
+    description: 'What the current run is doing, on one line; empty between runs.',
+  },
+  taskCount: { type: 'integer', description: 'Tasks of the checklist that are not deleted.' },
+  tasksDone: { type: 'integer', description: 'How many of these are completed.' },
   ...work,
   changeRequests: list(changeRequest),
   budgets,
@@ -228,7 +238,7 @@ export const listRequest = request('ListAgentsRequest', {
   tenant: tenantIn,
   workspace: nameIn,
   phases: { type: 'array', items: phase, maxItems: phases.length },
-  text: { type: 'string', maxLength: 256 },
+  text: { type: 'string', maxLength: limits.searchedTextLength },
   labels: { ...labelsIn, title: 'LabelFilter', description: 'Only agents with all of these labels.' },
   allDepths: {
     type: 'boolean',

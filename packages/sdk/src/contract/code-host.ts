@@ -127,14 +127,15 @@ export const redeliverRequest = request('RedeliverRequest', {
 });
 
 export const testIntegrationRequest = request('TestIntegrationRequest', integrationIn);
+export const integrationCheck = reply('IntegrationCheck', {
+  name: text,
+  ok: boolean,
+  advice: { ...text, description: 'What to change; of a check that is ok, what else to know.' },
+});
+export type IntegrationCheck = Infer<typeof integrationCheck>;
+
 export const testIntegrationReply = reply('TestIntegrationReply', {
   account: { ...text, description: 'The account at the host that the credential belongs to.' },
   webhookUrl: text,
-  checks: list(
-    reply('IntegrationCheck', {
-      name: text,
-      ok: boolean,
-      advice: { ...text, description: 'What to change; of a check that is ok, what else to know.' },
-    }),
-  ),
+  checks: list(integrationCheck),
 });

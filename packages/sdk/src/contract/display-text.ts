@@ -1,4 +1,4 @@
-import type { AgentStatus } from './agent.ts';
+import type { AgentEntry, AgentStatus } from './agent.ts';
 import { backendFacts } from './backend.ts';
 import type { AgentBudget } from './budget.ts';
 import type { ChangeRequest } from './code-host.ts';
@@ -31,6 +31,22 @@ export function statusAge(agent: StatusFields & Pick<AgentStatus, 'phaseSince'>,
   const age = ageOf(agent.phaseSince, now);
   return isEvent ? `${age} ago` : `for ${age}`;
 }
+
+/**
+ * What is most worth knowing of an agent in a list: what it asks, why it failed, what it is doing, or what it said. An
+ * older service sends only questions and errors.
+ */
+export function newsText(
+  entry: Pick<AgentEntry, 'needsInput' | 'error'> & Partial<Pick<AgentEntry, 'news' | 'currentAction'>>,
+): string {
+  const { needsInput, error, currentAction, news } = entry;
+  if (needsInput !== '') return news || firstLine(needsInput);
+  return firstLine(error) || currentAction || news || '';
+}
+
+/** `1 of 2 tasks`; empty without tasks. */
+export const taskText = ({ taskCount = 0, tasksDone = 0 }: Partial<AgentEntry>): string =>
+  taskCount === 0 ? '' : `${tasksDone} of ${taskCount} ${taskCount === 1 ? 'task' : 'tasks'}`;
 
 const units: readonly (readonly [name: string, seconds: number])[] = [
   ['d', 86_400],

@@ -11,6 +11,7 @@ import { profile } from './kinds/profile.ts';
 import { schedule } from './kinds/schedule.ts';
 import { secret } from './kinds/secret.ts';
 import { shareLink } from './kinds/share-link.ts';
+import { signIn } from './kinds/sign-in.ts';
 import { token } from './kinds/token.ts';
 import { trigger } from './kinds/trigger.ts';
 import { vmProfile } from './kinds/vm-profile.ts';
@@ -33,6 +34,7 @@ const table = {
   'share-link': shareLink,
   integration,
   schedule,
+  'sign-in': signIn,
   secret,
   'change-request': changeRequest,
 } as const satisfies Record<string, KindEntry>;

@@ -36,8 +36,16 @@ export const limits = {
    * ends
    */
   pageBytes: 4 * 1024 * 1024,
+  /** Characters of the text that a list or a timeline is searched for */
+  searchedTextLength: 256,
+  /** Entries of a timeline that one page of a search looks through → the page ends */
+  searchedEntries: 5_000,
+  /** Their texts, in bytes of UTF-8; at least one → the page ends */
+  searchedBytes: 4 * 1024 * 1024,
   /** Characters of a description that a list shows → is cut */
   listedDescriptionLength: 200,
+  /** Characters of what an agent said that a list shows → is cut */
+  newsLength: 280,
   /** A response in a list of runs, and a message in a status, in bytes of UTF-8 → is cut */
   listedTextBytes: 4 * 1024,
   /** Messages and schemas in one page of a queue; at least one message → the page ends */
@@ -246,6 +254,16 @@ export const limits = {
   runResultsPerAgent: 1_000,
   /** How long the reply for an `Idempotency-Key` is stored → – */
   idempotencyHours: 24,
+  /** How long the audit keeps what is not a catalog write → it is deleted */
+  auditDays: 400,
+  /** Records that a page of the audit looks at, if it is filtered → the page ends */
+  auditLookedAt: 10_000,
+  /** Records of a page of the audit with documents */
+  auditDocuments: 20,
+  /** Records of one account in an hour after which its sign-ins are not recorded → – */
+  auditSignInsPerHour: 500,
+  /** A text of a record in the audit, in characters → the rest is cut off */
+  auditTextLength: 1_024,
   /** How long a sign-in code is valid → UNAUTHENTICATED */
   signInCodeMinutes: 5,
   /** How long the sign-in code that `muster serve` prints is valid → UNAUTHENTICATED */
@@ -254,6 +272,36 @@ export const limits = {
   signInCodesPerKey: 20,
   /** Valid sign-in codes of one tenant → the oldest is dropped */
   signInCodesPerTenant: 1_000,
+  /** How long the code of a command line that signs in is valid → its state is EXPIRED */
+  loginMinutes: 10,
+  /** Between two polls of such a command line → SLOW_DOWN, and 5 seconds more */
+  loginPollSeconds: 2,
+  /** What such a program says of itself, in characters */
+  loginClientLength: 128,
+  /** Command lines of one network address that wait for an approval → RESOURCE_EXHAUSTED */
+  pendingLoginsPerAddress: 50,
+  /** Command lines that wait for an approval, at all nodes → RESOURCE_EXHAUSTED */
+  pendingLogins: 5_000,
+  /** Codes of command lines that one account may enter in 10 minutes without one of them being right → RESOURCE_EXHAUSTED */
+  wrongLoginCodes: 10,
+  /** How long the key of a command line is valid after its last use → UNAUTHENTICATED */
+  loginKeyDays: 90,
+  /** Keys of command lines of one account → the one that was used longest ago is revoked */
+  loginKeysPerAccount: 100,
+  /** How long a sign-in at a provider may take → it has to be started again */
+  signInMinutes: 10,
+  /** How long an account acts with the role of its last sign-in, as its schedules do → UNAUTHENTICATED */
+  signInDays: 90,
+  /** Documents of the kind sign-in in a tenant → RESOURCE_EXHAUSTED */
+  signInsPerTenant: 20,
+  /** Rules in one list of a document of the kind sign-in */
+  rulesPerSignIn: 100,
+  /** Accepted sign-ins of a document that are kept, and as many that were refused or failed → the oldest is deleted */
+  signInsKept: 50,
+  /** Claims of a sign-in that are kept, in bytes → the longest are cut, or left out */
+  claimBytes: 8 * 1024,
+  /** Answers of the provider for one document that a process verifies in a second → the person has to try again */
+  signInsPerSecond: 50,
   /** How long a browser session lasts without use → UNAUTHENTICATED */
   sessionIdleHours: 12,
   /** How long a browser session lasts → UNAUTHENTICATED */

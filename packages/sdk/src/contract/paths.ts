@@ -29,10 +29,25 @@ export const paths = {
   /** Creates another code; the lost one expires unused. */
   signInCode: post('/v1/sign-in/code', 'safe'),
   signIn: post('/v1/sign-in'),
+  signInProviders: post('/v1/sign-in/providers'),
+  listSignIns: post('/v1/sign-in/list', 'safe'),
+  testSignIn: post('/v1/sign-in/test', 'safe'),
   signOut: post('/v1/sign-out', 'safe'),
   session: get('/v1/session', 'safe'),
   listSessions: post('/v1/sessions', 'safe'),
   revokeSession: post('/v1/session/revoke', 'safe'),
+  audit: post('/v1/audit', 'safe'),
+  listKeys: post('/v1/keys', 'safe'),
+  revokeKey: post('/v1/keys/revoke', 'safe'),
+  startLogin: post('/v1/device/start'),
+  /** A key is given once: the reply may be lost. */
+  pollLogin: post('/v1/device/poll'),
+  showLogin: post('/v1/device/show', 'safe'),
+  /** A repeated one is refused, because the code has been answered. */
+  answerLogin: post('/v1/device/answer', 'unsent'),
+  listMembers: post('/v1/members', 'safe'),
+  updateMember: post('/v1/members/update', 'safe'),
+  setup: post('/v1/setup', 'safe'),
 
   /** One `Idempotency-Key` for all tries: later tries get the first reply. */
   spawn: post('/v1/agent/spawn', 'safe'),
@@ -122,6 +137,7 @@ export const paths = {
   poolDemand: get('/v1/pools/{pool}/demand', 'safe'),
   listRunners: post('/v1/runners', 'safe'),
   drainRunners: post('/v1/runners/drain', 'safe'),
+  undrainRunners: post('/v1/runners/undrain', 'safe'),
 
   runnerPoll: post('/v1/runner/poll'),
   runnerReport: post('/v1/runner/report'),

@@ -10,8 +10,10 @@ import {
   list,
   nameIn,
   nullable,
+  pageIn,
   reply,
   request,
+  requestWith,
   text,
   timestamp,
 } from './schema.ts';
@@ -65,8 +67,31 @@ export const drainRunnersReply = reply('DrainRunnersReply', {
 });
 export type DrainingRunner = Infer<typeof drainRunnersReply>['runners'][number];
 
+export const undrainRunnersRequest = requestWith('UndrainRunnersRequest', ['runners'], {
+  ...drainRunnersRequest.properties,
+  runners: { ...drainRunnersRequest.properties.runners, description: 'Their names.' },
+});
+
+export const undrainRunnersReply = reply('UndrainRunnersReply', {
+  runners: {
+    ...list(
+      reply('UndrainedRunner', {
+        name: text,
+        draining: { ...boolean, description: 'It has begun to hand back its runs, and ends all the same.' },
+      }),
+    ),
+    description: 'Those of them that are live.',
+  },
+});
+
 export const listRunnersRequest = request('ListRunnersRequest', {
   pool: { ...nameIn, description: 'Only runners of this pool. Default: of every pool.' },
+  text: {
+    type: 'string',
+    maxLength: 256,
+    description: 'Only runners with this text in their name, pool or system, in any case.',
+  },
+  ...pageIn,
 });
 
 /** How many runs of a runner are listed. */
@@ -125,4 +150,5 @@ export type ListedRunner = Infer<typeof listedRunner>;
 
 export const listRunnersReply = reply('ListRunnersReply', {
   runners: { ...list(listedRunner), description: 'Live runners that serve the tenant, by pool and name.' },
+  nextPageToken: text,
 });

@@ -2,6 +2,7 @@ import { agentOperations } from './operations/agents.ts';
 import { callerOperations } from './operations/caller.ts';
 import { catalogOperations } from './operations/catalog.ts';
 import { codeHostOperations } from './operations/code-hosts.ts';
+import { memberOperations } from './operations/members.ts';
 import { messageOperations } from './operations/messages.ts';
 import { notificationOperations } from './operations/notifications.ts';
 import type { Operation, Operations } from './operations/operation.ts';
@@ -11,13 +12,14 @@ import { reviewOperations } from './operations/reviews.ts';
 import { runnerOperations } from './operations/runner.ts';
 import { runOperations } from './operations/runs.ts';
 import { scheduleOperations } from './operations/schedules.ts';
+import { signInOperations } from './operations/sign-in.ts';
 import { taskOperations } from './operations/tasks.ts';
 import { triggerOperations } from './operations/triggers.ts';
 import { usageOperations } from './operations/usage.ts';
 import { paths } from './paths.ts';
 import type { Infer } from './schema.ts';
 
-export type { Access } from './operations/operation.ts';
+export { type Access, needsKey } from './operations/operation.ts';
 
 /** The chapters of the API, in reading order. */
 export const chapters: Readonly<Record<string, { readonly about: string; readonly operations: Operations }>> =
@@ -62,7 +64,15 @@ export const chapters: Readonly<Record<string, { readonly about: string; readonl
       operations: pushOperations,
     },
     usage: { about: 'What agents used, and what it cost.', operations: usageOperations },
+    'sign-in': {
+      about: 'The providers that people sign in with, and what came of it.',
+      operations: signInOperations,
+    },
     caller: { about: 'Who a key belongs to, and how a browser signs in.', operations: callerOperations },
+    members: {
+      about: 'The people of a tenant, what they may do, and what is left to set up.',
+      operations: memberOperations,
+    },
     pools: {
       about: 'Runners of a pool: how many it needs, and how one ends without losing work.',
       operations: poolRunnerOperations,
@@ -83,7 +93,9 @@ const operations = {
   ...triggerOperations,
   ...pushOperations,
   ...usageOperations,
+  ...signInOperations,
   ...callerOperations,
+  ...memberOperations,
   ...poolRunnerOperations,
   ...runnerOperations,
 } satisfies { readonly [N in keyof typeof paths]: Operation };

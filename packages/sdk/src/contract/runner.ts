@@ -101,7 +101,7 @@ export const pollRequest = requestWith('RunnerPollRequest', ['runnerId', 'name',
   build: { type: 'string', maxLength: 128 },
   capabilities: {
     description:
-      '`deferral`: it delivers deferred messages. `sandbox`: its agents run in a sandbox. `steer`: it adds messages to running turns. `disk-full`: it starts no runs, because its disk is almost full.',
+      '`deferral`: it delivers deferred messages. `sandbox`: its agents run in a sandbox. `steer`: it adds messages to running turns. `disk-full`: it starts no runs, because its disk is almost full. `undrain`: if it drains because it was asked to, it can take runs again.',
     type: 'array',
     items: { type: 'string', maxLength: 64 },
     maxItems: 32,
@@ -305,6 +305,11 @@ export const pollReply = reply('RunnerPollReply', {
   },
   steers: { ...list(steer), description: 'Only for a runner with the capability `steer`.' },
   drain: { ...boolean, description: 'It is asked to drain: it claims nothing more, and ends.' },
+  undrain: {
+    ...boolean,
+    description:
+      'It drains because it was asked to, and is asked to take runs again. Only with the capability `undrain`.',
+  },
 });
 export type PollReply = Infer<typeof pollReply>;
 

@@ -175,6 +175,11 @@ export async function pastTime(
   return found.getTime();
 }
 
+export async function pastDate(text: string | undefined, flag: string): Promise<Date | undefined> {
+  const ms = await pastTime(text, flag);
+  return ms === undefined ? undefined : new Date(ms);
+}
+
 export function readTenant(text: string): Tenant {
   const tenant = tenantNamed(text);
   if (tenant) return tenant;

@@ -18,6 +18,7 @@ import type { Tracer } from '../lib/traces/tracer.ts';
 import { WakeSignal } from '../lib/wake-signal.ts';
 import { WorkerChannel } from '../lib/worker-channel.ts';
 import { Notifications } from '../notify/notifications.ts';
+import { SignIns } from '../sign-in/sign-ins.ts';
 import { sent } from '../store/connection.ts';
 import { dueDeliveries } from '../store/statements/deliveries.ts';
 import { dueItems } from '../store/statements/outbox.ts';
@@ -67,10 +68,21 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   const publicUrl = () => config.publicUrl ?? address;
   const control = openControl(config, store, log, { secrets, publicUrl, workers, metrics });
   const { work, ...served } = openWork(options, control, publicUrl);
-  const { codeHosts, triggers, notifications } = served;
-  const { rateLimit, keepAliveMs } = config;
+  const { codeHosts, triggers, notifications, signIns } = served;
+  const { rateLimit, trustedProxies, keepAliveMs } = config;
   const app = buildServer({
-    ...{ control, ...served, log, metrics, tracer, workers, rateLimit, keepAliveMs, publicUrl },
+    ...{
+      control,
+      ...served,
+      log,
+      metrics,
+      tracer,
+      workers,
+      rateLimit,
+      trustedProxies,
+      keepAliveMs,
+      publicUrl,
+    },
     databaseDisk: new DatabaseDisk(config.databaseUrl ? null : config.dataFolder),
     draining: draining.signal,
     closing: closing.signal,
@@ -103,6 +115,7 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
         async () => {
           codeHosts.cancel();
           notifications.cancel();
+          signIns.cancel();
           await work.close();
           await codeHosts.close();
           await triggers.close();
@@ -128,7 +141,7 @@ function measureNode({ dataFolder }: Config, tracer: Tracer | undefined): Metric
   return metrics;
 }
 
-type Served = Pick<ServerOptions, 'codeHosts' | 'triggers' | 'receiver' | 'notifications'>;
+type Served = Pick<ServerOptions, 'codeHosts' | 'triggers' | 'receiver' | 'notifications' | 'signIns'>;
 
 /** The kinds of work that wait in the database, and the topics of the outbox. */
 function openWork(
@@ -148,6 +161,10 @@ function openWork(
   const outbox = new Outbox({
     ...{ database, masks, metrics: control.metrics },
     topics: { codehost: codeHosts.topic },
+  });
+  const signIns = new SignIns({
+    ...{ database, control, secrets, log, publicUrl },
+    innerHosts: config.innerHosts,
   });
   const notifications = new Notifications({
     ...{ database, control, secrets, masks, publicUrl, nudge },
@@ -170,7 +187,7 @@ function openWork(
     loopOf('schedule', dueSchedules, control.schedules.due),
     ...notifications.work,
   ]);
-  return { codeHosts, triggers, receiver, notifications, work };
+  return { codeHosts, triggers, receiver, notifications, signIns, work };
 }
 
 /** A node in a process that the supervisor of the service has started. */

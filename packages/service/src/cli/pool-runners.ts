@@ -12,10 +12,15 @@ export function addPoolRunnerCommands(runner: Command): void {
   addCommand(runner, 'drain', drainText, drain)
     .argument('<pool>')
     .argument('[runner...]', 'their names; default: every runner of the pool');
+  const undrainText = 'let runners that drain take runs again, if they have not begun to hand theirs back';
+  addCommand(runner, 'undrain', undrainText, undrain)
+    .argument('<pool>')
+    .argument('<runner...>', 'their names');
 }
 
 async function list({ client, output, signal, flags }: Invocation<{ pool?: string }>): Promise<void> {
-  const { runners } = await client().listRunners(flags.pool, { signal });
+  const runners: ListedRunner[] = [];
+  for await (const runner of client().runners({ pool: flags.pool }, { signal })) runners.push(runner);
   await output.table(
     runners,
     [
@@ -63,5 +68,22 @@ async function drain(
     for (const { name, runs } of runners)
       output.line(`${name} drains: ${runs} ${runs === 1 ? 'run' : 'runs'}`);
     if (runners.length === 0) output.line(`No runner of pool ${pool} is left to drain.`);
+  });
+}
+
+async function undrain(
+  { client, output, signal }: Invocation,
+  pool: string,
+  names: readonly string[],
+): Promise<void> {
+  const reply = await client().undrainRunners(pool, names, { signal });
+  output.answer(reply, ({ runners }) => {
+    for (const { name, draining } of runners)
+      output.line(
+        draining
+          ? `${name} still drains: it has begun to hand back its runs, and ends`
+          : `${name} takes runs again`,
+      );
+    if (runners.length === 0) output.line(`No live runner of pool ${pool} has this name.`);
   });
 }

@@ -4,9 +4,11 @@ import {
   ageOf,
   dollars,
   firstLine,
+  newsText,
   providerName,
   savedText,
   statusText,
+  taskText,
   unpushedText,
 } from '@muster/sdk/contract';
 import type { Command } from 'commander';
@@ -47,6 +49,8 @@ const columns: readonly Column<Row>[] = [
   { title: 'MODEL', of: ({ entry }) => entry.model, isFlexible: true },
   { title: 'WORKSPACE', of: ({ entry }) => entry.agentId.workspace, isFlexible: true },
   { title: 'ACCOUNT', of: ({ entry: { agentId } }) => ownerName(agentId), isFlexible: true },
+  { title: 'TASKS', of: ({ entry }) => taskText(entry).replace(/ tasks?$/, ''), isRight: true },
+  { title: 'NEWS', of: ({ entry }) => newsText(entry), isFlexible: true },
   {
     title: 'DESCRIPTION',
     of: ({ entry }) => firstLine(entry.description),
@@ -54,12 +58,6 @@ const columns: readonly Column<Row>[] = [
     isOptional: true,
   },
   { title: 'UNPUSHED', of: atRisk, isFlexible: true },
-  { title: 'NEEDS INPUT', of: ({ entry }) => entry.needsInput, isFlexible: true },
-  {
-    title: 'ERROR',
-    of: ({ entry: { phase, error } }) => (phase === 'PHASE_PENDING' ? firstLine(error) : ''),
-    isFlexible: true,
-  },
 ];
 
 /** As `--account` and the name of an agent take it. */
@@ -93,7 +91,7 @@ async function ps({ flags, client, output, signal }: Invocation<PsFlags>): Promi
 const columnsFor = (rows: readonly Row[], { account }: ListInput): readonly Column<Row>[] =>
   columns.filter(({ title, of }) => {
     if (title === 'ACCOUNT') return account !== undefined;
-    return !['UNPUSHED', 'NEEDS INPUT', 'ERROR'].includes(title) || rows.some((row) => of(row) !== '');
+    return !['TASKS', 'NEWS', 'UNPUSHED'].includes(title) || rows.some((row) => of(row) !== '');
   });
 
 /** Sorts each agent under its parent, if the parent is listed too. */

@@ -10,7 +10,7 @@ import {
 import { type Command, Option } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { usageError } from './errors.ts';
-import { collect, pairsOf, pastTime } from './input.ts';
+import { collect, pairsOf, pastDate } from './input.ts';
 import type { Column } from './output.ts';
 
 export function addUsageCommand(program: Command): void {
@@ -41,8 +41,8 @@ async function usage({ flags, client, output, signal }: Invocation<UsageFlags>):
   if (flags.csv && output.format !== 'table') throw usageError('use --csv or --output, not both');
   const request = {
     ...{ groupBy: [...groupBy], interval, zone },
-    from: await timeOf(flags.from, '--from'),
-    to: await timeOf(flags.to, '--to'),
+    from: await pastDate(flags.from, '--from'),
+    to: await pastDate(flags.to, '--to'),
     ...(flags.filter && { filter: pairsOf(flags.filter, 'filter') }),
   };
   const rows: UsageRow[] = [];
@@ -61,11 +61,6 @@ async function usage({ flags, client, output, signal }: Invocation<UsageFlags>):
 }
 
 const zoneHere = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
-
-async function timeOf(text: string | undefined, flag: string): Promise<Date | undefined> {
-  const ms = await pastTime(text, flag);
-  return ms === undefined ? undefined : new Date(ms);
-}
 
 function columnsFor(
   rows: readonly UsageRow[],

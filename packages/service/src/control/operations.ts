@@ -1,3 +1,8 @@
+import type { Audit } from './access/audit.ts';
+import type { DeviceLogins } from './access/device-logins.ts';
+import type { ListedKeys } from './access/listed-keys.ts';
+import { Members, type MembersOptions } from './access/members.ts';
+import { Setup, type SetupOptions } from './access/setup.ts';
 import { Budgets, type BudgetsOptions } from './agents/budgets.ts';
 import { Checklists } from './agents/checklist.ts';
 import { DeletedAgents, type DeletionOptions } from './agents/delete-agent.ts';
@@ -16,9 +21,16 @@ type Parts = BudgetsOptions &
   FollowUpsOptions &
   InspectionOptions &
   MarksOptions &
+  MembersOptions &
   RetriesOptions &
   RunnerOperationsOptions &
-  ThreadsOptions & { readonly poolRunners: PoolRunners };
+  SetupOptions &
+  ThreadsOptions & {
+    readonly audit: Audit;
+    readonly deviceLogins: DeviceLogins;
+    readonly listedKeys: ListedKeys;
+    readonly poolRunners: PoolRunners;
+  };
 
 /** The operations of the API that need nothing of HTTP but a caller and a body, under their names in the contract. */
 export function operationsOf(parts: Parts) {
@@ -26,9 +38,14 @@ export function operationsOf(parts: Parts) {
   return {
     ...inspection,
     ...parts.lists,
+    ...parts.audit,
+    ...parts.deviceLogins,
+    ...parts.listedKeys,
     ...new Lifecycle(parts),
     ...new Budgets(parts),
     ...new Marks(parts),
+    ...new Members(parts),
+    ...new Setup(parts),
     ...new Retries(parts),
     ...new DeletedAgents(parts),
     ...new FollowUps(parts),

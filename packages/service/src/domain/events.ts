@@ -2,6 +2,12 @@ import type { Phase, PhaseReason, RunOutcome, UsagePart } from '@muster/sdk/cont
 import type { Instant, Usage } from './agent.ts';
 import type { Comment } from './thread.ts';
 
+/** Who sent a command, as records name a caller. */
+export interface Actor {
+  readonly name: string;
+  readonly keyId: string;
+}
+
 /**
  * What happened to an agent, for what lies outside of the state machine. A decision returns it with its changes, and
  * `store/subscribers.ts` turns it into rows in the same transaction.
@@ -14,6 +20,8 @@ export type DomainEvent =
       readonly to: Phase;
       readonly reason: PhaseReason;
     }
+  /** Somebody killed the agent of another account. */
+  | { readonly type: 'killedByOther'; readonly by: Actor }
   | { readonly type: 'runEnded'; readonly runId: number; readonly outcome: RunOutcome }
   | { readonly type: 'branchPushed'; readonly repo: string; readonly branch: string }
   /** Somebody commented on a review thread in Muster, or settled it, or opened it again. */

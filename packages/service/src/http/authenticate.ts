@@ -60,12 +60,13 @@ export function limitRate({ limiter }: RouteContext, { keyId }: Principal): void
 const cookieNames = (host: string, publicUrl: string) => {
   const { isSecure = false, port = '80' } = addressOf(host, publicUrl) ?? {};
   const named = (kind: string) => (isSecure ? `__Host-muster-${kind}` : `muster-${kind}-${port}`);
-  return { isSecure, person: named('session'), share: named('share') };
+  return { isSecure, person: named('session'), share: named('share'), flow: named('sign-in') };
 };
 
 /** The most share links that a browser keeps; a new one replaces the oldest. */
 const maxShareCookies = 20;
 const maxAgeSeconds = limits.sessionDays * 24 * 3600;
+const flowSeconds = limits.signInMinutes * 60;
 
 /** The secret of the person's session in this browser. */
 export const personSecret = (request: FastifyRequest, publicUrl: string): string | null =>
@@ -116,9 +117,29 @@ export function clearSessionCookie(
   setCookie(reply, names.isSecure, role === 'share' ? `${names.share}-${session}` : names.person, '');
 }
 
+/** What the browser keeps while it is at a provider to sign in. */
+export const flowCookie = (request: FastifyRequest, publicUrl: string): string | null =>
+  cookiesOf(request).get(cookieNames(request.headers.host ?? '', publicUrl).flow) ?? null;
+
+export function setFlowCookie(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  publicUrl: string,
+  value: string,
+): void {
+  const { isSecure, flow } = cookieNames(request.headers.host ?? '', publicUrl);
+  setCookie(reply, isSecure, flow, value, flowSeconds);
+}
+
 /** An empty value deletes the cookie. */
-function setCookie(reply: FastifyReply, isSecure: boolean, name: string, value: string): void {
-  const maxAge = value ? maxAgeSeconds : 0;
+function setCookie(
+  reply: FastifyReply,
+  isSecure: boolean,
+  name: string,
+  value: string,
+  lastsSeconds = maxAgeSeconds,
+): void {
+  const maxAge = value ? lastsSeconds : 0;
   const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   reply.header('set-cookie', `${name}=${value}; ${attributes}`);
 }

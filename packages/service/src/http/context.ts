@@ -7,6 +7,7 @@ import type { Metrics } from '../lib/metrics.ts';
 import type { Span, SpanContext, Tracer } from '../lib/traces/tracer.ts';
 import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { Notifications } from '../notify/notifications.ts';
+import type { SignIns } from '../sign-in/sign-ins.ts';
 import type { Triggers } from '../trigger/triggers.ts';
 import type { AcknowledgedBytes } from './acknowledged-bytes.ts';
 import type { ErrorContext } from './errors.ts';
@@ -30,6 +31,7 @@ export interface ServerOptions extends ErrorContext {
   readonly control: Control;
   readonly codeHosts: CodeHosts;
   readonly notifications: Notifications;
+  readonly signIns: SignIns;
   readonly triggers: Triggers;
   readonly receiver: Receiver;
   readonly metrics: Metrics;
@@ -39,6 +41,8 @@ export interface ServerOptions extends ErrorContext {
   readonly workers: OtherWorkers | null;
   /** Requests per second and key; 0 disables the limit. */
   readonly rateLimit: number;
+  /** Of requests from these addresses and ranges, `X-Forwarded-For` says where they come from. */
+  readonly trustedProxies: readonly string[];
   /** How often an idle wait or stream sends a few bytes. */
   readonly keepAliveMs: number;
   readonly publicUrl: () => string;

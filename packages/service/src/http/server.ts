@@ -17,6 +17,7 @@ import { hookRoutes } from './routes/hooks.ts';
 import { longReplyRoutes } from './routes/long-replies.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { pageRoutes } from './routes/pages.ts';
+import { providerRoutes } from './routes/providers.ts';
 import { signInRoutes } from './routes/sign-in.ts';
 import { systemRoutes } from './routes/system.ts';
 import { unsubscribeRoutes } from './routes/unsubscribe.ts';
@@ -52,6 +53,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   operationRoutes(context);
   longReplyRoutes(context);
   signInRoutes(context);
+  providerRoutes(context);
   hookRoutes(context);
   unsubscribeRoutes(context);
   uploadRoutes(context);
@@ -71,6 +73,7 @@ function newApp(
     forceCloseConnections: 'idle',
     keepAliveTimeout: 72_000,
     requestTimeout: 300_000,
+    trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
     // The kernel's probes detect a client that vanishes while its request waits for a reply.
     // A request without Host is refused here, because Node's own refusal has no error body.
     http: { keepAlive: true, keepAliveInitialDelay: options.keepAliveMs, requireHostHeader: false },

@@ -72,3 +72,5 @@ function isTransient(error: unknown): boolean {
   const isDenied = error.httpStatus === 401 || error.httpStatus === 403;
   return faultOf(error) === 'retry' && !isDenied && !fullQuotas.includes(error.reason ?? '');
 }
+
+export const isDenied = (error: unknown): boolean => error instanceof MusterError && error.httpStatus === 403;

@@ -19,7 +19,7 @@ describe('polling', () => {
     expect(fixture.service.polls[0]).toMatchObject({
       name: 'one',
       rehearses: true,
-      capabilities: ['deferral', 'steer'],
+      capabilities: ['deferral', 'steer', 'undrain'],
     });
   });
 
@@ -177,6 +177,33 @@ describe('drain', () => {
     expect(fixture.service.endOf(next)).toEqual({ outcome: 'HANDED_BACK' });
     expect(fixture.service.endOf(claim)).toEqual({ outcome: 'HANDED_BACK' });
     expect(fixture.service.polls.at(-1)).toMatchObject({ leaving: true, runs: [] });
+  });
+
+  it('ends when the service asks for that, before runs are handed back', async () => {
+    const runner = fixture.start({ drainMs: 3_600_000 });
+    const claim = fixture.service.offer(
+      '!run touch ready; while [ ! -e go ]; do sleep 0.05; done\n!say done',
+    );
+    await fixture.started(claim);
+    fixture.service.drains = true;
+    await eventually(() =>
+      expect(fixture.service.polls.at(-1)).toMatchObject({
+        leaving: true,
+        capabilities: expect.arrayContaining(['undrain']),
+      }),
+    );
+    Object.assign(fixture.service, { drains: false, undrains: true });
+    await eventually(() => expect(fixture.service.polls.at(-1)).toMatchObject({ leaving: false }));
+    fixture.service.undrains = false;
+    const next = fixture.service.offer('!say next');
+    await eventually(() => expect(fixture.service.endOf(next)).toMatchObject({ outcome: 'COMPLETED' }));
+    writeFileSync(join(fixture.workspaceOf(claim), 'go'), '');
+    await eventually(() => expect(fixture.service.endOf(claim)).toMatchObject({ response: 'done' }));
+    // One that leaves for another reason is not asked back.
+    const drained = runner.drain();
+    fixture.service.undrains = true;
+    await drained;
+    expect(fixture.service.polls.at(-1)?.capabilities).not.toContain('undrain');
   });
 
   it('begins after the given number of runs, which end, and more are handed back', async () => {

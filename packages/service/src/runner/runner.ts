@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { MusterClient, MusterError } from '@muster/sdk';
+import { MusterClient } from '@muster/sdk';
 import {
   type Backend,
   backends,
@@ -16,13 +16,14 @@ import { nodeFetch } from '../lib/node-fetch.ts';
 import { accountNames } from './accounts/accounts.ts';
 import { sweepAgentFolders } from './agent-folders.ts';
 import { DiskReserve } from './disk-reserve.ts';
+import { Drain } from './drain.ts';
 import { Gateway } from './gateway/gateway.ts';
 import { LateReports } from './late-reports.ts';
 import { Lease } from './lease.ts';
 import { LiveOutput } from './live-output.ts';
 import { Observed } from './observed.ts';
 import { Outages } from './outages.ts';
-import { faultOf, pauseUnless } from './retry.ts';
+import { faultOf, isDenied, pauseUnless } from './retry.ts';
 import type { RunEnd } from './run/report-stream.ts';
 import { Run } from './run/run.ts';
 import type { RunContext } from './run/run-context.ts';
@@ -77,7 +78,7 @@ export class Runner {
   /** Resolves when the runner has left, for whichever reason. */
   readonly ended: Promise<void>;
   #claimed = 0;
-  #handBackTimer: NodeJS.Timeout | undefined;
+  readonly #drain: Drain;
   /** Since when it has no run; from its registration on. */
   #idleSince = Number.POSITIVE_INFINITY;
   #isRegistered = false;
@@ -96,6 +97,7 @@ export class Runner {
   constructor(options: RunnerOptions) {
     this.#options = options;
     this.#limits = { ...contractLimits, handBackMs: 10_000, ...options.limits };
+    this.#drain = new Drain(options.drainMs ?? 0, () => this.#handBack());
     const { url, apiKey, name, environment, harnesses, rehearses, stallMs, limitWaitMs } = options;
     const dataFolder = resolve(options.dataFolder);
     const client = new MusterClient({ url, apiKey, fetch: nodeFetch });
@@ -157,11 +159,9 @@ export class Runner {
   }
 
   /** Claims nothing more, lets live runs end for `drainMs`, hands back those that are left, and unregisters. */
-  async drain(): Promise<void> {
+  async drain(isAsked = false): Promise<void> {
     this.#leave('drain');
-    const { drainMs } = this.#options;
-    if (drainMs) this.#handBackTimer ??= setTimeout(() => this.#handBack(), drainMs);
-    else this.#handBack();
+    this.#drain.begin(isAsked);
     await this.ended;
   }
 
@@ -221,13 +221,13 @@ export class Runner {
           if (!isLast && failures > 1) await pauseUnless(signal, this.#lease.pauseMs(failures - 1));
         }
       }
-      if (isLast && this.#runs.size === 0) break;
+      if (isLast && this.#state !== 'serving' && this.#runs.size === 0) break;
       if (this.#idleLeftMs <= 0) this.#leave('idle');
     }
     // Killed runs save their work, for at most half a minute.
     await Promise.all([...this.#leavingRuns.values()].map((run) => run.left));
     this.#lease.end();
-    clearTimeout(this.#handBackTimer);
+    this.#drain.close();
     this.#stopping.abort();
     this.#context.preparedCopies.close();
     if (this.#state !== 'abandoned') await this.#options.tracer?.close();
@@ -307,6 +307,9 @@ export class Runner {
       capabilities: [
         'deferral',
         'steer',
+        ...(this.#state === 'serving' || (this.#drain.isReversible && this.#runs.size > 0)
+          ? ['undrain']
+          : []),
         ...(sandbox ? ['sandbox'] : []),
         ...(this.#disk.isBelow ? ['disk-full'] : []),
       ],
@@ -343,7 +346,8 @@ export class Runner {
     this.#live.update(reply.watched ?? []);
     let isNew = false;
     // An older service never sets it.
-    if (reply.drain) void this.drain();
+    if (reply.drain) void this.drain(this.#state === 'serving');
+    if (reply.undrain && this.#drain.revert()) this.#state = 'serving';
     for (const claim of reply.claims) isNew = this.#claim(claim) || isNew;
     for (const { agentKey, runId, kind } of reply.stops) {
       const run = this.#runs.get(keyOf({ agentKey, runId }));
@@ -441,8 +445,6 @@ export class Runner {
     if (Math.log2(failures) % 1 === 0) this.#options.log.warn({ failures, err: error }, 'poll failed');
   }
 }
-
-const isDenied = (error: unknown): boolean => error instanceof MusterError && error.httpStatus === 403;
 
 type RunRef = Run['ref'];
 type FailedRun = RunRef & { readonly end: RunEnd };

@@ -73,6 +73,10 @@ const describeHolder = ([first]: readonly LockHolder[]): string =>
 const isAboutLocks = (error: unknown): boolean =>
   ['55P03', '40P01'].includes((error as { code?: string }).code ?? '');
 
+/** The index of an empty table, or of one that nobody uses, needs no CONCURRENTLY. */
+const inTransaction = ({ kind, sql }: Migration): string =>
+  kind === 'concurrent' ? sql.replace('CONCURRENTLY ', '') : sql;
+
 type Outcome = 'applied' | 'applied by another node' | 'another node is migrating' | 'no lock';
 
 /** Applies migrations on one connection, and waits politely for locks that others hold. */
@@ -93,13 +97,16 @@ export class MigrationSession {
     this.#onWait = options.onWait ?? (() => {});
   }
 
-  /** Returns whether this session applied it; if not, another node did. */
-  async apply(migration: Migration): Promise<boolean> {
+  /**
+   * Returns whether this session applied it; if not, another node did. On an empty database, `others` follow in the same
+   * transaction.
+   */
+  async apply(migration: Migration, others: readonly Migration[] = []): Promise<boolean> {
     this.#holders = [];
     this.#waitingSinceMs = performance.now();
     this.#reportAtMs = this.#waitingSinceMs + firstReportMs;
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
-      const outcome = await this.#attempt(migration);
+      const outcome = await this.#attempt(migration, others);
       if (outcome === 'applied') return true;
       if (outcome === 'applied by another node') return false;
       if (outcome === 'another node is migrating') {
@@ -113,7 +120,7 @@ export class MigrationSession {
     }
   }
 
-  async #attempt(migration: Migration): Promise<Outcome> {
+  async #attempt(migration: Migration, others: readonly Migration[]): Promise<Outcome> {
     let looking = Promise.resolve();
     const timer = setInterval(() => {
       looking = looking.then(() => this.#look(migration)).catch(() => {});
@@ -121,7 +128,7 @@ export class MigrationSession {
     try {
       return migration.kind === 'concurrent'
         ? await this.#applyConcurrently(migration)
-        : await this.#applyInTransaction(migration);
+        : await this.#applyInTransaction(migration, others);
     } catch (error) {
       if (!isAboutLocks(error)) throw error;
       return 'no lock';
@@ -131,12 +138,12 @@ export class MigrationSession {
     }
   }
 
-  async #applyInTransaction(migration: Migration): Promise<Outcome> {
+  async #applyInTransaction(migration: Migration, others: readonly Migration[]): Promise<Outcome> {
     await this.#client.query(
       `BEGIN; SET LOCAL lock_timeout = ${lockTimeoutMs}; SET LOCAL statement_timeout = 0`,
     );
     try {
-      const outcome = await this.#applyLocked(migration);
+      const outcome = await this.#applyLocked([migration, ...others]);
       await this.#client.query(outcome === 'applied' ? 'COMMIT' : 'ROLLBACK');
       return outcome;
     } catch (error) {
@@ -145,17 +152,20 @@ export class MigrationSession {
     }
   }
 
-  async #applyLocked(migration: Migration): Promise<Outcome> {
+  async #applyLocked(migrations: readonly [Migration, ...Migration[]]): Promise<Outcome> {
     const client = this.#client;
+    const [first] = migrations;
     if (!(await this.#tryLock('pg_try_advisory_xact_lock'))) return 'another node is migrating';
-    if (migration.number === 1)
+    if (first.number === 1)
       await client.query(
         `CREATE TABLE IF NOT EXISTS migrations (number int PRIMARY KEY, name text NOT NULL,
            applied_at timestamptz NOT NULL DEFAULT now(), compatible_since int NOT NULL)`,
       );
-    if (await this.#isApplied(migration)) return 'applied by another node';
-    await client.query(migration.sql);
-    await this.#record(migration);
+    if (await this.#isApplied(first)) return 'applied by another node';
+    for (const migration of migrations) {
+      await client.query(inTransaction(migration));
+      await this.#record(migration);
+    }
     return 'applied';
   }
 
@@ -164,7 +174,7 @@ export class MigrationSession {
     const client = this.#client;
     const index = newIndexOf(migration);
     if (this.#connection.isPooled && index && (await this.#isEmpty(index.table)))
-      return this.#applyInTransaction({ ...migration, sql: migration.sql.replace('CONCURRENTLY ', '') });
+      return this.#applyInTransaction(migration, []);
     if (this.#connection.isPooled)
       throw new SchemaError(
         `Migration ${migration.name} needs a session, which a pooler in transaction mode does not give: set MUSTER_DIRECT_URL to the server itself, and run muster migrate.`,

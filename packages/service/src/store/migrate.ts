@@ -29,10 +29,12 @@ export async function migrate(
     const session = new MigrationSession(client, connection, options);
     let pending = await pendingIn(client, known);
     for (let next = pending[0]; next && next.number <= upTo; next = pending[0]) {
-      const isOurs = await session.apply(next);
-      if (isOurs) applied.push(next.name);
+      // On an empty database, the others follow in the same transaction.
+      const others = next.number === 1 ? pending.slice(1).filter(({ number }) => number <= upTo) : [];
+      const isOurs = await session.apply(next, others);
+      if (isOurs) applied.push(...[next, ...others].map(({ name }) => name));
       // Another node may have applied more, also migrations that this build does not know.
-      pending = isOurs ? pending.slice(1) : await pendingIn(client, known);
+      pending = isOurs ? pending.slice(1 + others.length) : await pendingIn(client, known);
     }
     if (upTo > 0) await createPartitions(client);
   });

@@ -1,9 +1,10 @@
-import type { PhaseReason } from '@muster/sdk/contract';
+import { type PhaseReason, providerName } from '@muster/sdk/contract';
 import type { AgentState } from '../domain/agent.ts';
 import type { DomainEvent } from '../domain/events.ts';
 import type { AgentChange } from '../domain/loaded-agents.ts';
 import type { Comment } from '../domain/thread.ts';
 import { type Connection, statement } from './connection.ts';
+import { recordAudit } from './statements/audit.ts';
 import { insertEvents, insertEventsOf, type NewEvent, resumed } from './statements/events.ts';
 import { agentKey, namesOf, rowsOf } from './tables.ts';
 
@@ -168,6 +169,24 @@ const subscribers: readonly Subscriber[] = [
           }
         : null,
     write: insertNotices,
+  },
+  {
+    rowOf: (event, { agent }) =>
+      event.type === 'killedByOther'
+        ? {
+            tenant: agent.tenant,
+            actor: event.by.name,
+            keyId: event.by.keyId,
+            ...{ kind: 'agent', action: 'KILL' },
+            name: agent.path.join('/'),
+            details: {
+              account: `${providerName(agent.ownerProvider)}/${agent.account}`,
+              workspace: agent.workspace,
+              agent: agent.id,
+            },
+          }
+        : null,
+    write: (connection, rows) => recordAudit(connection, JSON.parse(rows)),
   },
 ];
 

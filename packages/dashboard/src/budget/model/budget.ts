@@ -1,6 +1,6 @@
 import type { Caller } from '@muster/sdk';
 import { type AgentBudget, type BudgetState, dollars } from '@muster/sdk/contract';
-import { mayCommand } from '../../live/model/allowed-actions.ts';
+import { isAdmin, mayCommand } from '../../live/model/allowed-actions.ts';
 
 type Amounts = Pick<AgentBudget, 'amountUsd' | 'spentUsd' | 'reservedUsd'>;
 
@@ -41,7 +41,7 @@ const partLeft = (budget: Amounts): number => partOf(leftUsd(budget), budget) * 
 
 /** The same rule as in the service: admins raise those of the catalog, and who may command an agent raises its own. */
 export const mayRaise = (caller: Caller, { agentId }: Pick<AgentBudget, 'agentId'>): boolean =>
-  agentId ? mayCommand(caller, agentId) : caller.role === 'admin' || caller.role === 'operator';
+  agentId ? mayCommand(caller, agentId) : isAdmin(caller);
 
 const windowTexts: Readonly<Record<string, string>> = {
   total: 'in total',

@@ -11,18 +11,20 @@ import { Moment } from '../../parts/times.tsx';
 const pollMs = 3_000;
 export const shownDeliveries = 20;
 
+type Tested = Pick<ReplyOf<'testIntegration'>, 'checks'> & { readonly account?: string };
+
 interface ChecksProps {
   /** `integration/NAME`. */
   readonly id: string;
-  readonly test: (signal: AbortSignal) => Promise<ReplyOf<'testIntegration'>>;
+  readonly test: (signal: AbortSignal) => Promise<Tested>;
   readonly waiting: string;
   /** The check that the first delivery passes, and whether one has arrived. */
-  readonly first: string;
-  readonly hasDelivery: boolean;
+  readonly first?: string;
+  readonly hasDelivery?: boolean;
 }
 
 /** What the service has checked, again when a person asks or the first delivery arrives. */
-export function ChecksSection({ id, test: ask, waiting, first, hasDelivery }: ChecksProps) {
+export function ChecksSection({ id, test: ask, waiting, first, hasDelivery = false }: ChecksProps) {
   const test = useQuery({
     queryKey: ['delivery-test', id],
     queryFn: ({ signal }) => ask(signal),
@@ -49,9 +51,9 @@ export function ChecksSection({ id, test: ask, waiting, first, hasDelivery }: Ch
   );
 }
 
-const Checks = ({ reply }: { readonly reply: ReplyOf<'testIntegration'> }) => (
+const Checks = ({ reply }: { readonly reply: Tested }) => (
   <>
-    {reply.account !== '' && (
+    {reply.account && (
       <p className="secondary">
         Acts as <b>{reply.account}</b>
       </p>

@@ -18,6 +18,7 @@ import { NotificationView } from './notification-view.tsx';
 import { type Document, resourceQuery, type StoredResource } from './queries.ts';
 import { type ResourceDialog, ResourceDialogs, ResourceSecret, useLeaveGuard } from './resource-dialogs.tsx';
 import { ExpiryMark } from './resource-list.tsx';
+import { SignInView } from './sign-in-view.tsx';
 import { RequestExample, TriggerView } from './trigger-view.tsx';
 import { useEdit } from './use-edit.ts';
 
@@ -28,7 +29,11 @@ const views = [
 ] as const;
 
 /** The fields with addresses that others send to. */
-const addressFields: Partial<Readonly<Record<Kind, string>>> = { integration: 'webhookUrl', trigger: 'url' };
+const addressFields: Partial<Readonly<Record<Kind, string>>> = {
+  integration: 'webhookUrl',
+  trigger: 'url',
+  'sign-in': 'redirectUri',
+};
 
 /** The address of a resource that the caller may administer, empty if nobody sends to it; undefined if it has no connection. */
 function addressOf(kind: Kind, stored: StoredResource | null, refusal: string | null): string | undefined {
@@ -157,6 +162,7 @@ function ConnectionView({
   document,
 }: Named & { readonly address: string; readonly document: Document }) {
   if (kind === 'notification') return <NotificationView name={name} />;
+  if (kind === 'sign-in') return <SignInView name={name} redirectUri={address} />;
   return kind === 'trigger' ? (
     <TriggerView {...{ name, document }} url={address} />
   ) : (

@@ -59,17 +59,35 @@ async function register(): Promise<ServiceWorkerRegistration> {
   return navigator.serviceWorker.ready;
 }
 
+let last: Promise<unknown> = Promise.resolve();
+
+/** One after the other, so that the last choice is the one that is kept. */
+function inOrder<T>(work: () => Promise<T>): Promise<T> {
+  const next = last.then(work, work);
+  last = next;
+  return next;
+}
+
 /** Asks for the permission if that is needed; a click has to be the cause. Throws with what to do. */
 export async function turnOn(client: MusterClient, person: string, choice: PushChoice): Promise<void> {
   if ((await Notification.requestPermission()) !== 'granted')
     throw new Error('The browser did not allow notifications for this site.');
-  await subscribe(client, choice);
-  localStorage.setItem(choiceKey(person), JSON.stringify(choice));
+  await inOrder(async () => {
+    await subscribe(client, () => choice);
+    localStorage.setItem(choiceKey(person), JSON.stringify(choice));
+  });
 }
 
-async function subscribe(client: MusterClient, { scope, quietHours }: PushChoice): Promise<void> {
+/** `choose` gets what the service has for this session. */
+async function subscribe(
+  client: MusterClient,
+  choose: (current: Subscription | undefined) => PushChoice | null,
+): Promise<void> {
   const { pushManager } = await register();
-  const { publicKey } = await client.pushSubscriptions();
+  const { publicKey, subscriptions } = await client.pushSubscriptions();
+  const choice = choose(subscriptions.find(({ isCurrent }) => isCurrent));
+  if (!choice) return;
+  const { scope, quietHours } = choice;
   const subscription = await subscriptionFor(pushManager, publicKey);
   const { endpoint, keys: { p256dh = '', auth = '' } = {} } = subscription.toJSON();
   await client.subscribePush({
@@ -92,14 +110,22 @@ const base64url = (bytes: ArrayBuffer | null): string =>
     .replaceAll('/', '_')
     .replace(/=+$/, '');
 
-export async function turnOff(client: MusterClient, person: string, id: string): Promise<void> {
+export function turnOff(client: MusterClient, person: string, id: string): Promise<void> {
   localStorage.removeItem(choiceKey(person));
-  await client.unsubscribePush(id);
+  return inOrder(async () => {
+    // A change before it has stored its choice.
+    localStorage.removeItem(choiceKey(person));
+    await client.unsubscribePush(id);
+  });
 }
 
-/** A new session begins without notifications: a person who has turned them on in this browser gets them again. */
-export async function renew(client: MusterClient, person: string): Promise<void> {
-  const choice = storedChoice(person);
-  if (!choice || obstacle() !== null || Notification.permission !== 'granted') return;
-  await subscribe(client, choice);
+/**
+ * A new session begins without notifications: a person who has turned them on in this browser gets them again. A session
+ * that has them keeps what the service knows, for a page that was closed may not have stored its last choice.
+ */
+export function renew(client: MusterClient, person: string): Promise<void> {
+  return inOrder(async () => {
+    if (!storedChoice(person) || obstacle() !== null || Notification.permission !== 'granted') return;
+    await subscribe(client, (current) => current ?? storedChoice(person));
+  });
 }

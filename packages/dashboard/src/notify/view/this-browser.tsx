@@ -1,6 +1,6 @@
 import type { PushSubscription } from '@muster/sdk';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { SelectField } from '../../parts/field.tsx';
 import { Mark } from '../../parts/page.tsx';
@@ -39,11 +39,14 @@ export function ThisBrowser({ current }: { readonly current: PushSubscription | 
   const off = useMutation({ mutationFn: (id: string) => turnOff(client, person, id), onSettled });
   const why = obstacle();
   const isOn = current !== null && why === null;
-  const choice: PushChoice = (change.isPending && change.variables) ||
-    current ||
-    storedChoice(person) || { scope: 'MINE', quietHours: null };
-  const set = (changed: Partial<PushChoice>) =>
-    change.mutate({ scope: choice.scope, quietHours: choice.quietHours, ...changed });
+  // Shown until the service has it: a field whose value goes back for a moment loses what is being typed.
+  const [draft, setDraft] = useState<PushChoice | null>(null);
+  const choice = draft ?? current ?? storedChoice(person) ?? { scope: 'MINE', quietHours: null };
+  const set = (changed: Partial<PushChoice>) => {
+    const chosen = { scope: choice.scope, quietHours: choice.quietHours, ...changed };
+    setDraft(chosen);
+    change.mutate(chosen, { onSettled: () => setDraft(null) });
+  };
   return (
     <section className="notify-card stack" aria-label="This browser">
       <div className="notify-row">

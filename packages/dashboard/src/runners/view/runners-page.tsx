@@ -1,10 +1,12 @@
 import { agentPage, type ListedRunner, pathOf } from '@muster/sdk/contract';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query';
+import { useRef, useState } from 'react';
 import { Link } from 'wouter';
+import { isAdmin } from '../../live/model/allowed-actions.ts';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
-import { Empty, Mark, useTitle } from '../../parts/page.tsx';
+import { SearchField } from '../../parts/field.tsx';
+import { Empty, Mark, useShortcuts, useTitle } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age, Countdown } from '../../parts/times.tsx';
 import { useClient, useSignedIn } from '../../session/session.ts';
@@ -13,24 +15,46 @@ import '../runners.css';
 
 const pollMs = 5_000;
 const queryKey = ['runners'];
+const pageSize = 50;
 
 /** The live runners: what they run, what they can take, their machines and their accounts at providers. */
 export function RunnersPage() {
   const client = useClient();
   useTitle('Runners · Muster');
-  const { data, error, refetch } = useQuery({
-    queryKey,
+  const [text, setText] = useState('');
+  const field = useRef<HTMLInputElement>(null);
+  useShortcuts({ '/': () => field.current?.focus() });
+  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery({
+    queryKey: [...queryKey, text],
+    initialPageParam: '',
     refetchInterval: pollMs,
-    queryFn: async ({ signal }) => byPool((await client.listRunners(undefined, { signal })).runners),
+    queryFn: ({ pageParam, signal }) =>
+      client.listRunners({ text, pageSize, pageToken: pageParam }, { signal }),
+    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+    placeholderData: (before) => before,
   });
+  const runners = data?.pages.flatMap((page) => page.runners);
+  const isEmpty = runners?.length === 0;
   return (
     <div className="runners-page stack">
-      <h1>Runners</h1>
+      <header className="runners-head wrap">
+        <h1>Runners</h1>
+        {(text !== '' || !isEmpty) && (
+          <SearchField
+            {...{ field, text }}
+            label="Search runners"
+            placeholder="Search runners"
+            onSearch={setText}
+            onLeave={() => field.current?.blur()}
+          />
+        )}
+      </header>
       <Problem error={error}>
         <Button onClick={() => void refetch()}>Try again</Button>
       </Problem>
       {!data && !error && <p className="page-loading">Loading …</p>}
-      {data?.length === 0 && (
+      {isEmpty && text !== '' && <p className="secondary">No runner has “{text}” in its name.</p>}
+      {isEmpty && text === '' && (
         <Empty title="No runner">
           <p>
             Agents wait until a runner takes them. Start one with <code>muster runner</code> and a token of
@@ -38,9 +62,14 @@ export function RunnersPage() {
           </p>
         </Empty>
       )}
-      {data?.map(([pool, runners]) => (
-        <Pool key={pool} pool={pool} runners={runners} />
+      {byPool(runners ?? []).map(([pool, some]) => (
+        <Pool key={pool} pool={pool} runners={some} />
       ))}
+      {hasNextPage && (
+        <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+          {isFetchingNextPage ? 'Loading …' : 'Show more'}
+        </Button>
+      )}
     </div>
   );
 }
@@ -57,7 +86,7 @@ const Pool = ({ pool, runners }: PoolProps) => (
         Pool <Link href={`/catalog/pool/${encodeURIComponent(pool)}`}>{pool}</Link>
       </h2>
       <DrainButton pool={pool} runners={drainable(runners)}>
-        Drain pool
+        {runners.length === 1 ? 'Drain pool' : `Drain all ${runners.length} listed`}
       </DrainButton>
     </header>
     <ul className="runners stack">
@@ -84,6 +113,7 @@ function Runner({ runner }: { readonly runner: ListedRunner }) {
         <DrainButton pool={runner.pool} runners={drainable([runner])}>
           Drain
         </DrainButton>
+        {runner.draining && !isOwn && <UndrainButton runner={runner} />}
       </header>
       <dl className="runner-facts">
         <dt>Runs</dt>
@@ -162,7 +192,7 @@ interface DrainProps extends PoolProps {
 function DrainButton({ pool, runners, children }: DrainProps) {
   const { caller } = useSignedIn();
   const [isOpen, setOpen] = useState(false);
-  if (runners.length === 0 || !/^(admin|operator)$/.test(caller.role)) return null;
+  if (runners.length === 0 || !isAdmin(caller)) return null;
   return (
     <>
       <Button onClick={() => setOpen(true)}>{children}</Button>
@@ -197,5 +227,30 @@ function DrainDialog({ pool, runners, onClose }: PoolProps & { readonly onClose:
         </Button>
       </DialogActions>
     </Dialog>
+  );
+}
+
+/** Only a runner that has handed back nothing takes runs again. */
+function UndrainButton({ runner: { pool, name } }: { readonly runner: ListedRunner }) {
+  const { client, caller } = useSignedIn();
+  const queries = useQueryClient();
+  const { mutate, data, error, isPending } = useMutation({
+    mutationFn: () => client.undrainRunners(pool, [name]),
+    onSuccess: () => queries.invalidateQueries({ queryKey }),
+  });
+  if (!isAdmin(caller)) return null;
+  const [undrained] = data?.runners ?? [];
+  return (
+    <>
+      <Button disabled={isPending} aria-label={`Undrain ${name}`} onClick={() => mutate()}>
+        Undrain
+      </Button>
+      <Problem error={error} />
+      {undrained?.draining && (
+        <p className="runner-warning" role="status">
+          It has begun to hand back its runs, and ends. Start it again.
+        </p>
+      )}
+    </>
   );
 }

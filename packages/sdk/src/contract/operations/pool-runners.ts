@@ -21,4 +21,10 @@ export const poolRunnerOperations = {
     reply: pools.drainRunnersReply,
     example: { pool: 'default' },
   },
+  undrainRunners: {
+    summary: 'Lets runners that drain take runs again, if they have not handed theirs back yet.',
+    access: 'person',
+    body: pools.undrainRunnersRequest,
+    reply: pools.undrainRunnersReply,
+  },
 } as const satisfies Operations;

@@ -5,6 +5,7 @@ import { denied, isRefusal, notFound, type Refusal } from '../../domain/refusal.
 import { mintId } from '../../lib/ids.ts';
 import { hashSecret } from '../../lib/token.ts';
 import type { OtherWorkers } from '../../lib/worker-channel.ts';
+import { recordAudit, recordRepeatable } from '../../store/statements/audit.ts';
 import {
   type BrowserSessionRow,
   deleteBrowserSession,
@@ -18,8 +19,10 @@ import {
 import { accountScope } from '../agents/identify.ts';
 import type { PageTokens } from '../agents/page-tokens.ts';
 import type { Wakes } from '../watching/wakes.ts';
+import { recordOf } from './audit.ts';
 import { type Keys, trustMs } from './keys.ts';
-import type { Principal } from './principal.ts';
+import { isAdmin } from './permit.ts';
+import { nameOf, ownerName, type Principal } from './principal.ts';
 import type { Tenants } from './tenants.ts';
 
 const secretBytes = 32;
@@ -89,6 +92,12 @@ export class BrowserSessions {
     return caller ? { ...caller, session: found.id } : null;
   }
 
+  /** Puts on record who signed in, and how. */
+  signedIn(caller: Principal, details: Readonly<Record<string, string>>): Promise<void> {
+    const record = { kind: 'session', action: 'SIGN_IN', name: nameOf(caller), details } as const;
+    return recordRepeatable(this.#options.database, recordOf(caller, record));
+  }
+
   async current(caller: Principal): Promise<BrowserSession | Refusal> {
     const [row] = caller.session
       ? await findBrowserSession(this.#options.database, caller.tenant.id, caller.session)
@@ -139,6 +148,14 @@ export class BrowserSessions {
     if (!isOwn && !isAdmin(caller)) return denied('that session belongs to another account');
     if (!isOwn && !mayGiveRole(caller.role, row.role) && row.role !== 'share')
       return denied(`a ${caller.role} may not end the session of a key of role ${row.role}`);
+    if (!isOwn)
+      await recordAudit(this.#options.database, [
+        recordOf(caller, {
+          ...{ tenant, kind: 'session', action: 'REVOKE' },
+          name: ownerName(row.owner_provider, row.account),
+          details: { keyId: row.key_id, userAgent: row.user_agent },
+        }),
+      ]);
     await this.#end(tenant, row.id);
     return null;
   }
@@ -177,8 +194,6 @@ export class BrowserSessions {
     return trusted;
   }
 }
-
-const isAdmin = (caller: Principal): boolean => caller.role === 'admin' || caller.role === 'operator';
 
 const viewOf = (row: BrowserSessionRow): BrowserSession => ({
   id: row.id,

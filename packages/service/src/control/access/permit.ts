@@ -19,7 +19,7 @@ import { nameOf, type Principal } from './principal.ts';
 const sameTenant = (caller: Principal, tenant: Tenant): boolean =>
   caller.tenant.provider === tenant.provider && caller.tenant.org === tenant.org;
 
-const isOwner = (
+export const isOwner = (
   caller: Principal,
   owned: { readonly ownerProvider: Provider; readonly account: string },
 ): boolean => caller.ownerProvider === owned.ownerProvider && caller.account === owned.account;
@@ -40,6 +40,8 @@ export function refuseAccess(caller: Principal, access: Access): Refusal | null 
   const changes = access === 'command' || access === 'spawn' || access === 'catalog-write';
   return changes && caller.role === 'viewer' ? denied('a viewer may only read') : null;
 }
+
+export const isAdmin = ({ role }: Principal): boolean => role === 'admin' || role === 'operator';
 
 /** What a person has seen and pinned is kept in the person's own tenant. */
 export const hasMarks = (caller: Principal, tenant: number): boolean =>
@@ -141,7 +143,7 @@ export const refuseDemand = (caller: Principal, pool: string): Refusal | null =>
 export function refuseResource(caller: Principal, tenant: Tenant, kind: Kind | undefined): Refusal | null {
   const foreign = refuseTenant(caller, tenant);
   if (foreign) return foreign;
-  if (caller.role === 'operator' || caller.role === 'admin') return null;
+  if (isAdmin(caller)) return null;
   const may = caller.role === 'member' && kind !== undefined && kindTable[kind].writers === 'members';
   return may ? null : denied(`a ${caller.role} may not write this kind of resource`);
 }

@@ -1,4 +1,4 @@
-import type { Provider, Role, Tenant } from '@muster/sdk/contract';
+import { type Provider, providerName, type Role, type Tenant } from '@muster/sdk/contract';
 import type { Identity } from '../../domain/agent.ts';
 import type { AgentKey } from '../../store/agent-store.ts';
 
@@ -25,6 +25,8 @@ export interface Principal {
   readonly session?: string;
 }
 
-/** `codehost_oauth/ada`, as audit records name a caller. */
-export const nameOf = (principal: Principal): string =>
-  `${principal.ownerProvider.slice('PROVIDER_'.length).toLowerCase()}/${principal.account}`;
+/** `codehost_oauth/ada`, as records name an account. */
+export const ownerName = (provider: Provider, account: string): string =>
+  `${providerName(provider)}/${account}`;
+
+export const nameOf = ({ ownerProvider, account }: Principal): string => ownerName(ownerProvider, account);

@@ -1,5 +1,8 @@
 import { invalid, isRefusal } from '../../domain/refusal.ts';
+import { isOwner } from '../access/permit.ts';
+import { nameOf } from '../access/principal.ts';
 import type { Operation } from '../operation.ts';
+import { nameAgent } from './identify.ts';
 import { type CommandOptions, sendCommand } from './send-command.ts';
 
 /** Stopping, ending, retrying, reopening and labelling one agent, and its budget. */
@@ -16,8 +19,12 @@ export class Lifecycle {
     return sendCommand(this.#options, caller, agentId, { type: 'stop', runId: Number(runId), kind });
   };
 
-  readonly kill: Operation<'kill'> = (caller, { agentId }) =>
-    sendCommand(this.#options, caller, agentId, { type: 'kill' });
+  readonly kill: Operation<'kill'> = (caller, { agentId }) => {
+    const { ownerProvider, account } = nameAgent(agentId, caller);
+    const isOwn = isOwner(caller, { ownerProvider, account });
+    const by = isOwn ? undefined : { name: nameOf(caller), keyId: caller.keyId };
+    return sendCommand(this.#options, caller, agentId, { type: 'kill', by });
+  };
 
   readonly retry: Operation<'retry'> = (caller, { agentId }) =>
     sendCommand(this.#options, caller, agentId, { type: 'retry' });

@@ -19,6 +19,7 @@ import type { Agent, DiffStat, Result } from '../../domain/agent.ts';
 import { isAnswered } from '../../domain/batch.ts';
 import { waitingReason, wouldRehearse } from '../../domain/scheduling.ts';
 import { cutText } from '../../lib/cut-text.ts';
+import { plainText } from '../../lib/plain-text.ts';
 import { listedFields, statusFields } from '../../store/agent-columns.ts';
 import { isoTime } from '../../store/connection.ts';
 import { type RunResultRow, tasksOf } from '../../store/rows.ts';
@@ -253,6 +254,10 @@ export function answeredFollowUpOf(row: FollowUpDetailRow, run: Run | null): Fol
 
 export const entryOf = (row: ListRow, tenant: Tenant, context: ViewContext): AgentEntry => ({
   childCount: row.child_count,
+  news: plainText(row.needs_input || row.response, limits.newsLength),
+  currentAction: plainText(row.current_action, limits.newsLength),
+  taskCount: row.task_count,
+  tasksDone: row.tasks_done,
   sequence: String(row.sequence),
   queued: row.queued + row.deferred,
   error: row.error,

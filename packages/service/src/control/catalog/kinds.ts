@@ -9,6 +9,7 @@ import type { KindRules } from './kinds/rules.ts';
 import { scheduleRules } from './kinds/schedule.ts';
 import { secretRules } from './kinds/secret.ts';
 import { shareLinkRules } from './kinds/share-link.ts';
+import { signInRules } from './kinds/sign-in.ts';
 import { tokenRules } from './kinds/token.ts';
 import { triggerRules } from './kinds/trigger.ts';
 import { workspaceRules } from './kinds/workspace.ts';
@@ -24,6 +25,7 @@ const rules: Readonly<Partial<Record<Kind, KindRules>>> = {
   'share-link': shareLinkRules,
   integration: integrationRules,
   schedule: scheduleRules,
+  'sign-in': signInRules,
   trigger: triggerRules,
   secret: secretRules,
   'change-request': changeRequestRules,

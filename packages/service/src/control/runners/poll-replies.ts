@@ -6,12 +6,21 @@ export const nothingNew = (leaseMs: number, { watched = [] }: PollRequest): Poll
   stops: [],
   steers: [],
   drain: false,
+  undrain: false,
   watched: [...watched],
 });
 
 /** Whether the runner is to know it before its poll has waited. */
-export const isNews = ({ claims, stops, steers, drain, watched }: PollReply, request: PollRequest): boolean =>
-  drain || claims.length > 0 || stops.length > 0 || steers.length > 0 || !isKnown(watched, request.watched);
+export const isNews = (
+  { claims, stops, steers, drain, undrain, watched }: PollReply,
+  request: PollRequest,
+): boolean =>
+  drain ||
+  undrain ||
+  claims.length > 0 ||
+  stops.length > 0 ||
+  steers.length > 0 ||
+  !isKnown(watched, request.watched);
 
 type Watched = PollReply['watched'];
 

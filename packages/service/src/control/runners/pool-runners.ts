@@ -1,19 +1,23 @@
-import { type Demand, type ListedRunner, mostListedRuns, type Tenant } from '@muster/sdk/contract';
+import { type Demand, type ListedRunner, limits, mostListedRuns, type Tenant } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
 import { type AvailableRunner, demandOf, type PoolWork } from '../../domain/scheduling.ts';
 import { versionWarning } from '../../lib/version.ts';
-import { isoTime } from '../../store/connection.ts';
+import { type Connection, inTransaction, isoTime } from '../../store/connection.ts';
+import { recordAudit } from '../../store/statements/audit.ts';
 import { readPoolWork } from '../../store/statements/claims.ts';
 import {
   drainRunners,
   findRunners,
   type ListedRunnerRow,
   listRunners,
+  undrainRunners,
 } from '../../store/statements/runners.ts';
+import { recordOf } from '../access/audit.ts';
 import { mayOperate, refuseDemand, refuseResource } from '../access/permit.ts';
 import type { Principal } from '../access/principal.ts';
 import type { Tenants } from '../access/tenants.ts';
+import type { PageTokens } from '../agents/page-tokens.ts';
 import { agentIdOf } from '../agents/views.ts';
 import type { Catalog } from '../catalog/catalog.ts';
 import type { Operation } from '../operation.ts';
@@ -24,6 +28,7 @@ import type { Runners } from './runners.ts';
 export interface PoolRunnersOptions {
   readonly database: pg.Pool;
   readonly catalog: Catalog;
+  readonly pageTokens: PageTokens;
   readonly runners: Runners;
   readonly tenants: Tenants;
   readonly wakes: Wakes;
@@ -53,32 +58,76 @@ export class PoolRunners {
     return demandOf(tenant, work ? poolWorkOf(work) : noWork, serving, capacity.limits(tenant, pool));
   }
 
-  readonly drainRunners: Operation<'drainRunners'> = async (caller, { pool, runners }) => {
-    const refused = refuseResource(caller, caller.tenant, 'pool');
+  readonly drainRunners: Operation<'drainRunners'> = async (caller, { pool = '', runners }) => {
+    const refused = await this.#refuse(caller, pool, runners ?? []);
     if (refused) return refused;
-    if (!pool) return invalid('pool', 'is required');
-    const { database, catalog, wakes } = this.#options;
-    const found = await catalog.read(caller, {}, { kind: 'pool', name: pool });
-    if (isRefusal(found)) return found;
+    const { wakes } = this.#options;
     const tenant = caller.tenant.id;
-    const unknown = await this.#refuseNames(tenant, pool, runners ?? []);
-    if (unknown) return unknown;
-    const drained = await drainRunners(database, tenant, pool, runners ?? null);
+    const drained = await this.#recorded(caller, 'DRAIN', pool, (client) =>
+      drainRunners(client, tenant, pool, runners ?? null),
+    );
     wakes.wakeRunners(drained.map(({ id }) => id));
     // Agents that waited for one of these runners may now be claimed by others.
     wakes.perform([{ type: 'work', tenant, pool }]);
     return { runners: drained.map(({ name, runs }) => ({ name, runs })).sort(byName) };
   };
 
-  readonly listRunners: Operation<'listRunners'> = async (caller, { pool }) => {
-    const { database, tenants } = this.#options;
-    const [rows, first] = await Promise.all([
-      listRunners(database, caller.tenant.id, pool ?? null, mostListedRuns),
-      tenants.first(),
-    ]);
-    const shows = (row: ListedRunnerRow) => mayOperate(caller, row.tenant, first);
-    return { runners: rows.map((row) => listedRunner(row, caller.tenant, shows(row))) };
+  readonly undrainRunners: Operation<'undrainRunners'> = async (caller, { pool = '', runners: names }) => {
+    const refused = await this.#refuse(caller, pool, names);
+    if (refused) return refused;
+    const { wakes } = this.#options;
+    const found = await this.#recorded(caller, 'UNDRAIN', pool, (client) =>
+      undrainRunners(client, caller.tenant.id, pool, names),
+    );
+    wakes.wakeRunners(found.map(({ id }) => id));
+    return { runners: found.map(({ name, leaving }) => ({ name, draining: leaving })).sort(byName) };
   };
+
+  readonly listRunners: Operation<'listRunners'> = async (caller, request) => {
+    const { database, tenants, pageTokens } = this.#options;
+    const { pool, text = '', pageToken } = request;
+    const tenant = caller.tenant.id;
+    const list = `runners/${tenant}/${pool ?? ''}`;
+    const place = pageToken ? pageTokens.open(list, pageToken) : firstPlace;
+    if (isRefusal(place)) return place;
+    const after = JSON.parse(place) as [string, string, string];
+    const limit = request.pageSize || limits.pageSize;
+    const asked = [pool || null, mostListedRuns, text.toLowerCase(), ...after, limit + 1] as const;
+    const [rows, first] = await Promise.all([listRunners(database, tenant, ...asked), tenants.first()]);
+    const shown = rows.slice(0, limit);
+    const last = shown.at(-1);
+    const next = last && JSON.stringify([last.pool, last.name, last.id]);
+    return {
+      runners: shown.map((row) => listedRunner(row, caller.tenant, mayOperate(caller, row.tenant, first))),
+      nextPageToken: next && rows.length > limit ? pageTokens.seal(list, next) : '',
+    };
+  };
+
+  /** Changes runners and puts that on record. */
+  async #recorded<Row extends { readonly name: string }>(
+    caller: Principal,
+    action: 'DRAIN' | 'UNDRAIN',
+    pool: string,
+    change: (client: Connection) => Promise<readonly Row[]>,
+  ): Promise<readonly Row[]> {
+    return inTransaction(this.#options.database, async (client) => {
+      const rows = await change(client);
+      const records = rows.map(({ name }) =>
+        recordOf(caller, { kind: 'runner', action, name, details: { pool } }),
+      );
+      await recordAudit(client, records);
+      return rows;
+    });
+  }
+
+  /** Only admins drain runners, and only of a pool that exists. */
+  async #refuse(caller: Principal, pool: string, names: readonly string[]): Promise<Refusal | null> {
+    const refused = refuseResource(caller, caller.tenant, 'pool');
+    if (refused) return refused;
+    if (!pool) return invalid('pool', 'is required');
+    const found = await this.#options.catalog.read(caller, {}, { kind: 'pool', name: pool });
+    return isRefusal(found) ? found : this.#refuseNames(caller.tenant.id, pool, names);
+  }
 
   async #refuseNames(tenant: number, pool: string, names: readonly string[]): Promise<Refusal | null> {
     if (names.length === 0) return null;
@@ -125,6 +174,8 @@ function listedRunner(row: ListedRunnerRow, tenant: Tenant, withAccounts: boolea
     accounts: withAccounts ? [...row.accounts] : [],
   };
 }
+
+const firstPlace = JSON.stringify(['', '', '00000000-0000-0000-0000-000000000000']);
 
 const noWork: PoolWork = { waiting: { real: 0, rehearsed: 0 }, running: { real: 0, rehearsed: 0 } };
 

@@ -84,7 +84,7 @@ export class RunnerRegistry {
         await deleteRunner(this.#database, runnerId);
         return nameTaken(name);
       }
-      held = registered ? [{ agent: null, leaving: false }] : await renew();
+      held = registered ? [{ agent: null, leaving: false, undrained: false }] : await renew();
       if (held.length === 0) return refusalOf(caller, request, now) ?? stale(poll);
       if (registered) this.#log.info({ runner: name, pool, build: request.build }, 'runner joined');
     }

@@ -174,6 +174,7 @@ export class Runners {
     if (rows.length === 0) return { reply: nothingNew(leaseMs, request), areStopped: false };
     const held = rows.filter((row) => row.agent !== null);
     const drain = request.leaving !== true && rows.some(({ leaving }) => leaving);
+    const undrain = request.leaving === true && rows.some(({ undrained }) => undrained);
     const isListed = (row: HeldRow) => listed.has(`${row.agent}/${row.number}`);
     const unsent = held.filter((row) => row.state === 'STARTING' && !isListed(row));
     // Runs that it had started and no longer lists ended with an earlier process of the runner.
@@ -214,6 +215,7 @@ export class Runners {
       stops,
       steers,
       drain,
+      undrain,
       watched: held.flatMap(({ agent, state, watched_since }) =>
         state !== 'ENDED' && watched_since !== null ? [{ agentKey: agent, since: watched_since }] : [],
       ),

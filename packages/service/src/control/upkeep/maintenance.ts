@@ -5,8 +5,11 @@ import type pg from 'pg';
 import type { Log } from '../../lib/log.ts';
 import { type AgentKey, keyColumns } from '../../store/agent-store.ts';
 import { deleteOldAttachments } from '../../store/statements/attachments.ts';
+import { deleteOldAudit } from '../../store/statements/audit.ts';
 import { deleteOldSessions } from '../../store/statements/browser-sessions.ts';
 import { deleteManyDeliveries, deleteOldDeliveries } from '../../store/statements/deliveries.ts';
+import { deleteOldLogins } from '../../store/statements/device-logins.ts';
+import { deleteOldLoginKeys } from '../../store/statements/keys.ts';
 import {
   clearOldRunResults,
   clearRunResults,
@@ -177,10 +180,16 @@ export class Maintenance {
       watches: () => deleteOldWatches(this.#options.database).then(() => {}),
       sessions: () => deleteOldSessions(this.#options.database).then(() => {}),
       'sign-in codes': () => deleteOldSignInCodes(this.#options.database).then(() => {}),
+      logins: async () => {
+        await deleteOldLogins(this.#options.database);
+        await deleteOldLoginKeys(this.#options.database);
+      },
       secrets: async () => {
         await this.#options.sealAgain?.();
         await deleteOldEarlierValues(this.#options.database, limits.mostTurnMinutes / (24 * 60));
       },
+      audit: () =>
+        this.#inBatches((most) => deleteOldAudit(this.#options.database, limits.auditDays, most).then(count)),
       catalog: () => describeRest(this.#options.database),
       deliveries: async () => {
         const { database } = this.#options;

@@ -53,6 +53,9 @@ const handlers = {
   redeliverToTrigger: ({ triggers, caller, body }) => triggers.administration.redeliver(caller, body),
   testTrigger: ({ triggers, caller, body }) => triggers.administration.test(caller, body),
 
+  listSignIns: ({ signIns, caller, body }) => signIns.administration.list(caller, body),
+  testSignIn: ({ signIns, caller, body }) => signIns.administration.test(caller, body),
+
   pushSubscriptions: ({ notifications, caller }) => notifications.subscriptions.list(caller),
   subscribePush: ({ notifications, caller, body }) => notifications.subscriptions.subscribe(caller, body),
   unsubscribePush: ({ notifications, caller, body }) => notifications.subscriptions.unsubscribe(caller, body),

@@ -16,9 +16,13 @@ export const dashboardPages = [
   '/catalog/*',
   '/spend',
   '/runners',
+  '/settings',
+  '/team',
   '/schedules',
   '/schedules/*',
   '/notifications',
+  '/activity',
+  '/device',
   '/share',
   '/share/*',
 ] as const;

@@ -38,6 +38,9 @@ export function signInRoutes(context: RouteContext): void {
     const opened = await browserSessions.open(caller, request.headers['user-agent'] ?? '', replaced);
     if (!opened) throw keyEnded();
     const { secret, session } = opened;
+    const { userAgent } = session;
+    if (caller.role !== 'share')
+      await browserSessions.signedIn(caller, { with: body.code === undefined ? 'key' : 'code', userAgent });
     setSessionCookie(request, reply, publicUrl(), { role: caller.role, session: session.id, secret });
     return { session, caller: callerView(caller) };
   });
@@ -54,6 +57,9 @@ export function signInRoutes(context: RouteContext): void {
     if (keyId === null) throw codeUsed();
     return keys.find(keyId);
   };
+
+  serve(context, 'startLogin', ({ body, request }) => control.deviceLogins.start(body, request.ip));
+  serve(context, 'pollLogin', ({ body }) => control.deviceLogins.poll(body));
 
   sessionRoutes(context);
 }

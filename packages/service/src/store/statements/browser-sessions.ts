@@ -1,13 +1,15 @@
 import { limits, type Provider, type Role } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
+import { effectiveRole, isEnabled, isValid, memberOf } from './key-roles.ts';
 
 const idle = `interval '${limits.sessionIdleHours} hours'`;
 const longest = `interval '${limits.sessionDays} days'`;
 
-/** A session with the key that it belongs to. */
-export const sessionWithKey = 'browser_sessions s JOIN keys k ON k.tenant = s.tenant AND k.key_id = s.key_id';
+/** A session with the key that it belongs to, and what an admin decided about its account. */
+export const sessionWithKey = `browser_sessions s JOIN keys k ON k.tenant = s.tenant AND k.key_id = s.key_id
+     ${memberOf('k', 'om')}`;
 /** It works. */
-export const isLive = `s.seen_at > now() - ${idle} AND s.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())`;
+export const isLive = `s.seen_at > now() - ${idle} AND s.expires_at > now() AND ${isValid('k')} AND om.disabled IS NOT TRUE`;
 
 const live = `FROM ${sessionWithKey} WHERE ${isLive}`;
 
@@ -27,17 +29,17 @@ export interface BrowserSessionRow {
   expires_at: string;
 }
 
-const columns = `s.tenant, s.id, s.key_id, k.owner_provider, k.account, k.role, s.user_agent, s.created_at, s.seen_at,
+const columns = `s.tenant, s.id, s.key_id, k.owner_provider, k.account, ${effectiveRole('k', 'om')} AS role, s.user_agent, s.created_at, s.seen_at,
      least(s.expires_at, k.expires_at) AS expires_at`;
 
-/** No row: the key is gone. */
+/** No row: the key is gone, or its account is disabled. */
 export const insertBrowserSession = statement<
   [keyId: string, id: string, hash: Buffer, userAgent: string],
   { id: string }
 >(
   'insert-browser-session',
   `INSERT INTO browser_sessions (tenant, id, key_id, hash, user_agent, created_at, seen_at, expires_at)
-   SELECT k.tenant, $2, k.key_id, $3, $4, now(), now(), now() + ${longest} FROM keys k WHERE k.key_id = $1
+   SELECT k.tenant, $2, k.key_id, $3, $4, now(), now(), now() + ${longest} FROM keys k WHERE k.key_id = $1 AND ${isEnabled('k')}
    RETURNING id`,
 );
 

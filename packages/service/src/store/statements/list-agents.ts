@@ -1,5 +1,6 @@
 import { limits } from '@muster/sdk/contract';
 import type { Labels } from '../../domain/agent.ts';
+import { plainSourceLength } from '../../lib/plain-text.ts';
 import { type AgentRow, shownAgentColumns } from '../agent-columns.ts';
 import { type Connection, query, statement } from '../connection.ts';
 import type { AgentBriefRow, AgentStateRow } from '../rows.ts';
@@ -32,6 +33,12 @@ export interface ListRow
   persona: string;
   /** What it asked, or what has to be fixed, while it waits for that. */
   needs_input: string | null;
+  /** The beginning of its newest response, unless it needs input. */
+  response: string;
+  /** What its run is doing. */
+  current_action: string;
+  task_count: number;
+  tasks_done: number;
   /** Of one that failed, is blocked or is retried. */
   error: string;
   /** It has pushed. */
@@ -44,19 +51,42 @@ export interface ListRow
   children_cost: number | null;
 }
 
+const currentAction = `(
+    SELECT r.current_action FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = a.run_count
+  )`;
+
+/** Of a checklist that was not written since the database counts. */
+const tasksWith = (status: string): string => `(
+    SELECT count(*)::int FROM json_array_elements(CASE json_typeof(c.tasks) WHEN 'array' THEN c.tasks END) t
+    WHERE t ->> 'status' ${status}
+  )`;
+
 const namesIn = (table: string, names: readonly string[]): string =>
   names.map((name) => `${table}.${name}`).join(', ');
 
 const shown = `${namesIn('a', columns)}, s.labels, b.repos,
   left(b.description, ${limits.listedDescriptionLength}) AS description, s.settings ->> 'persona' AS persona,
   ${needsInput} AS needs_input,
+  CASE WHEN a.reason IN (${sqlReasons(({ needsInput }) => needsInput !== undefined)}) THEN '' ELSE left(s.response, ${plainSourceLength(limits.newsLength) + 1}) END AS response,
+  CASE WHEN a.phase = 'PHASE_RUNNING' THEN coalesce(${currentAction}, '') ELSE '' END AS current_action,
+  coalesce(c.task_count, ${tasksWith("IS DISTINCT FROM 'TASK_STATUS_DELETED'")}) AS task_count,
+  coalesce(c.tasks_done, ${tasksWith("= 'TASK_STATUS_COMPLETED'")}) AS tasks_done,
   CASE WHEN a.reason IN (${sqlReasons((row) => row.showsError)}) THEN coalesce(s.result -> 'error' ->> 'message', '') ELSE '' END AS error,
   coalesce(s.result ->> 'branch', '') <> '' AS has_branch,
   (SELECT count(*)::int FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current) AS child_count,
   ${childrenCost} AS children_cost, coalesce(m.seen, 0) AS seen, coalesce(m.is_pinned, false) AS is_pinned`;
 
 /** Of what may be large in a row. */
-const bytes = ['path', 'repos::text', 'labels::text', 'description', 'needs_input', 'error']
+const bytes = [
+  'path',
+  'repos::text',
+  'labels::text',
+  'description',
+  'needs_input',
+  'response',
+  'current_action',
+  'error',
+]
   .map((column) => `coalesce(octet_length(${column}), 0)`)
   .join(' + ');
 
@@ -146,6 +176,7 @@ function statementOf(filter: ListFilter & ListRange): { name?: string; text: str
         ) a
         JOIN agent_states s ON s.tenant = a.tenant AND s.agent = a.id
         JOIN agent_briefs b ON b.tenant = a.tenant AND b.agent = a.id
+        LEFT JOIN checklists c ON c.tenant = a.tenant AND c.agent = a.id
         LEFT JOIN agent_marks m ON m.tenant = a.tenant AND m.agent = a.id
           AND m.owner_provider = ${bind('readerProvider', filter.reader?.provider ?? null)}
           AND m.account = ${bind('reader', filter.reader?.account ?? null)}`,

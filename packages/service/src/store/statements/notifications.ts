@@ -72,6 +72,12 @@ export const tenantsWithEvents = statement<[], { tenant: number }>(
 const settles = `(e.type IN ('agent.needs_input', 'agent.idle')
          OR (t.type = 'browser' AND e.agent IS NOT NULL AND e.type <> '${resumed}'))`;
 
+/** The target `t` is a disabled account's own, about its own agents. Those of a team, and of its admins, go on. */
+const isOfDisabled = `EXISTS (
+       SELECT FROM members d JOIN resources r ON r.tenant = d.tenant AND r.kind = 'notification' AND r.name = t.name
+       WHERE d.tenant = a.tenant AND d.owner_provider = a.owner_provider AND d.account = a.account AND d.disabled
+         AND r.document ->> 'createdBy' = ${ownerName('a')})`;
+
 /**
  * Turns events of a tenant into deliveries to the targets that want to know them, the oldest first. One node at a time does
  * it, so that the events of an agent keep their order. Returns how many events there were; none if another node is at it.
@@ -96,6 +102,7 @@ export const fanOut = statement<[tenant: number, most: number, settleMs: number]
      WHERE t.workspace IN ('', coalesce(a.workspace, e.workspace))
        AND t.account IN ('', coalesce(a.account, e.account), coalesce(${ownerName('a')}, e.account))
        AND (t.labels = '{}' OR s.labels @> t.labels)
+       AND NOT (t.account <> '' AND ${isOfDisabled})
      ORDER BY e.id
      RETURNING target, next_at
    ), asked AS (

@@ -44,6 +44,9 @@ const runnerColumns = {
   token: 'text',
 } as const satisfies Record<keyof RunnerRow, string>;
 
+/** The capability of a runner that has handed back none of its runs: it may take runs again. */
+export const undrains = 'undrain';
+
 const leaseEnd = 'now() + make_interval(secs => $2 / 1000.0)';
 
 /** A live runner of another token that has this name. The service's own runner gives way to no one. */
@@ -62,12 +65,15 @@ export interface HeldRow {
   has_steers: boolean;
 }
 
-/** `leaving`: the runner drains, because it said so or because somebody asked for it. */
-export type Held = (HeldRow | { agent: null }) & { readonly leaving: boolean };
+/**
+ * `leaving`: the runner drains, because it said so or because somebody asked for it. `undrained`: it still says so, and
+ * somebody asked it to take runs again.
+ */
+export type Held = (HeldRow | { agent: null }) & { readonly leaving: boolean; readonly undrained: boolean };
 
 /** The runs of the runner `p` whose processes may live, or one row without a run. */
 const heldOf = (p: string): string =>
-  `SELECT p.leaving, r.tenant, r.agent, r.number, r.state, ${hasSteers('r')} AS has_steers,
+  `SELECT p.leaving, p.undrained, r.tenant, r.agent, r.number, r.state, ${hasSteers('r')} AS has_steers,
      ${watchedSince('r.tenant', 'r.agent')} AS watched_since
    FROM ${p} p LEFT JOIN runs r ON r.runner_id = p.id AND r.gone_at IS NULL`;
 
@@ -76,15 +82,18 @@ const isRenewed = `r.id = n.id AND r.tenant = n.tenant AND r.token = n.token AND
      AND r.name = n.name AND r.polls < n.polls
      AND (r.lease_until > now() OR NOT EXISTS (${rival('n')}))`;
 
+/** It drains, was asked to take runs again, and can. */
+const isResuming = `r.undrained AND '${undrains}' = ANY (n.capabilities)`;
+
 const renewal = (before: string): string => `${before} renewed AS (UPDATE runners r
    SET free_real = n.free_real, free_rehearsed = n.free_rehearsed, polls = n.polls,
-     leaving = r.leaving OR n.leaving,
+     leaving = r.leaving OR (n.leaving AND NOT ${isResuming}), undrained = n.leaving AND ${isResuming},
      lease_until = ${leaseEnd}, capabilities = n.capabilities,
      backends = n.backends, rehearses = n.rehearses, build = n.build, accounts = n.accounts,
      machine = n.machine, polled_at = now()
    FROM ${rowsOf(runnerColumns)}
    WHERE ${isRenewed}
-   RETURNING r.id, r.leaving)
+   RETURNING r.id, r.leaving, r.undrained)
    ${heldOf('renewed')}`;
 
 /**
@@ -286,11 +295,23 @@ export interface DrainedRow {
 /** Live runners of a pool take no more runs: these, or all of the tenant. Their next poll tells them. */
 export const drainRunners = statement<[tenant: number, pool: string, names: string[] | null], DrainedRow>(
   'drain-runners',
-  `UPDATE runners r SET leaving = true
+  `UPDATE runners r SET leaving = true, undrained = false
    WHERE r.tenant = $1 AND r.pool = $2 AND ($3::text[] IS NULL OR r.name = ANY ($3)) AND r.lease_until > now()
    RETURNING r.id, r.name, (
      SELECT count(*)::int FROM runs h WHERE h.runner_id = r.id AND h.gone_at IS NULL
    ) AS runs`,
+);
+
+/** Live runners with these names take runs again. Those that can't any more stay as they are. */
+export const undrainRunners = statement<
+  [tenant: number, pool: string, names: string[]],
+  { id: string; name: string; leaving: boolean }
+>(
+  'undrain-runners',
+  `UPDATE runners r SET undrained = r.leaving AND '${undrains}' = ANY (r.capabilities),
+     leaving = r.leaving AND '${undrains}' <> ALL (r.capabilities)
+   WHERE r.tenant = $1 AND r.pool = $2 AND r.name = ANY ($3) AND r.lease_until > now()
+   RETURNING r.id, r.name, r.leaving`,
 );
 
 /** Runners of a pool with these names, also the one of the service (tenant 0) and those that ended lately. */
@@ -319,7 +340,7 @@ export const readLiveRunners = statement<[tenant: number], LiveRunnerRow>(
 );
 
 export type ListedRunnerRow = Omit<LiveRunnerRow, 'is_sandboxed' | 'is_disk_full'> &
-  Pick<RunnerRow, 'capabilities' | 'free_real' | 'free_rehearsed' | 'machine'> & {
+  Pick<RunnerRow, 'id' | 'capabilities' | 'free_real' | 'free_rehearsed' | 'machine'> & {
     joined_at: string;
     polled_at: string;
     run_count: number;
@@ -328,15 +349,28 @@ export type ListedRunnerRow = Omit<LiveRunnerRow, 'is_sandboxed' | 'is_disk_full
 
 type AgentNameRow = { owner_provider: Provider; account: string; workspace: string; path: string };
 
-/** With the newest runs of the tenant on each. */
+/** A page, with the newest runs of the tenant on each. `text` is in lower case. */
 export const listRunners = statement<
-  [tenant: number, pool: string | null, mostRuns: number],
+  [
+    tenant: number,
+    pool: string | null,
+    mostRuns: number,
+    text: string,
+    ...after: [pool: string, name: string, id: string],
+    limit: number,
+  ],
   ListedRunnerRow
 >(
   'list-runners',
-  `SELECT r.tenant, r.name, r.pool, r.backends, r.rehearses, r.build, r.leaving, r.accounts, r.capabilities, r.free_real,
+  `SELECT r.tenant, r.id, r.name, r.pool, r.backends, r.rehearses, r.build, r.leaving, r.accounts, r.capabilities, r.free_real,
      r.free_rehearsed, r.machine, r.joined_at, r.polled_at, h.run_count, h.runs
-   FROM runners r CROSS JOIN LATERAL (
+   FROM (
+     SELECT * FROM runners r
+     WHERE r.tenant IN (0, $1) AND r.lease_until > now() AND ($2::text IS NULL OR r.pool = $2)
+       AND ($4::text = '' OR strpos(lower(r.name || ' ' || r.pool || ' ' || coalesce(r.machine ->> 'system', '')), $4) > 0)
+       AND (r.pool, r.name, r.id) > ($5::text, $6::text, $7::uuid)
+     ORDER BY r.pool, r.name, r.id LIMIT $8
+   ) r CROSS JOIN LATERAL (
      SELECT count(*)::int AS run_count, coalesce(json_agg(json_build_object(
        'number', l.number, 'state', l.state, 'started_at', l.started_at, 'agent', l.agent
      ) ORDER BY l.place) FILTER (WHERE l.place <= $3), '[]') AS runs FROM (
@@ -346,8 +380,7 @@ export const listRunners = statement<
        FROM runs h JOIN agents a ON a.tenant = h.tenant AND a.id = h.agent
        WHERE h.runner_id = r.id AND h.gone_at IS NULL AND h.state <> 'ENDED' AND h.tenant = $1
      ) l
-   ) h
-   WHERE r.tenant IN (0, $1) AND r.lease_until > now() AND ($2::text IS NULL OR r.pool = $2) ORDER BY r.pool, r.name`,
+   ) h ORDER BY r.pool, r.name, r.id`,
 );
 
 /** Late polls of a runner that left find it for this long. */

@@ -1,6 +1,7 @@
 import { statement } from '../connection.ts';
 import { liveSession } from './browser-sessions.ts';
 import { dueTables } from './due-rows.ts';
+import { isEnabled, isValid } from './key-roles.ts';
 import { hasVanished } from './runners.ts';
 import { hasSteers } from './shared-sql.ts';
 
@@ -67,7 +68,7 @@ export const tick = statement<
    SELECT 'revoked', NULL, q.id, NULL, NULL
    FROM unnest($6::text[]) AS q (id)
    WHERE NOT EXISTS (SELECT FROM keys k
-                     WHERE k.key_id = q.id AND (k.expires_at IS NULL OR k.expires_at > now()))
+                     WHERE k.key_id = q.id AND ${isValid('k')} AND ${isEnabled('k')})
    UNION ALL
    SELECT 'revoked', NULL, q.id::text, NULL, NULL
    FROM unnest($7::uuid[]) AS q (id)
