@@ -1,5 +1,5 @@
 import { ConnectionError, NotFoundError, OutOfRangeError, type TimelineEntry } from '@muster/sdk';
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from 'vitest';
 import { eventually } from '../../../../../../test/support/async.ts';
 import { type TimelineSource, TimelineWindow, type TimelineWindowOptions } from './timeline-window.ts';
 

@@ -86,7 +86,11 @@ describe('the search in a transcript', () => {
     });
     await vi.waitFor(() => expect(search.view.isSearching).toBe(false));
     expect(search.view.matches).toEqual([7, 6]);
-    search.add([entryOf(7), entryOf(8, 'MESSAGE', { text: 'hay' }), entryOf(9, 'TOOL_CALL', { text: 'NEEDLES' })]);
+    search.add([
+      entryOf(7),
+      entryOf(8, 'MESSAGE', { text: 'hay' }),
+      entryOf(9, 'TOOL_CALL', { text: 'NEEDLES' }),
+    ]);
     expect(search.view).toMatchObject({ matches: [9, 7, 6], current: 7 });
   });
 
