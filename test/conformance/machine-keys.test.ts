@@ -80,6 +80,8 @@ describe('machine roles', () => {
     'listNotificationDeliveries',
     'redeliverNotification',
     'testNotification',
+    'listSignIns',
+    'testSignIn',
     'list',
     'listStream',
     'listStreamByGet',

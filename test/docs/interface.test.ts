@@ -180,6 +180,11 @@ const withRequest: SetUp = async (admin) => {
   return {};
 };
 
+const withSignIn: SetUp = async (admin) => {
+  await writeResource(admin, 'sign-in', 'company', { issuer: 'http://127.0.0.1:9', clientId: 'muster' });
+  return {};
+};
+
 /** With an agent that has pushed its branch to the code host. */
 const withPushedBranch: SetUp = async (admin, runnerId) => {
   await withIntegration(admin);
@@ -236,6 +241,9 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   service: nothing,
   signInCode: nothing,
   signIn: async (admin) => ({ CODE: await codeOf(admin) }),
+  signInProviders: nothing,
+  listSignIns: withSignIn,
+  testSignIn: withSignIn,
   session: signedIn,
   signOut: signedIn,
   listSessions: signedIn,

@@ -231,11 +231,13 @@ function OutageNotice({ sinceMs }: { readonly sinceMs: number }) {
 }
 
 const shortcuts: readonly (readonly [keys: string, action: string])[] = [
-  ['/', 'Search'],
+  ['/', 'Search in the list, or in the transcript'],
   ['j  k', 'Next and previous agent'],
   ['Enter', 'Open the selected agent'],
   ['s', 'Mark the selected agent seen or unseen'],
   ['p', 'Pin or unpin the selected agent'],
+  ['x', 'Select the agent; with Shift all from the last one selected'],
+  ['a', 'Go to the actions on the selected agents'],
   ['n', 'New agent'],
   ['g', 'Go to agents'],
   ['c', 'Go to the catalog'],
@@ -247,7 +249,7 @@ const shortcuts: readonly (readonly [keys: string, action: string])[] = [
   ['a', 'Go to activity (admins)'],
   ['m', 'Write a message (agent page)'],
   ['Home  End', 'First and last entry of the transcript (agent page)'],
-  ['Escape', 'Close a dialog or leave the search'],
+  ['Escape', 'Close a dialog, leave the search or clear the selection'],
   ['?', 'Show this help'],
 ];
 

@@ -1,4 +1,4 @@
-import { limits, type Provider, type Role, type SignInAttempt, type SignInRole } from '@muster/sdk/contract';
+import { limits, type MemberRole, type Provider, type Role, type SignInAttempt } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 
 /** Which rules gave a person the role. */
@@ -73,7 +73,7 @@ export const saveSignedIn = statement<
     signIn: string,
     issuer: string,
     subject: string,
-    role: SignInRole | null,
+    role: MemberRole | null,
     rule: string,
     claims: string,
   ],
