@@ -34,6 +34,8 @@ describe('machine roles', () => {
       agentId: name === 'spawn' ? agent(uniqueName('spawn')) : agentId,
       ...((name === 'waitMany' || name === 'retryMany') && { agentIds: [agentId] }),
       ...(name === 'markAgents' && { marks: [{ agentId }] }),
+      ...(name === 'revokeKey' && { keyId: 'x' }),
+      ...(/^(show|answer)Login$/.test(name) && { userCode: 'x', approve: true }),
       ...(name === 'stopTurn' && { runId: '1' }),
       ...((name === 'removeFollowUp' || name === 'followUp') && { followUpId: 'x' }),
       ...(name === 'updateTask' && { id: 't' }),
