@@ -274,6 +274,7 @@ describe('agents', () => {
     expect(await client.timeline(name('watched'), { after: 1 })).toEqual({
       entries: all.slice(1),
       more: false,
+      nextSequence: '',
     });
     expect(await client.timelineNewest(name('watched'), { limit: 2 })).toEqual(all.slice(-2));
     const changes = await collect(client.timelineAll(name('watched'), { types: ['PHASE_CHANGED'] }));
