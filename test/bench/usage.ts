@@ -2,13 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Claim, PollReply } from '@muster/sdk/contract';
 import { runnerKey } from './instant-runner.ts';
+import { processorMs } from './processor-time.ts';
 import { ceiling, gate, say, seconds } from './report.ts';
-import { alternated, here, median, post, type Service, startService } from './tools.ts';
+import { here, median, post, type Service, startService } from './tools.ts';
 
 const runs = 256;
 const callers = 64;
 const rows = 1_000_000;
 const agents = 20_000;
+/** Other work on the machine changes from second to second: short rounds in turn, and the processor time of each. */
+const pairs = Number(process.env.MUSTER_BENCH_PAIRS ?? 24);
+const roundMs = (seconds * 1_000) / 3;
 
 type Run = Pick<Claim, 'agentKey' | 'runId'>;
 
@@ -42,17 +46,42 @@ async function reports(service: Service): Promise<void> {
     }
   }
   const number = { report: 1 };
-  const perSecond = (more: object) => () => reportsPerSecond({ runner, runnerId, claimed, number }, more);
-  await perSecond({ usage })();
-  const { plain, metered } = await alternated({ plain: perSecond({}), metered: perSecond({ usage }) }, 5);
-  say(`      reports without usage: ${plain.toFixed(0)}/s; with usage: ${metered.toFixed(0)}/s`);
-  gate('reports with usage against reports without', metered / plain, 0.95);
+  const round = (more: object) => reportRound({ service, runner, runnerId, claimed, number }, more);
+  for (const more of [{}, { usage }]) await round(more);
+  const all: { readonly plain: Round; readonly metered: Round }[] = [];
+  for (let pair = 0; pair < pairs; pair += 1) {
+    // The later one of a pair has more to store beside.
+    const isFirst = pair % 2 === 0;
+    const first = await round(isFirst ? {} : { usage });
+    const second = await round(isFirst ? { usage } : {});
+    all.push(isFirst ? { plain: first, metered: second } : { plain: second, metered: first });
+  }
+  const medianOf = (of: (pair: (typeof all)[number]) => number) => median(all.map(of));
+  for (const what of ['perSecond', 'serviceMs', 'databaseMs'] as const) {
+    const [plain, metered] = [medianOf((pair) => pair.plain[what]), medianOf((pair) => pair.metered[what])];
+    say(`      ${what}: ${plain.toFixed(2)} without usage; ${metered.toFixed(2)} with usage`);
+  }
+  const totalMs = (one: Round) => one.serviceMs + one.databaseMs;
+  say(`      rate: ${medianOf(({ plain, metered }) => metered.perSecond / plain.perSecond).toFixed(2)}`);
+  gate(
+    'processor time of reports without usage against with',
+    medianOf(({ plain, metered }) => totalMs(plain) / totalMs(metered)),
+    0.95,
+  );
 }
 
 const used = { inputTokens: 1_000, cachedInputTokens: 900, outputTokens: 100, costUsd: 0.0125 };
 const usage = { ...used, parts: [{ ...used, model: 'claude-opus-4-8', account: 'anthropic/0123456789ab' }] };
 
+interface Round {
+  readonly perSecond: number;
+  /** Processor time of a report. */
+  readonly serviceMs: number;
+  readonly databaseMs: number;
+}
+
 interface Runs {
+  readonly service: Service;
   readonly runner: Pick<Service, 'url' | 'key'>;
   readonly runnerId: string;
   readonly claimed: readonly Run[];
@@ -61,9 +90,13 @@ interface Runs {
 }
 
 /** By 64 callers, each with runs of its own, because the reports of a run have to arrive in order. */
-async function reportsPerSecond({ runner, runnerId, claimed, number }: Runs, more: object): Promise<number> {
+async function reportRound(
+  { service, runner, runnerId, claimed, number }: Runs,
+  more: object,
+): Promise<Round> {
+  const before = processorMs(service.pid);
   const from = performance.now();
-  const untilMs = from + seconds * 1_000;
+  const untilMs = from + roundMs;
   const first = number.report + 1;
   let sent = 0;
   const items = [{ type: 'MESSAGE', text: 'The test passes now.' }];
@@ -88,7 +121,13 @@ async function reportsPerSecond({ runner, runnerId, claimed, number }: Runs, mor
       }
     }),
   );
-  return (sent * 1_000) / (performance.now() - from);
+  const perSecond = (sent * 1_000) / (performance.now() - from);
+  const after = processorMs(service.pid);
+  return {
+    perSecond,
+    serviceMs: (after.own - before.own) / sent,
+    databaseMs: (after.children - before.children) / sent,
+  };
 }
 
 async function sums(service: Service): Promise<void> {

@@ -1,9 +1,10 @@
-import type { BrowserContext, CDPSession, Page, Route, Worker } from 'playwright-core';
+import type { BrowserContext, Page, Route } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import { Mailbox } from '../notify/mailbox.ts';
 import { Agents } from '../support/agents.ts';
 import { until } from '../support/async.ts';
-import { phone } from '../support/browser.ts';
+import { hasWholeChromium, phone, Visitor } from '../support/browser.ts';
+import { Desktop, type ShownNotification } from '../support/desktop.ts';
 import { type Push, type PushedBrowser, startPushService } from '../support/push-service.ts';
 import { startServer } from '../support/server.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
@@ -30,12 +31,13 @@ describeInBrowser('the page of notifications', () => {
   });
 
   /**
-   * Chromium without a screen has no notifications and no push service of its own: the page gets a permission, and a
-   * subscription for the push service of the test.
+   * The headless shell has no notifications, and no Chromium of a test has a push service: the page gets a permission, and
+   * a subscription for the push service of the test.
    */
   async function arrive(options: Parameters<typeof fixture.visit>[0] = {}) {
     const browser = pushes.browser();
     const prepare = async (context: BrowserContext) => {
+      await context.addInitScript(allowNotifications);
       await context.addInitScript(subscribeTo, browser.subscription);
     };
     const visitor = await fixture.visit({ path: '/notifications', prepare, ...options });
@@ -106,6 +108,20 @@ describeInBrowser('the page of notifications', () => {
     await email.getByRole('button', { name: 'Send a test' }).click();
     await email.getByText('Sent.').waitFor();
     expect(mailbox.received.map(({ to }) => to)).toEqual([['ada@example.com']]);
+    // Quiet hours are saved with the address, and both can be changed later.
+    await email.getByLabel('Quiet hours').check();
+    await email.getByLabel('To').fill('06:30');
+    await email.getByRole('button', { name: 'Save' }).click();
+    await expect.poll(() => email.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
+    await page.reload();
+    await expect.poll(() => email.getByLabel('To').inputValue()).toBe('06:30');
+    expect(await visitor.accessibilityProblems(email)).toEqual([]);
+    await email.getByLabel('Quiet hours').uncheck();
+    await email.getByRole('button', { name: 'Save' }).click();
+    await expect.poll(() => email.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
+    await page.reload();
+    await email.getByText('on', { exact: true }).waitFor();
+    expect(await email.getByLabel('Quiet hours').isChecked()).toBe(false);
     await email.getByRole('button', { name: 'Turn off' }).click();
     await email.getByText('off', { exact: true }).waitFor();
     expect(await email.getByRole('button', { name: 'Send a test' }).count()).toBe(0);
@@ -129,34 +145,63 @@ describeInBrowser('the page of notifications', () => {
     }
   });
 
-  test('the service worker shows a question, and a click opens the agent', async () => {
-    const { browser, visitor, page } = await arrive();
-    await turnOn(page);
-    const worker = await workerOf(page);
-    const agents = new Agents(fixture.api, 'default');
-    await agents.spawn('asker', { description: '!ask Which database?' });
-    await browser.titles(1);
-    const [{ push }] = browser.received as [PushedBrowser['received'][number]];
-    await worker.deliver(push);
-    expect(await worker.shown()).toEqual([
-      { title: 'asker needs input', body: 'Which database?', tag: push.tag },
-    ]);
+  test.skipIf(!hasWholeChromium)(
+    'the desktop shows a question until it is answered, and a click opens the agent',
+    async () => {
+      const desktop = await Desktop.start();
+      const browser = pushes.browser();
+      const prepare = (context: BrowserContext) => context.addInitScript(subscribeTo, browser.subscription);
+      const visitor = await Visitor.arriveOnDesktop(desktop, fixture.server, {
+        path: '/notifications',
+        prepare,
+      });
+      const { page } = visitor;
+      const pages = () => page.context().pages().length;
+      await turnOn(page);
+      const deliver = await pushTo(page);
+      const agents = new Agents(fixture.api, 'default');
+      await agents.spawn('asker', { description: '!ask Which <b>database</b>?' });
+      await browser.titles(1);
+      const [{ push }] = browser.received as [PushedBrowser['received'][number]];
+      const shown = async () => {
+        await deliver(push);
+        return until(
+          'a notification',
+          async () => desktop.shown[0],
+          (one) => one !== undefined,
+        ) as Promise<ShownNotification>;
+      };
+      const first = await shown();
+      expect(first.title).toBe('asker needs input');
+      expect(first.body).toBe(`${new URL(page.url()).host}\n\nWhich <b>database</b>?`);
 
-    // The page with the settings may have something unsaved, so another one is opened.
-    await worker.click(push.tag);
-    expect(await worker.shown()).toEqual([]);
-    expect(await worker.opened()).toEqual([`${fixture.server.url}${push.url}`]);
-    // A page with the list is taken.
-    await visitor.goto('/');
-    await worker.deliver(push);
-    await worker.click(push.tag);
-    await page.waitForURL(`**${push.url}`);
-    await page.getByRole('heading', { level: 1, name: 'asker' }).waitFor();
-    await worker.deliver(push);
-    await worker.click(push.tag);
-    expect(await worker.opened()).toHaveLength(1);
-    await visitor.leave();
-  });
+      // The page with the settings may have something unsaved, so another one is opened.
+      const opening = page.context().waitForEvent('page');
+      desktop.click(first);
+      const opened = await opening;
+      await opened.waitForURL(`**${push.url}`);
+      await opened.getByRole('heading', { level: 1, name: 'asker' }).waitFor();
+      await expect.poll(() => desktop.shown).toEqual([]);
+      await opened.close();
+      // A page with the list is taken, and one that shows the agent is.
+      await visitor.goto('/');
+      const before = pages();
+      for (const _ of ['list', 'agent']) {
+        desktop.click(await shown());
+        await page.waitForURL(`**${push.url}`);
+        await expect.poll(() => desktop.shown).toEqual([]);
+      }
+      expect(pages()).toBe(before);
+
+      await shown();
+      await agents.queue('asker', '!say Thanks.');
+      await browser.titles(2);
+      await deliver((browser.received[1] as PushedBrowser['received'][number]).push);
+      await expect.poll(() => desktop.shown).toEqual([]);
+      await visitor.leave();
+      await desktop.close();
+    },
+  );
 
   test('nothing is pushed while the page of the agent is visible', async () => {
     const { browser, visitor, page } = await arrive();
@@ -186,13 +231,6 @@ describeInBrowser('the page of notifications', () => {
     await visitor.follow('/catalog');
     await agents.queue('watched', '!ask And which port?');
     expect(await browser.titles(1)).toEqual(['watched needs input']);
-    // An answer withdraws it, without a sound where nothing else is shown.
-    const worker = await workerOf(page);
-    await worker.deliver((browser.received[0] as PushedBrowser['received'][number]).push);
-    await agents.queue('watched', '!say Thanks.');
-    await browser.titles(2);
-    await worker.deliver((browser.received[1] as PushedBrowser['received'][number]).push);
-    expect(await worker.shown()).toEqual([]);
     await visitor.leave();
   });
 
@@ -221,63 +259,32 @@ describeInBrowser('the page of notifications', () => {
   });
 });
 
-/** The service worker of a page. It keeps what it would show, because there is no screen. */
-async function workerOf(page: Page) {
-  const context = page.context();
-  const worker: Worker = context.serviceWorkers()[0] ?? (await context.waitForEvent('serviceworker'));
-  await worker.evaluate(keepNotifications);
-  const cdp: CDPSession = await context.newCDPSession(page);
+/** Delivers to the service worker of a page what its push service would. */
+async function pushTo(page: Page): Promise<(push: Push) => Promise<void>> {
+  const cdp = await page.context().newCDPSession(page);
   const registrations: { registrationId: string }[] = [];
   cdp.on('ServiceWorker.workerRegistrationUpdated', (event) => registrations.push(...event.registrations));
   await cdp.send('ServiceWorker.enable');
-  const registrationId = await until(
-    'the registration',
-    async () => registrations[0]?.registrationId,
-    (id) => id !== undefined,
-  );
-  const shown = () =>
-    worker.evaluate(() =>
-      (self as unknown as Kept).kept.map(({ title, body, tag }) => ({ title, body, tag })),
-    );
-  const settled = () => worker.evaluate(() => (self as unknown as Kept).settled());
-  return {
-    shown,
-    deliver: async (push: Push) => {
-      const { origin } = new URL(page.url());
-      await cdp.send('ServiceWorker.deliverPushMessage', {
-        origin,
-        registrationId: registrationId as string,
-        data: JSON.stringify(push),
-      });
-      await settled();
-    },
-    click: async (tag: string) => {
-      await worker.evaluate((name) => (self as unknown as Kept).click(name), tag);
-      await settled();
-    },
-    opened: () => worker.evaluate(() => (self as unknown as Kept).opened),
+  await expect.poll(() => registrations.length).toBeGreaterThan(0);
+  const { origin } = new URL(page.url());
+  const { registrationId = '' } = registrations[0] ?? {};
+  return async (push) => {
+    await cdp.send('ServiceWorker.deliverPushMessage', {
+      origin,
+      registrationId,
+      data: JSON.stringify(push),
+    });
   };
 }
 
-interface KeptNotification {
-  title: string;
-  body: string;
-  tag: string;
-  data: unknown;
-  close(): void;
-}
-
-interface Kept {
-  kept: KeptNotification[];
-  opened: string[];
-  click(tag: string): void;
-  settled(): Promise<void>;
+/** Runs in the page. */
+function allowNotifications(): void {
+  Object.defineProperty(Notification, 'permission', { get: () => 'granted' });
+  Object.assign(Notification, { requestPermission: async () => 'granted' });
 }
 
 /** Runs in the page. */
 function subscribeTo(keys: PushedBrowser['subscription']): void {
-  Object.defineProperty(Notification, 'permission', { get: () => 'granted' });
-  Object.assign(Notification, { requestPermission: async () => 'granted' });
   let subscription: object | null = null;
   const decoded = (text: string) =>
     Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (one) => one.charCodeAt(0)).buffer;
@@ -294,69 +301,4 @@ function subscribeTo(keys: PushedBrowser['subscription']): void {
       return subscription;
     },
   });
-}
-
-/** Runs in the service worker. */
-function keepNotifications(): void {
-  const scope = self as unknown as Kept & {
-    clients: { openWindow: unknown };
-    dispatchEvent(event: Event): void;
-  };
-  if (scope.kept) return;
-  scope.kept = [];
-  scope.opened = [];
-  const works: Promise<unknown>[] = [];
-  const { waitUntil } = prototypeOf('ExtendableEvent');
-  Object.assign(prototypeOf('ExtendableEvent'), {
-    waitUntil(this: Event, work: Promise<unknown>) {
-      works.push(work.catch(() => {}));
-      // An event of this test is not one of the browser.
-      if (this.isTrusted) waitUntil.call(this, work);
-    },
-  });
-  scope.settled = async () => {
-    await new Promise((resolve) => setTimeout(resolve, 0));
-    while (works.length > 0) await works.shift();
-  };
-  Object.assign(prototypeOf('ServiceWorkerRegistration'), {
-    getNotifications: async () => [...scope.kept],
-    showNotification: async (title: string, { body = '', tag = '', data }: Partial<KeptNotification>) => {
-      const one = {
-        title,
-        body,
-        tag,
-        data,
-        close: () => (scope.kept = scope.kept.filter((other) => other !== one)),
-      };
-      scope.kept = [...scope.kept.filter((other) => other.tag !== tag), one];
-    },
-  });
-  // Only a click of a person may do this.
-  Object.assign(scope.clients, {
-    openWindow: async (url: string) => {
-      scope.opened.push(url);
-      return null;
-    },
-  });
-  Object.assign(prototypeOf('WindowClient'), {
-    async focus() {
-      return this;
-    },
-  });
-  scope.click = (tag) => {
-    const notification = scope.kept.find((one) => one.tag === tag);
-    const event = new (self as unknown as { ExtendableEvent: typeof Event }).ExtendableEvent(
-      'notificationclick',
-    );
-    scope.dispatchEvent(Object.assign(event, { notification }));
-  };
-
-  function prototypeOf(name: string) {
-    return (
-      self as unknown as Record<
-        string,
-        { prototype: { waitUntil: (this: Event, work: Promise<unknown>) => void } }
-      >
-    )[name]?.prototype as { waitUntil: (this: Event, work: Promise<unknown>) => void };
-  }
 }

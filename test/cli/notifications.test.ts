@@ -39,9 +39,9 @@ test('test says whether a message arrived, and deliveries and redeliver use it',
 });
 
 test('pause and resume', async () => {
-  expect(await ada.prints(['notification', 'pause', 'team'])).toBe('team is paused\n');
+  expect(await ada.prints(['notification', 'pause', 'team'])).toBe('paused team\n');
   expect(await ada.prints(['notification', 'ls'])).toMatch(/^team +2 .* webhook +true/m);
-  expect(await ada.prints(['notification', 'resume', 'team'])).toBe('team is resumed\n');
+  expect(await ada.prints(['notification', 'resume', 'team'])).toBe('resumed team\n');
 });
 
 test('names what does not exist', async () => {

@@ -35,7 +35,9 @@ test('a schedule is applied, shown in words, fired, paused and resumed', async (
   expect(history).toMatch(
     /SCHEDULED +AT +OUTCOME +AGENT +REASON\n.* skipped .*\n.* fired +greeting-1 +run by hand\n/,
   );
-  expect(await ada.prints(['schedule', 'pause', 'new-year'])).toBe('paused new-year\n');
+  const pause = ['schedule', 'pause', 'new-year', '--justification', 'nobody is there'];
+  expect(await ada.prints(pause)).toBe('paused new-year\n');
+  expect(await ada.prints(['history', 'schedule', 'new-year'])).toContain('nobody is there');
   expect(await ada.prints(['schedule', 'ls'])).toMatch(/new-year +On day 1 of January.* paused +skipped /);
   expect(await ada.prints(['schedule', 'resume', 'new-year'])).toBe('resumed new-year\n');
   expect(await ada.data(['schedule', 'show', 'new-year'])).toMatchObject({

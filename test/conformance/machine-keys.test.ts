@@ -17,7 +17,7 @@ describe('machine roles', () => {
   const fill = (path: string) =>
     path.replace('{pool}', 'default').replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
   const agentRoutesOf = routeEntries.filter(
-    ([, { access }]) => !['runner', 'self', 'demand', 'own-page'].includes(access),
+    ([, { access }]) => !['runner', 'self', 'demand', 'own-page', 'anyone'].includes(access),
   );
 
   test('a runner key may use the runner routes and whoami', async () => {
@@ -34,6 +34,8 @@ describe('machine roles', () => {
       agentId: name === 'spawn' ? agent(uniqueName('spawn')) : agentId,
       ...((name === 'waitMany' || name === 'retryMany') && { agentIds: [agentId] }),
       ...(name === 'markAgents' && { marks: [{ agentId }] }),
+      ...(name === 'revokeKey' && { keyId: 'x' }),
+      ...(/^(show|answer)Login$/.test(name) && { userCode: 'x', approve: true }),
       ...(name === 'stopTurn' && { runId: '1' }),
       ...((name === 'removeFollowUp' || name === 'followUp') && { followUpId: 'x' }),
       ...(name === 'updateTask' && { id: 't' }),
@@ -80,6 +82,8 @@ describe('machine roles', () => {
     'listNotificationDeliveries',
     'redeliverNotification',
     'testNotification',
+    'listSignIns',
+    'testSignIn',
     'list',
     'listStream',
     'listStreamByGet',

@@ -30,6 +30,7 @@ const readTools = [
   'read_message',
   'read_resource',
   'read_transcript',
+  'usage',
   'wait_for_agents',
   'wait_for_answer',
 ];

@@ -44,7 +44,7 @@ export const budgetBugs: readonly PlantedBug[] = [
     file: `${service}/domain/budget.ts`,
     find: 'const isCounted = ledger?.startsAt === window.startsAt;',
     replace: 'const isCounted = ledger !== null;',
-    suites: ['test/simulation/simulator.test.ts', `${service}/domain/commands/credit-run.test.ts`],
+    suites: [`${service}/domain/commands/credit-run.test.ts`, 'test/simulation/simulator.test.ts'],
   },
   {
     name: 'budgets: windows overlap when the clocks change',

@@ -1,11 +1,9 @@
 import type { PlantedBug } from './bugs.ts';
-import { triggerBugs } from './trigger-bugs.ts';
 
 const service = 'packages/service/src';
 
-/** Bugs in review threads, in what is exchanged with code hosts, and in triggers. */
+/** Bugs in review threads, and in what is exchanged with code hosts. */
 export const codeHostBugs: readonly PlantedBug[] = [
-  ...triggerBugs,
   {
     name: 'the threads of a message that is removed stay pending',
     file: `${service}/domain/review.ts`,
@@ -18,7 +16,7 @@ export const codeHostBugs: readonly PlantedBug[] = [
     file: `${service}/domain/review.ts`,
     find: '    if (!told.has(id))',
     replace: '    if (!told.has(id) || id)',
-    suites: ['test/simulation/simulator.test.ts'],
+    suites: ['packages/service/src/domain/review.test.ts', 'test/simulation/simulator.test.ts'],
   },
   {
     name: 'no binding: a git credential is given to any runner key that knows the names of a run',

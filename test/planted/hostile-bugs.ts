@@ -1,11 +1,9 @@
-import { attentionBugs } from './attention-bugs.ts';
 import type { PlantedBug } from './bugs.ts';
 
 const service = 'packages/service/src';
 
 /** Bugs that let hostile agents, members and hosts do what they must not. */
 export const hostileBugs: readonly PlantedBug[] = [
-  ...attentionBugs,
   {
     name: 'a search for processes reads too little of their environments',
     file: `${service}/runner/sandbox/proc.ts`,

@@ -21,9 +21,9 @@ export const memberBugs: readonly PlantedBug[] = [
   },
   {
     name: 'members: what a disabled account wrote still acts as it',
-    file: `${service}/store/statements/keys.ts`,
-    find: "${isValid('k')} AND m.disabled IS NOT TRUE`",
-    replace: "${isValid('k')}`",
+    file: `${service}/control/access/acting-caller.ts`,
+    find: 'if (row.disabled) return',
+    replace: 'if (row.disabled && !role) return',
     suites: conformance,
   },
   {
@@ -36,8 +36,8 @@ export const memberBugs: readonly PlantedBug[] = [
   {
     name: 'members: the role that an admin set raises the role of a token',
     file: `${service}/store/statements/key-roles.ts`,
-    find: "const signInKinds = `('sign-in', 'login')`;",
-    replace: "const signInKinds = `('sign-in', 'login', 'token')`;",
+    find: "AND ${k}.granted_by = 'sign-in'))",
+    replace: "OR ${k}.kind = 'token'))",
     suites: conformance,
   },
   {

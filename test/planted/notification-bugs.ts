@@ -36,7 +36,7 @@ export const notificationBugs: readonly PlantedBug[] = [
     name: 'notifications: anybody ends a notification without the signed link',
     file: `${service}/notify/unsubscribe.ts`,
     find: 'return isSigned ? target : null;',
-    replace: 'return target;',
+    replace: 'return isSigned || target ? target : null;',
     suites: ['test/notify/email.test.ts'],
   },
 ];

@@ -12,7 +12,7 @@ import { leaseMs } from './sim-node.ts';
 import type { Simulation } from './simulation.ts';
 import { holds } from './timeline-audit.ts';
 
-const principal: Principal = {
+export const runnerPrincipal: Principal = {
   tenant: { id: 0, provider: 'PROVIDER_UNSPECIFIED', org: '' },
   ownerProvider: 'PROVIDER_UNSPECIFIED',
   account: '',
@@ -153,7 +153,7 @@ export class SimRunner {
         late: { usage: { inputTokens, costUsd, parts: partsOf(parts) } },
       };
       const reply = await this.#simulation.network
-        .call((node) => node.runners.report(principal, request), 2_000)
+        .call((node) => node.runners.report(runnerPrincipal, request), 2_000)
         .catch(() => null);
       if (!reply || isRefusal(reply)) continue;
       this.#used.delete(key);
@@ -204,7 +204,7 @@ export class SimRunner {
     const timeoutMs = random.chance(0.3) ? random.between(100, 2_000) : leaseMs / 2 + 1_000;
     const { signal } = new AbortController();
     return network.call((node) => {
-      const poll = () => node.runners.poll(principal, request, signal);
+      const poll = () => node.runners.poll(runnerPrincipal, request, signal);
       return this.#simulation.scheduling.watchPoll(node, { ...request, slots }, poll);
     }, timeoutMs);
   }
@@ -276,7 +276,7 @@ export class SimRunner {
     const request = { runnerId: this.id, agentKey, runId, upToUsd: process.spentUsd + mostUsd };
     while (this.#isCurrent(key, process)) {
       const reply = await network
-        .call((node) => node.credits.reserve(principal, request), 2_000)
+        .call((node) => node.credits.reserve(runnerPrincipal, request), 2_000)
         .catch(() => null);
       await this.#waitWhilePaused();
       if (!this.#isCurrent(key, process)) return;
@@ -336,7 +336,7 @@ export class SimRunner {
     };
     while (this.#isCurrent(key, process)) {
       const reply = await network
-        .call((node) => node.runners.report(principal, request), 2_000)
+        .call((node) => node.runners.report(runnerPrincipal, request), 2_000)
         .catch(() => null);
       await this.#waitWhilePaused();
       if (reply) return !isRefusal(reply);

@@ -11,31 +11,35 @@ import {
   type Page,
 } from 'playwright-core';
 import { expect } from 'vitest';
+import type { Desktop } from './desktop.ts';
 import type { Server } from './server.ts';
 
 // The headless shell is the same engine and needs two thirds of the time.
 const browsers = ['chromium-headless-shell', 'chromium', 'google-chrome'];
-const found = spawnSync('/bin/sh', ['-c', browsers.map((name) => `command -v ${name}`).join(' || ')]);
-const executablePath = found.stdout.toString().trim();
+const firstOf = (names: readonly string[]): string =>
+  spawnSync('/bin/sh', ['-c', names.map((name) => `command -v ${name}`).join(' || ')])
+    .stdout.toString()
+    .trim();
+const executablePath = firstOf(browsers);
 export const hasChromium = executablePath !== '';
+/** The shell shows no notifications. */
+const wholePath = firstOf(browsers.slice(1));
+export const hasWholeChromium = wholePath !== '';
 if (!hasChromium) process.stderr.write('\n*** Chromium is not installed: the browser tests are skipped\n\n');
 
-const launch = (): Promise<Browser> =>
-  chromium.launch({
-    executablePath,
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      '--no-first-run',
-      '--renderer-process-limit=1',
-      '--font-render-hinting=none',
-      // Pages are left before the code of these compilers pays: they take up to a fifth of the time of a renderer.
-      '--js-flags=--no-maglev --no-opt',
-    ],
-  });
+const args = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-first-run',
+  '--renderer-process-limit=1',
+  '--font-render-hinting=none',
+  // Pages are left before the code of these compilers pays: they take up to a fifth of the time of a renderer.
+  '--js-flags=--no-maglev --no-opt',
+];
+const launch = (): Promise<Browser> => chromium.launch({ executablePath, args });
 
 let launched: Promise<Browser> | undefined;
 
@@ -165,6 +169,28 @@ export class Visitor {
       await clear(page, server);
       free.push(page);
     });
+    await visitor.goto(path);
+    return visitor;
+  }
+
+  /** In a browser of its own, which shows notifications on this desktop. */
+  static async arriveOnDesktop(
+    desktop: Desktop,
+    server: VisitedServer,
+    { path = '/', prepare }: Pick<VisitOptions, 'path' | 'prepare'>,
+  ): Promise<Visitor> {
+    const context = await chromium.launchPersistentContext('', {
+      executablePath: wholePath,
+      args: [...args, '--headless=new'],
+      // Playwright's own headless mode is that of the shell.
+      headless: false,
+      env: { ...process.env, ...desktop.env },
+      reducedMotion: 'reduce',
+    });
+    await context.grantPermissions(['notifications'], { origin: server.url });
+    await signIn(context, server);
+    await prepare?.(context);
+    const visitor = new Visitor(await context.newPage(), server, () => context.close());
     await visitor.goto(path);
     return visitor;
   }

@@ -22,6 +22,7 @@ export async function setup() {
 /** Where one of these can't be installed, each suite that needs it prints what it skips. */
 const neededPackages = {
   bwrap: 'bubblewrap',
+  chromium: 'chromium',
   'chromium-headless-shell': 'chromium-headless-shell',
   git: 'git',
   'git-lfs': 'git-lfs',

@@ -16,6 +16,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   runners: shared,
   schedules: shared,
   notify: [...shared, 'catalog'],
+  activity: [...shared, 'catalog'],
+  device: shared,
   worker: [],
   spend: [...shared, 'budget', 'home'],
   agent: [...shared, 'budget', 'home', 'share', 'spawn'],

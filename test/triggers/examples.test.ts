@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { expect, it } from 'vitest';
 import { parseResources } from '../../packages/service/src/cli/resource-files.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
@@ -16,12 +17,31 @@ const documents = new Map(
     .map(({ name, fields }) => [name, fields as Fields]),
 );
 
+/** Written after the documentation of the systems: only GitHub publishes bodies that it has sent. */
 const fixture = (name: string): string =>
   readFileSync(new URL(`fixtures/${name}.json`, import.meta.url), 'utf8');
 
+interface GithubJob {
+  readonly workflow_job: { readonly conclusion: string | null };
+}
+const githubBodies = createRequire(import.meta.url)('@octokit/webhooks-examples') as {
+  readonly name: string;
+  readonly examples: readonly GithubJob[];
+}[];
+
+/** A failed job as GitHub has sent it. */
+function failedJob(): string {
+  const jobs = githubBodies.find(({ name }) => name === 'workflow_job')?.examples ?? [];
+  return JSON.stringify(
+    jobs.find(({ workflow_job: { conclusion } }) => conclusion === 'failure'),
+    null,
+    2,
+  );
+}
+
 interface Example {
   readonly trigger: string;
-  readonly fixture: string;
+  readonly body: string;
   /** As the system sends it. */
   readonly headers: (body: string, secret: string) => Record<string, string>;
   readonly event: string;
@@ -36,7 +56,7 @@ interface Example {
 const examples: readonly Example[] = [
   {
     trigger: 'alerts',
-    fixture: 'alertmanager',
+    body: fixture('alertmanager'),
     headers: (_, secret) => ({ authorization: `Bearer ${secret}`, 'user-agent': 'Alertmanager/0.28.0' }),
     event: 'firing',
     agent: 'alert-ProbeFailure',
@@ -50,7 +70,7 @@ const examples: readonly Example[] = [
   },
   {
     trigger: 'sentry',
-    fixture: 'sentry',
+    body: fixture('sentry'),
     headers: (body, secret) => ({
       'request-id': '3f6b1c1e-0000-4000-8000-5f2a1d9c8e7b',
       'sentry-hook-resource': 'event_alert',
@@ -68,7 +88,7 @@ const examples: readonly Example[] = [
   },
   {
     trigger: 'github-jobs',
-    fixture: 'github-job',
+    body: failedJob(),
     headers: (body, secret) => ({
       'x-github-event': 'workflow_job',
       'x-github-delivery': '72d3162e-cc78-11e3-81ab-4c9367dc0958',
@@ -76,15 +96,15 @@ const examples: readonly Example[] = [
       'x-hub-signature-256': `sha256=${hmacOf(body, secret)}`,
     }),
     event: 'workflow_job',
-    agent: 'main-shop-10553880502',
+    agent: 'main-Hello-World-2202229078',
     says: [
-      'The job “test (20)” of “acme/shop” failed on main at “f83a356604ae3c5d03e1b46ef4d1ca77d64a90b0”.',
+      'The job “linters” of “Codertocat/Hello-World” failed on main at “3484a3fb816e0859fd6e1cea078d76385ff50625”.',
     ],
     unwanted: ['"conclusion": "failure",\n    "started_at"', '"conclusion": "success",\n    "started_at"'],
   },
   {
     trigger: 'gitlab-jobs',
-    fixture: 'gitlab-job',
+    body: fixture('gitlab-job'),
     headers: (_, secret) => ({ 'x-gitlab-event': 'Job Hook', 'x-gitlab-token': secret }),
     event: 'Job Hook',
     agent: 'main-380-2366',
@@ -96,7 +116,7 @@ const examples: readonly Example[] = [
   },
   {
     trigger: 'linear',
-    fixture: 'linear',
+    body: fixture('linear'),
     headers: (body, secret) => ({
       'linear-delivery': '234d1a4e-b617-4388-90fe-adc3633d6b72',
       'linear-event': 'Issue',
@@ -109,7 +129,7 @@ const examples: readonly Example[] = [
   },
   {
     trigger: 'jira',
-    fixture: 'jira',
+    body: fixture('jira'),
     headers: (body, secret) => ({
       'x-atlassian-webhook-identifier': 'b5f2a1d9',
       'x-hub-signature': `sha256=${hmacOf(body, secret)}`,
@@ -130,7 +150,7 @@ it.each(examples.map((example) => [example.trigger, example] as const))(
     if (fromSecret) await writeResource(api, 'secret', fromSecret, { value: `value of ${fromSecret}` });
     const trigger = await TestTrigger.create(api, document, uniqueName(name));
     const secret = fromSecret ? `value of ${fromSecret}` : trigger.secret;
-    const body = fixture(example.fixture);
+    const { body } = example;
     const post = (text: string) => trigger.post(text, { headers: headers(text, secret) });
     expect(await trigger.post(body, { headers: headers(body, `${secret}x`) })).toBe(401);
     expect(await post(body)).toBe(202);

@@ -5,6 +5,7 @@ import { get } from './catalog.ts';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, usageError } from './errors.ts';
 import type { Style } from './output.ts';
+import { addPauseCommands } from './pausing.ts';
 
 export function addNotificationCommands(program: Command): void {
   const notifications = program
@@ -23,12 +24,7 @@ export function addNotificationCommands(program: Command): void {
     )
     .option('-n, --limit <number>', 'how many', '50');
   addCommand(notifications, 'redeliver <notification> <delivery>', 'send a message again', redeliver);
-  addCommand(notifications, 'pause <notification>', 'send nothing more', (invocation, name: string) =>
-    setPaused(invocation, name, true),
-  );
-  addCommand(notifications, 'resume <notification>', 'send again', (invocation, name: string) =>
-    setPaused(invocation, name, false),
-  );
+  addPauseCommands(notifications, { kind: 'notification', pause: 'send nothing more', resume: 'send again' });
 }
 
 async function test({ client, output, signal }: Invocation, name: string): Promise<void> {
@@ -78,18 +74,4 @@ const stateStyle = ({ state }: NotificationDelivery): Style | undefined =>
 async function redeliver({ client, output, signal }: Invocation, name: string, id: string): Promise<void> {
   const delivery = await client().notifications.redeliver(name, id, { signal });
   output.answer(delivery, () => output.line(`delivery ${id} is sent again`));
-}
-
-async function setPaused(
-  { client, output, signal }: Invocation,
-  name: string,
-  paused: boolean,
-): Promise<void> {
-  const written = await client().catalog.write(
-    'notification',
-    name,
-    { paused },
-    { updateMask: ['paused'], signal },
-  );
-  output.answer(written, () => output.line(`${name} is ${paused ? 'paused' : 'resumed'}`));
 }

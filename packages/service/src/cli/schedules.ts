@@ -13,6 +13,7 @@ import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { CommandError, usageError } from './errors.ts';
 import type { Output, Style } from './output.ts';
+import { addPauseCommands } from './pausing.ts';
 
 export function addScheduleCommands(program: Command): void {
   const schedules = program
@@ -26,8 +27,11 @@ export function addScheduleCommands(program: Command): void {
     'how many',
     '50',
   );
-  addCommand(schedules, 'pause <schedule>', 'do not fire until it is resumed', pause);
-  addCommand(schedules, 'resume <schedule>', 'fire again, from now on', resume);
+  addPauseCommands(schedules, {
+    kind: 'schedule',
+    pause: 'do not fire until it is resumed',
+    resume: 'fire again, from now on',
+  });
 }
 
 const words = ({ cron, zone }: ScheduleState): string => `${cronInWords(cron) || cron || 'never'}, ${zone}`;
@@ -125,21 +129,4 @@ async function history(
     ],
     'it has not fired yet',
   );
-}
-
-const pause = (invocation: Invocation, name: string): Promise<void> => setPaused(invocation, name, true);
-const resume = (invocation: Invocation, name: string): Promise<void> => setPaused(invocation, name, false);
-
-async function setPaused(
-  { client, output, signal }: Invocation,
-  name: string,
-  paused: boolean,
-): Promise<void> {
-  const written = await client().catalog.write(
-    'schedule',
-    name,
-    { paused },
-    { updateMask: 'paused', signal },
-  );
-  output.answer(written, () => output.line(`${paused ? 'paused' : 'resumed'} ${name}`));
 }

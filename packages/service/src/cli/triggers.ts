@@ -1,11 +1,9 @@
 import { kindTable } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { get } from './catalog.ts';
-import { addCommand, type Flags, type Invocation } from './command.ts';
+import { addCommand, type Invocation } from './command.ts';
 import { addDeliveryCommands } from './deliveries.ts';
-import { justificationOption } from './input.ts';
-
-type JustificationFlag = Flags<'justification'>;
+import { addPauseCommands } from './pausing.ts';
 
 export function addTriggerCommands(program: Command): void {
   const triggers = program
@@ -32,12 +30,11 @@ export function addTriggerCommands(program: Command): void {
     list: (client, name, states, signal) => client.triggers.deliveries(name, { states }, { signal }),
     redeliver: (client, name, id, signal) => client.triggers.redeliver(name, id, { signal }),
   });
-  addCommand(triggers, 'pause <trigger>', 'ignore its requests', pausing(true)).option(
-    ...justificationOption,
-  );
-  addCommand(triggers, 'resume <trigger>', 'take its requests again', pausing(false)).option(
-    ...justificationOption,
-  );
+  addPauseCommands(triggers, {
+    kind: 'trigger',
+    pause: 'ignore its requests',
+    resume: 'take its requests again',
+  });
 }
 
 async function list({ client, output, signal }: Invocation): Promise<void> {
@@ -61,12 +58,3 @@ async function list({ client, output, signal }: Invocation): Promise<void> {
     'no triggers; create one with muster apply -f',
   );
 }
-
-const pausing =
-  (paused: boolean) =>
-  async ({ flags, client, output, signal }: Invocation<JustificationFlag>, name: string): Promise<void> => {
-    const { justification } = flags;
-    const settings = { updateMask: 'paused', signal, ...(justification !== undefined && { justification }) };
-    const written = await client().catalog.write('trigger', name, { paused }, settings);
-    output.answer(written, () => output.line(`${paused ? 'paused' : 'resumed'} ${name}`));
-  };

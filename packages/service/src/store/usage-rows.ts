@@ -43,7 +43,6 @@ export type CountedRow = Amounts & Pick<UsageRow, 'model' | 'provider_account'>;
 export type Spent = Extract<DomainEvent, { type: 'spent' }>;
 export type SpentBy = AgentChange['after']['agent'];
 export type Amounts = Pick<UsageRow, (typeof usageAmounts)[number]>;
-type Share = Amounts & Pick<UsageRow, 'model' | 'provider_account' | 'is_estimated'>;
 
 /**
  * Adds what an event says to the rows. The parts of a late report are those of the whole run: what of each is counted
@@ -75,67 +74,66 @@ function uncounted(part: UsagePart, counted: readonly CountedRow[]): UsagePart {
 
 /** A statement can't write the same row twice. */
 function merge(rows: Map<string, UsageRow>, row: UsageRow): void {
-  const key = JSON.stringify([row.hour, row.agent, row.run, row.model, row.provider_account]);
+  const { hour, agent, run, model } = row;
+  const key = `${hour} ${agent} ${run} ${model.length} ${model}${row.provider_account}`;
   const known = rows.get(key);
   if (!known) return void rows.set(key, row);
   for (const name of usageAmounts) known[name] += row[name];
   known.is_estimated ||= row.is_estimated;
 }
 
-const rowsOf = (agent: SpentBy, event: Spent, parts: readonly UsagePart[]) =>
-  sharesOf(event.usage, parts, agent.settings.model ?? '').map(
-    (share): UsageRow => ({
-      tenant: agent.tenant,
-      hour: hourOf(event.at),
-      agent: agent.id,
-      run: event.runId,
-      root: agent.root,
-      owner_provider: agent.ownerProvider,
-      account: agent.account,
-      workspace: agent.workspace,
-      backend: agent.backend,
-      ...share,
-    }),
-  );
-
 const hourOf = (at: string): string => `${at.slice(0, 13)}:00:00.000Z`;
+
+type Left = { -readonly [Name in keyof Usage]: Usage[Name] };
 
 /**
  * Divides usage into that of each part, and the rest, which counts for the agent's model. Whatever the parts say, the sum is
  * the usage.
  */
-export function sharesOf(usage: Usage, parts: readonly UsagePart[], model: string): Share[] {
-  let left = {
-    cost: usage.cost,
-    input_tokens: usage.inputTokens,
-    cached_tokens: usage.cachedInputTokens,
-    output_tokens: usage.outputTokens,
+function rowsOf(agent: SpentBy, event: Spent, parts: readonly UsagePart[]): UsageRow[] {
+  const { cost, inputTokens, cachedInputTokens, outputTokens } = event.usage;
+  const left = { cost, inputTokens, cachedInputTokens, outputTokens };
+  const rows = parts.map((part) => takeRow(agent, event, part, left));
+  if (left.cost > 0 || left.inputTokens + left.cachedInputTokens + left.outputTokens > 0) {
+    const rest = { costUsd: left.cost, inputTokens: left.inputTokens, outputTokens: left.outputTokens };
+    const { cachedInputTokens: cached } = left;
+    const model = agent.settings.model ?? '';
+    rows.push(takeRow(agent, event, { ...rest, cachedInputTokens: cached, model }, left));
+  }
+  return rows.filter(isSome);
+}
+
+/** Written out: an object of this size that is put together from others is made many times slower. */
+function takeRow(agent: SpentBy, event: Spent, part: UsagePart, left: Left): UsageRow {
+  const cost = Math.min(left.cost, part.costUsd ?? 0);
+  const inputTokens = Math.min(left.inputTokens, part.inputTokens ?? 0);
+  const cachedInputTokens = Math.min(left.cachedInputTokens, part.cachedInputTokens ?? 0);
+  const outputTokens = Math.min(left.outputTokens, part.outputTokens ?? 0);
+  left.cost -= cost;
+  left.inputTokens -= inputTokens;
+  left.cachedInputTokens -= cachedInputTokens;
+  left.outputTokens -= outputTokens;
+  return {
+    tenant: agent.tenant,
+    hour: hourOf(event.at),
+    agent: agent.id,
+    run: event.runId,
+    model: part.model ?? '',
+    provider_account: part.account ?? '',
+    root: agent.root,
+    owner_provider: agent.ownerProvider,
+    account: agent.account,
+    workspace: agent.workspace,
+    backend: agent.backend,
+    cost,
+    input_tokens: inputTokens,
+    cached_tokens: cachedInputTokens,
+    output_tokens: outputTokens,
+    unpriced_tokens: Math.min(part.unpricedTokens ?? 0, inputTokens + outputTokens),
+    is_estimated: part.estimated ?? false,
   };
-  const shares = parts.map((part): Share => {
-    const taken = {
-      cost: Math.min(left.cost, part.costUsd ?? 0),
-      input_tokens: Math.min(left.input_tokens, part.inputTokens ?? 0),
-      cached_tokens: Math.min(left.cached_tokens, part.cachedInputTokens ?? 0),
-      output_tokens: Math.min(left.output_tokens, part.outputTokens ?? 0),
-    };
-    left = {
-      cost: left.cost - taken.cost,
-      input_tokens: left.input_tokens - taken.input_tokens,
-      cached_tokens: left.cached_tokens - taken.cached_tokens,
-      output_tokens: left.output_tokens - taken.output_tokens,
-    };
-    return {
-      model: part.model ?? '',
-      provider_account: part.account ?? '',
-      unpriced_tokens: Math.min(part.unpricedTokens ?? 0, taken.input_tokens + taken.output_tokens),
-      is_estimated: part.estimated ?? false,
-      ...taken,
-    };
-  });
-  shares.push({ model, provider_account: '', unpriced_tokens: 0, is_estimated: false, ...left });
-  return shares.filter(isSome);
 }
 
 /** A cost that is only left from rounding is none. */
-const isSome = (share: Share): boolean =>
-  share.cost > 1e-12 || share.input_tokens + share.cached_tokens + share.output_tokens > 0;
+const isSome = (row: Amounts): boolean =>
+  row.cost > 1e-12 || row.input_tokens + row.cached_tokens + row.output_tokens > 0;

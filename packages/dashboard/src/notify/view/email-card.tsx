@@ -8,6 +8,7 @@ import { TextField } from '../../parts/field.tsx';
 import { Mark } from '../../parts/page.tsx';
 import { fieldProblem, Problem } from '../../parts/problem.tsx';
 import { useClient, useSignedIn } from '../../session/session.ts';
+import { QuietHours } from './quiet-hours.tsx';
 
 const emailKey = ['own-email'];
 
@@ -48,6 +49,13 @@ export function EmailCard({ hasMail }: { readonly hasMail: boolean }) {
   );
 }
 
+type Quiet = Parameters<typeof QuietHours>[0]['value'];
+
+interface EmailChoice {
+  readonly address: string;
+  readonly quiet: Quiet;
+}
+
 /** What a person does with the own notification. */
 function useEmail(document: NotificationDocument | null) {
   const client = useClient();
@@ -56,12 +64,11 @@ function useEmail(document: NotificationDocument | null) {
   const name = nameFor(caller);
   const onSuccess = () => queries.invalidateQueries({ queryKey: emailKey });
   const save = useMutation({
-    mutationFn: (address: string) => {
-      const { pausedReason: _, ...kept } = document ?? {};
-      const own = { ...kept, type: 'email', to: [address.trim()], paused: false } as const;
+    mutationFn: ({ address, quiet }: EmailChoice) => {
+      const { pausedReason: _, quietHours: __, ...kept } = document ?? {};
       return client.catalog.write('notification', name, {
-        ...own,
-        to: [...own.to],
+        ...{ ...kept, type: 'email', to: [address.trim()], paused: false },
+        ...(quiet && { quietHours: quiet }),
         account: accountOf(caller),
       });
     },
@@ -75,10 +82,14 @@ function useEmail(document: NotificationDocument | null) {
 function EmailForm({ document }: { readonly document: NotificationDocument | null }) {
   const { save, off, test } = useEmail(document);
   const stored = document?.to?.[0] ?? '';
+  const { from = '', to = '', zone = 'UTC' } = document?.quietHours ?? {};
+  const storedQuiet = from && to ? { from, to, zone } : null;
   const [address, setAddress] = useState(stored);
+  const [quiet, setQuiet] = useState<Quiet>(storedQuiet);
+  const isSame = address === stored && JSON.stringify(quiet) === JSON.stringify(storedQuiet);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    save.mutate(address);
+    save.mutate({ address, quiet });
   };
   return (
     <form className="stack" onSubmit={submit}>
@@ -92,8 +103,9 @@ function EmailForm({ document }: { readonly document: NotificationDocument | nul
         onChange={setAddress}
         error={fieldProblem(save.error, 'to[0]')}
       />
+      {stored !== '' && <QuietHours value={quiet} onChange={setQuiet} />}
       <div className="wrap">
-        <Button type="submit" disabled={save.isPending || (address === stored && !document?.paused)}>
+        <Button type="submit" disabled={save.isPending || (isSame && !document?.paused)}>
           {stored === '' ? 'Turn on' : 'Save'}
         </Button>
         {stored !== '' && (

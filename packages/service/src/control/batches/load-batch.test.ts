@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { identity, spawn } from '../../../../../test/simulation/samples.ts';
 import type { AgentTransaction, ReadState } from '../../store/agent-store.ts';
 import { loadBatch, nameOf, type Submission } from './load-batch.ts';
 
@@ -87,4 +88,26 @@ test('a claim in a pool in which another node is claiming waits, and one in a fr
   const { ready, locked } = await loadBatch(transaction as AgentTransaction, [busy, free]);
   expect(locked).toEqual([busy]);
   expect(ready.map(({ submission }) => submission)).toEqual([free]);
+});
+
+test('the spawn of a child waits while another node holds its root, which that may be killing', async () => {
+  const transaction: Partial<AgentTransaction> = {
+    lock: async (wanted) =>
+      wanted.flatMap((want, i) => {
+        const id = 'key' in want ? want.key.id : want.identity.path.join('/');
+        if (id === 'root/parent/child') return [];
+        return [{ tenant: 1, id, wanted: i, root: 'root', parent: 'root', locked: id !== 'root' }];
+      }),
+    moment: async () => ({ now: '1', closedTenants: [] }),
+    agents: async () => [],
+    liveDescendants: async () => new Map(),
+  };
+  const child = identity(['root', 'parent', 'child']);
+  const spawning: Submission = {
+    target: { identity: child },
+    command: { ...spawn('c', []), identity: child },
+  };
+  const { ready, locked } = await loadBatch(transaction as AgentTransaction, [spawning]);
+  expect(locked).toEqual([spawning]);
+  expect(ready).toEqual([]);
 });

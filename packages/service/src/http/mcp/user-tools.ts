@@ -28,6 +28,7 @@ import {
 import { threadCommands, threadReads } from './thread-tools.ts';
 import { agentTool, callRoute, routeTool, string, type Tool, type ToolReply, text, tool } from './tool.ts';
 import { readTranscript, transcriptEntries } from './transcript.ts';
+import { usageTool } from './usage-tool.ts';
 import { maxListed, waitBelow, waitForAgents, waitForAnswer, waitTimeout } from './wait.ts';
 
 /** The tools of users, who call them with their own key from a chat client or an editor. */
@@ -312,6 +313,7 @@ const reads: readonly Tool[] = [
   listTasks,
   ...threadReads(forAgent),
   listChangeRequests,
+  usageTool,
   forAgent({
     name: 'list_queue',
     description: 'Lists the queued messages of an agent, with their ids, in the order of delivery.',
