@@ -53,9 +53,7 @@ export function FindBar({ scroller, onShow, onText, onClose, opened, watchEntrie
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'Escape') onClose();
-    else if (event.key === 'Enter' && event.target === input.current) search.move(event.shiftKey ? -1 : 1);
-    else return;
-    event.preventDefault();
+    if (event.key === 'Enter' && event.target === input.current) search.move(event.shiftKey ? -1 : 1);
   };
   return (
     <search className="find-bar" aria-label="Search in the transcript" onKeyDown={onKeyDown}>

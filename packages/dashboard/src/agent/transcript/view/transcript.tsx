@@ -67,8 +67,7 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
     }),
     [client, isLinked, autoScroll, findMessageText],
   );
-  const targetRow = target && rows[indexOf(target.sequence) ?? -1];
-  useExpandTarget(tools.expanded, target, targetRow?.key);
+  useExpandTarget(tools.expanded, target, target ? rows[indexOf(target.sequence) ?? -1]?.key : undefined);
   const newCount = stoppedAt === null ? 0 : view.newest - stoppedAt;
   const hasLeftEnd = stoppedAt !== null && (!autoScroll?.isFollowing || newCount > 0);
   const [shownRun, setShownRun] = useState(0);
