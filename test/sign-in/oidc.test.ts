@@ -428,6 +428,8 @@ describe('attacks', () => {
     '/\\evil.example/',
     '/.//evil.example/',
     '\\\\evil.example',
+    '.evil.example/',
+    '@evil.example/',
     'javascript:alert(1)',
     '/%0d%0aLocation:https://evil.example',
     '/sign-in/start/x/y/z',
