@@ -9,14 +9,14 @@ export const signInBugs: readonly PlantedBug[] = [
     file: `${service}/sign-in/sign-ins.ts`,
     find: ' && flow.state === state;',
     replace: ';',
-    suites: ['test/sign-in/oidc.test.ts'],
+    suites: ['test/sign-in/attacks.test.ts'],
   },
   {
     name: 'mix-up: an answer is taken for another provider than the one that was asked',
     file: `${service}/sign-in/sign-ins.ts`,
     find: 'flow?.name === name && tenantName(flow.tenant) === tenantName(tenant) && ',
     replace: 'flow !== null && ',
-    suites: ['test/sign-in/oidc.test.ts'],
+    suites: ['test/sign-in/attacks.test.ts'],
   },
   {
     name: 'the signature of the ID token is not verified',
@@ -58,6 +58,6 @@ export const signInBugs: readonly PlantedBug[] = [
     file: `${service}/http/routes/providers.ts`,
     find: "return isOwn && !pathname.startsWith('/sign-in')",
     replace: "if (!isOwn) return wanted;\n  return isOwn && !pathname.startsWith('/sign-in')",
-    suites: ['test/sign-in/oidc.test.ts'],
+    suites: ['test/sign-in/attacks.test.ts'],
   },
 ];
