@@ -69,6 +69,36 @@ for (const { name, runCount, free } of runners) console.log(name, runCount, free
     ts: `const { runners } = await muster.drainRunners('default');
 for (const { name, runs } of runners) console.log(name, runs);`,
   },
+  undrainRunners: {
+    body: { pool: 'default', runners: ['builder-1'] },
+    cli: 'muster runner undrain default builder-1',
+    ts: `const { runners } = await muster.undrainRunners('default', ['builder-1']);
+for (const { name, draining } of runners) console.log(name, draining);`,
+  },
+  listMembers: {
+    cli: 'muster members ls',
+    ts: `for await (const { account, role, lastSeenAt } of muster.members()) console.log(account, role, lastSeenAt);`,
+  },
+  updateMember: {
+    body: {
+      account: 'mia',
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      disabled: true,
+      justification: 'left the team',
+    },
+    cli: 'muster members disable mia --yes --justification "left the team"',
+    ts: `const { role } = await muster.updateMember({
+  account: 'mia',
+  ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+  role: 'viewer',
+});
+console.log(role);`,
+  },
+  setup: {
+    cli: null,
+    ts: `const { steps } = await muster.setup();
+for (const { name, state, text } of steps) console.log(name, state, text);`,
+  },
   signInCode: {
     cli: 'muster open',
     ts: `const { code, expiresAt } = await muster.signInCode();
@@ -98,6 +128,35 @@ for (const { userAgent, lastSeenAt } of entries) console.log(userAgent, lastSeen
     cli: null,
     ts: `const { entries } = await muster.listSessions();
 for (const { id } of entries) await muster.revokeSession(id);`,
+  },
+  audit: {
+    body: { kind: 'persona', pageSize: 20 },
+    cli: 'muster audit --kind persona --limit 20',
+    ts: `for await (const { at, actor, action, name } of muster.auditAll({ kind: 'persona' })) {
+  console.log(at, actor, action, name);
+}`,
+  },
+  listKeys: {
+    cli: 'muster keys ls',
+    ts: `for await (const { keyId, kind, lastUsedAt } of muster.keys()) console.log(keyId, kind, lastUsedAt);`,
+  },
+  revokeKey: {
+    body: { keyId: '$KEY', justification: 'The laptop is lost' },
+    cli: null,
+    ts: `for await (const { keyId, kind } of muster.keys()) if (kind === 'login') await muster.revokeKey(keyId);`,
+  },
+  startLogin: { body: { client: 'my program on build-7' }, cli: null },
+  pollLogin: { body: { deviceCode: '$DEVICE' }, cli: null },
+  showLogin: {
+    body: { userCode: '$CODE' },
+    cli: null,
+    ts: `const { client, address, createdAt } = await muster.showLogin(process.env.CODE ?? '');
+console.log(client, address, createdAt);`,
+  },
+  answerLogin: {
+    body: { userCode: '$CODE', approve: true },
+    cli: null,
+    ts: `await muster.answerLogin(process.env.CODE ?? '', true);`,
   },
   pushSubscriptions: {
     cli: null,

@@ -22,13 +22,14 @@ const written = (body) =>
 const quoted = (text) =>
   `'${text.replaceAll("'", "'\\''").replace(/\$[A-Z_]+/g, (variable) => `'"${variable}"'`)}'`;
 
+/** What a request without a key sends instead. */
+const keyless = { 'own-page': ['Origin: $MUSTER_URL'], anyone: [] };
+
 function curl({ method, path, stream, access }, body, { query = '', upload, isCookie = false }) {
   const place = path.replace(/\{([^}]+)\}/g, (_, parameter) => pathExamples[parameter]);
   const flags = [stream ? '-sN' : '-s', ...(method === 'DELETE' ? ['-X DELETE'] : [])].join(' ');
   const page = method === 'GET' ? ['Cookie: $COOKIE'] : ['Cookie: $COOKIE', 'Origin: $MUSTER_URL'];
-  const callers = isCookie
-    ? page
-    : [access === 'own-page' ? 'Origin: $MUSTER_URL' : 'Authorization: Bearer $MUSTER_API_KEY'];
+  const callers = isCookie ? page : (keyless[access] ?? ['Authorization: Bearer $MUSTER_API_KEY']);
   const headers = callers.map((header) => ` -H "${header}"`).join('');
   const call = `curl ${flags} "$MUSTER_URL${place}${query}"${headers}`;
   const type = upload?.endsWith('.png') ? 'image/png' : 'application/octet-stream';

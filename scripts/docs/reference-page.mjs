@@ -14,6 +14,7 @@ const whoMay = {
   'catalog-write': 'member, admin, operator',
   runner: 'runner',
   'own-page': 'no key; only a page of the service itself',
+  anyone: 'no key; not a page of another service',
 };
 /** Operations that fewer roles may use. */
 const narrower = {
@@ -26,7 +27,12 @@ const narrower = {
   listDeliveries: 'admin, operator',
   redeliver: 'admin, operator',
   drainRunners: 'admin, operator',
+  undrainRunners: 'admin, operator',
+  listMembers: 'admin, operator',
+  updateMember: 'admin, operator',
+  setup: 'admin, operator',
   testIntegration: 'admin, operator',
+  audit: 'admin, operator',
   listSignIns: 'admin, operator',
   testSignIn: 'admin, operator',
 };

@@ -128,7 +128,7 @@ describeInBrowser('sign-in', () => {
     const visitor = await arrive({ key });
     const { page } = visitor;
     await account(page).click();
-    await page.getByRole('button', { name: 'Sessions' }).click();
+    await page.getByRole('button', { name: 'Sessions and keys' }).click();
     const rows = page.getByRole('list', { name: 'Sessions' }).getByRole('listitem');
     await expect.poll(() => rows.count()).toBe(2);
     await page.getByText('This browser').waitFor();

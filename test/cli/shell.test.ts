@@ -163,7 +163,7 @@ describe('login', () => {
     });
     await bob.prints(['login', '--forget']);
     expect(await bob.muster(['whoami'])).toMatchObject({ code: 6 });
-    expect(await bob.muster(['login', '--url', server.url])).toMatchObject({
+    expect(await bob.muster(['login', '--key', '--url', server.url])).toMatchObject({
       code: 2,
       err: "muster: can't ask for input: standard input is not a terminal; use --key-stdin to read the API key from standard input\n",
     });

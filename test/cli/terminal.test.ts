@@ -212,7 +212,7 @@ describe.skipIf(!hasTerminal)('in a terminal of 80 columns', () => {
     test('login asks for the API key and does not show it', async () => {
       const bob = new TestUser();
       const other = await Terminal.open(bob);
-      await other.start(`muster login --url ${ada.server.url}`);
+      await other.start(`muster login --key --url ${ada.server.url}`);
       await other.shows(/^API key for http.*:$/m);
       await other.type(ada.server.key);
       const { text, code } = await other.end();

@@ -1,5 +1,5 @@
 import { networkInterfaces } from 'node:os';
-import type { AgentId, AgentStatus } from '@muster/sdk/contract';
+import { type AgentId, type AgentStatus, needsKey } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { version } from '../../packages/service/src/lib/version.ts';
 import { agent, apiOf } from '../support/api.ts';
@@ -25,7 +25,7 @@ describe('credentials', () => {
   });
 
   /** Routes without a key are tested in sign-in.test.ts. */
-  const keyed = routeEntries.filter(([, { access }]) => access !== 'own-page');
+  const keyed = routeEntries.filter(([, route]) => needsKey(route));
 
   test.each(keyed)('%s without a credential is UNAUTHENTICATED', async (_, route) => {
     const path = route.path

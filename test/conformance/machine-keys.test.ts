@@ -17,7 +17,7 @@ describe('machine roles', () => {
   const fill = (path: string) =>
     path.replace('{pool}', 'default').replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
   const agentRoutesOf = routeEntries.filter(
-    ([, { access }]) => !['runner', 'self', 'demand', 'own-page'].includes(access),
+    ([, { access }]) => !['runner', 'self', 'demand', 'own-page', 'anyone'].includes(access),
   );
 
   test('a runner key may use the runner routes and whoami', async () => {

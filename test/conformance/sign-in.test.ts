@@ -334,7 +334,7 @@ describe('a request with a cookie that changes something', () => {
     }
   });
 
-  test.each(routeEntries.filter(([, { access }]) => !['runner', 'own-page'].includes(access)))(
+  test.each(routeEntries.filter(([, { access }]) => !['runner', 'own-page', 'anyone'].includes(access)))(
     '%s',
     async (_, route) => {
       const browser = await browserOf(server.url, server.key);

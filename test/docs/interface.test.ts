@@ -1,7 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ReplyOf, type RouteName, routes, type Schema } from '@muster/sdk/contract';
+import { needsKey, type ReplyOf, type RouteName, routes, type Schema } from '@muster/sdk/contract';
 import { afterAll, describe, expect, test } from 'vitest';
 import { FakeGithub } from '../codehost/github.ts';
 import { Receiver } from '../notify/receiver.ts';
@@ -315,6 +315,18 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   poolDemand: nothing,
   listRunners: nothing,
   drainRunners: nothing,
+  undrainRunners: async (admin) => {
+    const { key } = await createKey(admin, { role: 'runner' });
+    expectOk(await new FakeRunner(admin.as(key), 'builder-1').poll({ capabilities: ['undrain'] }));
+    expectOk(await admin.post('/v1/runners/drain', { pool: 'default' }));
+    return {};
+  },
+  listMembers: nothing,
+  updateMember: async (admin) => {
+    await createKey(admin, { role: 'member', account: 'mia' });
+    return {};
+  },
+  setup: nothing,
   runnerPoll: waitingForRunner,
   runnerReport: heldByRunner,
   runnerCredit: heldByRunner,
@@ -344,7 +356,7 @@ test('every operation has an example for curl, and except for runner and page op
     const hasCurl = own.some(({ code }) => code.startsWith('curl '));
     const hasClient =
       access === 'runner' ||
-      access === 'own-page' ||
+      !needsKey({ access }) ||
       isForPages(name) ||
       own.some(({ language }) => language === 'ts');
     return hasCurl && hasClient ? [] : [name];

@@ -21,9 +21,9 @@ export const memberBugs: readonly PlantedBug[] = [
   },
   {
     name: 'members: what a disabled account wrote still acts as it',
-    file: `${service}/store/statements/keys.ts`,
-    find: "${isValid('k')} AND m.disabled IS NOT TRUE`",
-    replace: "${isValid('k')}`",
+    file: `${service}/control/access/acting-caller.ts`,
+    find: 'if (row.disabled) return',
+    replace: 'if (row.disabled && !role) return',
     suites: conformance,
   },
   {

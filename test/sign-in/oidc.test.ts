@@ -230,6 +230,29 @@ describe('a role that falls at the provider', () => {
     expect(await callerOf(browser, server.url)).toBeNull();
   });
 
+  test('a role that an admin sets replaces that of the rules, but not who may sign in', async () => {
+    const { caller } = await signIn(team);
+    const { ownerProvider = 'PROVIDER_IDP_OIDC', account = '' } = caller ?? {};
+    const set = (role: string) => team.admin.post('/v1/members/update', { ownerProvider, account, role });
+    expectOk(await set('admin'));
+    expect((await signIn(team)).caller?.role).toBe('admin');
+    expect((await team.attempts())[0]?.rule).toContain('an admin set admin; without that, roles[1]');
+    idp.person = { ...idp.person, email: 'former@elsewhere.example' };
+    expect((await signIn(team)).refusal).toContain('none of the groups');
+  });
+
+  test('is on record with every sign-in, accepted or refused', async () => {
+    const { caller } = await signIn(team);
+    const actor = `idp_oidc/${caller?.account}`;
+    idp.person = { ...idp.person, email: 'former@elsewhere.example' };
+    await signIn(team);
+    type Records = { entries: { action: string; details: Record<string, string> }[] };
+    const { entries } = expectOk(await team.admin.post<Records>('/v1/audit', { actor }));
+    expect(entries.map(({ action }) => action)).toEqual(['REFUSE', 'SIGN_IN']);
+    expect(entries[0]?.details.reason).toContain('none of the groups');
+    expect(entries[1]?.details).toMatchObject({ signIn: signInName, role: 'member' });
+  });
+
   test('a disabled account is refused', async () => {
     const { caller } = await signIn(team);
     await database.query('UPDATE members SET disabled = true WHERE account = $1', [caller?.account]);

@@ -32,6 +32,7 @@ const permitted: Record<Access, readonly Role[]> = {
   runner: ['runner'],
   // Everyone with a key, except the pages of the service.
   'own-page': [],
+  anyone: roles,
 };
 
 /** A share link shows one agent. */
@@ -42,6 +43,9 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   session: 'NOT_FOUND', // a key has none
   signOut: 'NOT_FOUND',
   revokeSession: 'NOT_FOUND', // no such session
+  revokeKey: 'NOT_FOUND', // no such key
+  showLogin: 'NOT_FOUND', // no such code
+  answerLogin: 'NOT_FOUND',
   subscribePush: 'FAILED_PRECONDITION', // a key has no browser
   unsubscribePush: 'NOT_FOUND', // no such subscription
   testPush: 'NOT_FOUND',
@@ -103,9 +107,11 @@ const isOfOwnDocument = (name: RouteName): boolean =>
 const isAdmins = (name: RouteName): boolean =>
   ['listDeliveries', 'redeliver', 'testIntegration'].includes(name);
 
-/** About runners and the members of the tenant. */
+/** About runners, the members of the tenant and what they did. */
 const isOfAdmins = (name: RouteName): boolean =>
-  ['drainRunners', 'undrainRunners', 'listMembers', 'updateMember', 'setup'].includes(name);
+  ['audit', 'drainRunners', 'undrainRunners', 'listMembers', 'revokeKey', 'setup', 'updateMember'].includes(
+    name,
+  );
 
 function expected(role: Role, name: RouteName, access: Access, target: Target): ErrorCode | 200 {
   if (!permitted[access].includes(role)) return 'PERMISSION_DENIED';
@@ -341,7 +347,7 @@ const expectCell = (answer: Answer<unknown>, cell: ErrorCode | 200): void => {
 
 const cells = routeEntries.flatMap(([name, route]) => roles.map((role) => [role, name, route] as const));
 const hasTarget = ({ access }: Route): boolean =>
-  !['self', 'person', 'demand', 'runner', 'own-page'].includes(access);
+  !['self', 'person', 'demand', 'runner', 'own-page', 'anyone'].includes(access);
 
 describe('the matrix', () => {
   test.each(cells)('%s on its own: %s', async (role, name, route) => {

@@ -6,14 +6,17 @@ import { Dialog, DialogActions } from '../parts/dialog.tsx';
 import { browserName } from '../parts/model/text.ts';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Moment } from '../parts/times.tsx';
+import { KeysSection } from './keys-section.tsx';
 import { answerSwitch, signOut, useClient, useSession, useSignedIn } from './session.ts';
 import './session.css';
 
 const sessionsKey = ['sessions'];
 
 export const SessionsDialog = ({ onClose }: { readonly onClose: () => void }) => (
-  <Dialog title="Sessions" onClose={onClose}>
+  <Dialog title="Sessions and keys" onClose={onClose}>
+    <h3>Sessions</h3>
     <OwnSessions />
+    <KeysSection />
   </Dialog>
 );
 

@@ -54,13 +54,18 @@ const pages = [
   ['Spend', '/spend', /^\/spend$/],
   ['Runners', '/runners', /^\/runners$/],
   ['Team', '/team', /^\/team$/],
+  ['Activity', '/activity', /^\/activity$/],
 ] as const;
+
+const isForAdmins = (href: string): boolean => href === '/activity';
 
 /** On a narrow screen, a button with the name of the current page opens the list. */
 function MainNavigation() {
   const [path] = useLocation();
   const { isOpen, setOpen, ref, button } = useMenu<HTMLElement>();
   const listId = useId();
+  const isAdmin = /^(admin|operator)$/.test(useSignedIn().caller.role);
+  const shown = pages.filter(([, href]) => isAdmin || !isForAdmins(href));
   const current = pages.find(([, , isCurrent]) => isCurrent.test(path));
   return (
     <nav aria-label="Main" ref={ref} onBlur={(event) => hasLeft(event) && setOpen(false)}>
@@ -77,7 +82,7 @@ function MainNavigation() {
         <ExpandIcon />
       </Button>
       <div className="nav-links" id={listId} data-open={isOpen}>
-        {pages.map((page) => (
+        {shown.map((page) => (
           <Link
             key={page[1]}
             href={page[1]}
@@ -199,7 +204,7 @@ const AccountPanel = ({ id, caller, error, onSessions, onClose, onSignOut }: Acc
       <Link href="/settings" className="button button-plain" onClick={onClose}>
         Settings
       </Link>
-      <Button onClick={onSessions}>Sessions</Button>
+      <Button onClick={onSessions}>Sessions and keys</Button>
       <Button onClick={onSignOut}>Sign out</Button>
     </div>
   </div>
@@ -226,11 +231,13 @@ function OutageNotice({ sinceMs }: { readonly sinceMs: number }) {
 }
 
 const shortcuts: readonly (readonly [keys: string, action: string])[] = [
-  ['/', 'Search'],
+  ['/', 'Search in the list, or in the transcript'],
   ['j  k', 'Next and previous agent'],
   ['Enter', 'Open the selected agent'],
   ['s', 'Mark the selected agent seen or unseen'],
   ['p', 'Pin or unpin the selected agent'],
+  ['x', 'Select the agent; with Shift all from the last one selected'],
+  ['a', 'Go to the actions on the selected agents'],
   ['n', 'New agent'],
   ['g', 'Go to agents'],
   ['c', 'Go to the catalog'],
@@ -239,9 +246,10 @@ const shortcuts: readonly (readonly [keys: string, action: string])[] = [
   ['t', 'Go to schedules'],
   ['e', 'Go to the team'],
   [',', 'Go to the settings'],
+  ['a', 'Go to activity (admins)'],
   ['m', 'Write a message (agent page)'],
   ['Home  End', 'First and last entry of the transcript (agent page)'],
-  ['Escape', 'Close a dialog or leave the search'],
+  ['Escape', 'Close a dialog, leave the search or clear the selection'],
   ['?', 'Show this help'],
 ];
 

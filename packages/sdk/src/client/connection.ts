@@ -1,3 +1,4 @@
+import type { PolledLogin, StartedLogin } from '../contract/device-login.ts';
 import type { SignedIn } from '../contract/identity.ts';
 import { paths } from '../contract/paths.ts';
 import type { ReplyOf, RouteName } from '../contract/routes.ts';
@@ -253,3 +254,22 @@ export function signIn(
     : { code: credential.code, switchAccount: credential.switchAccount ?? false };
   return connection.call('signIn', { body, signal, timeoutMs: 30_000 });
 }
+
+/**
+ * For a program without a key: asks for the code that a person approves. Then `pollLogin` gets the key. Both are sent
+ * once.
+ */
+export const startLogin = (
+  url: string,
+  client: string,
+  { fetch, signal }: SignInSettings = {},
+): Promise<StartedLogin> =>
+  new Connection({ url, fetch }).call('startLogin', { body: { client }, signal, timeoutMs: 30_000 });
+
+/** Whether a person has approved; the reply says how long to wait until the next poll. A key is given once. */
+export const pollLogin = (
+  url: string,
+  deviceCode: string,
+  { fetch, signal }: SignInSettings = {},
+): Promise<PolledLogin> =>
+  new Connection({ url, fetch }).call('pollLogin', { body: { deviceCode }, signal, timeoutMs: 30_000 });

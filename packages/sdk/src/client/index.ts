@@ -6,9 +6,9 @@ export type {
   SpawnRequest,
 } from '../contract/agent.ts';
 export type { Attachment, AttachmentContent, ImageType } from '../contract/attachment.ts';
-export type { AuditEntry } from '../contract/audit.ts';
 export type { AgentBudget, BudgetState } from '../contract/budget.ts';
 export type { ChangeRequest, Delivery } from '../contract/code-host.ts';
+export type { PendingLogin, PolledLogin, StartedLogin } from '../contract/device-login.ts';
 export type { ErrorDetail, ErrorEnvelope, StatusName } from '../contract/errors.ts';
 export type { FollowUpState, PendingFollowUp } from '../contract/follow-up.ts';
 export type {
@@ -22,6 +22,7 @@ export type {
   SignInCode,
   Tenant,
 } from '../contract/identity.ts';
+export type { ListedKey } from '../contract/keys.ts';
 export type { Kind } from '../contract/kinds.ts';
 export type { Member } from '../contract/member.ts';
 export type { NotificationDelivery } from '../contract/notification.ts';
@@ -42,11 +43,11 @@ export type { ReviewComment, Thread, ThreadAnswer, ThreadComment, ThreadState } 
 export type { EntryType, TimelineEntry, TimelinePartial } from '../contract/timeline.ts';
 export type { TriggerDelivery } from '../contract/trigger.ts';
 export type { UsageInterval, UsageKey, UsageRow } from '../contract/usage.ts';
-export type { AuditInput } from './access.ts';
+export type { AuditInput, AuditRecord } from './access.ts';
 export * from './attachments.ts';
 export type { CallSettings, ClientOptions, Page } from './caller.ts';
 export * from './catalog.ts';
-export { type SignInSettings, signIn } from './connection.ts';
+export { pollLogin, type SignInSettings, signIn, startLogin } from './connection.ts';
 export * from './errors.ts';
 export * from './inputs.ts';
 export { type LiveText, LiveTexts } from './live-texts.ts';

@@ -163,14 +163,16 @@ export type SignedIn = Infer<typeof signedInReply>;
 
 export const signOutRequest = request('SignOutRequest', {});
 
+export const accountFilter = {
+  type: 'string',
+  maxLength: 300,
+  description:
+    'Empty: your account. For admins also `*`: all accounts. `name`: under your provider. `provider_name/name`: under that provider.',
+} as const;
+
 export const listSessionsRequest = request('ListSessionsRequest', {
   tenant: tenantIn,
-  account: {
-    type: 'string',
-    maxLength: 300,
-    description:
-      'Empty: your account. For admins also `*`: all accounts. `name`: under your provider. `provider_name/name`: under that provider.',
-  },
+  account: accountFilter,
   ...pageIn,
 });
 

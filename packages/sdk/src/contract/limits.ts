@@ -36,6 +36,12 @@ export const limits = {
    * ends
    */
   pageBytes: 4 * 1024 * 1024,
+  /** Characters of the text that a list or a timeline is searched for */
+  searchedTextLength: 256,
+  /** Entries of a timeline that one page of a search looks through → the page ends */
+  searchedEntries: 5_000,
+  /** Their texts, in bytes of UTF-8; at least one → the page ends */
+  searchedBytes: 4 * 1024 * 1024,
   /** Characters of a description that a list shows → is cut */
   listedDescriptionLength: 200,
   /** Characters of what an agent said that a list shows → is cut */
@@ -266,6 +272,22 @@ export const limits = {
   signInCodesPerKey: 20,
   /** Valid sign-in codes of one tenant → the oldest is dropped */
   signInCodesPerTenant: 1_000,
+  /** How long the code of a command line that signs in is valid → its state is EXPIRED */
+  loginMinutes: 10,
+  /** Between two polls of such a command line → SLOW_DOWN, and 5 seconds more */
+  loginPollSeconds: 2,
+  /** What such a program says of itself, in characters */
+  loginClientLength: 128,
+  /** Command lines of one network address that wait for an approval → RESOURCE_EXHAUSTED */
+  pendingLoginsPerAddress: 50,
+  /** Command lines that wait for an approval, at all nodes → RESOURCE_EXHAUSTED */
+  pendingLogins: 5_000,
+  /** Codes of command lines that one account may enter in 10 minutes without one of them being right → RESOURCE_EXHAUSTED */
+  wrongLoginCodes: 10,
+  /** How long the key of a command line is valid after its last use → UNAUTHENTICATED */
+  loginKeyDays: 90,
+  /** Keys of command lines of one account → the one that was used longest ago is revoked */
+  loginKeysPerAccount: 100,
   /** How long a sign-in at a provider may take → it has to be started again */
   signInMinutes: 10,
   /** How long an account acts with the role of its last sign-in, as its schedules do → UNAUTHENTICATED */

@@ -1,4 +1,5 @@
 import { errorEnvelope } from './errors.ts';
+import { needsKey } from './operations/operation.ts';
 import { chapters, type Route, routes } from './routes.ts';
 import type { Schema } from './schema.ts';
 
@@ -89,7 +90,7 @@ function operation(name: string, route: Route, publish: (s: Schema) => Record<st
     summary: route.summary,
     tags: [tag],
     ...(!route.isOriginal && { 'x-addition': true }),
-    ...(route.access === 'own-page' && { security: [] }),
+    ...(!needsKey(route) && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body && {
       requestBody: {

@@ -37,6 +37,14 @@ export const paths = {
   listSessions: post('/v1/sessions', 'safe'),
   revokeSession: post('/v1/session/revoke', 'safe'),
   audit: post('/v1/audit', 'safe'),
+  listKeys: post('/v1/keys', 'safe'),
+  revokeKey: post('/v1/keys/revoke', 'safe'),
+  startLogin: post('/v1/device/start'),
+  /** A key is given once: the reply may be lost. */
+  pollLogin: post('/v1/device/poll'),
+  showLogin: post('/v1/device/show', 'safe'),
+  /** A repeated one is refused, because the code has been answered. */
+  answerLogin: post('/v1/device/answer', 'unsent'),
   listMembers: post('/v1/members', 'safe'),
   updateMember: post('/v1/members/update', 'safe'),
   setup: post('/v1/setup', 'safe'),

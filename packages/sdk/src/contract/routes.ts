@@ -19,7 +19,7 @@ import { usageOperations } from './operations/usage.ts';
 import { paths } from './paths.ts';
 import type { Infer } from './schema.ts';
 
-export type { Access } from './operations/operation.ts';
+export { type Access, needsKey } from './operations/operation.ts';
 
 /** The chapters of the API, in reading order. */
 export const chapters: Readonly<Record<string, { readonly about: string; readonly operations: Operations }>> =

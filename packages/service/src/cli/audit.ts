@@ -1,4 +1,5 @@
-import { type AuditEntry, auditText, clock, recordedKinds } from '@muster/sdk/contract';
+import type { AuditRecord } from '@muster/sdk';
+import { auditText, clock, recordedKinds } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { usageError } from './errors.ts';
@@ -35,7 +36,7 @@ async function audit({ flags, client, output, signal }: Invocation<AuditFlags>):
     to: await pastDate(flags.to, '--to'),
     pageSize: Math.min(most, 1000),
   };
-  const entries: AuditEntry[] = [];
+  const entries: AuditRecord[] = [];
   const reading = async () => {
     for await (const entry of client().auditAll(request, { signal })) {
       entries.push(entry);
@@ -56,5 +57,5 @@ async function audit({ flags, client, output, signal }: Invocation<AuditFlags>):
   );
 }
 
-const whatOf = ({ kind, name, generation }: AuditEntry): string =>
+const whatOf = ({ kind, name, generation }: AuditRecord): string =>
   generation === '' ? name : `${kind}/${name}`;

@@ -21,6 +21,7 @@ import { type Prices, readPrices } from '../runner/gateway/prices.ts';
 import { type SandboxMode, sandboxModes } from '../runner/sandbox/probe.ts';
 import { readTenantAllow, tenantAllowName } from '../runner/tenant-allow.ts';
 import {
+  addressesIn,
   bytesIn,
   ConfigError,
   choiceIn,
@@ -84,6 +85,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
       checkpoints: bytesIn(env, 'MUSTER_TENANT_CHECKPOINTS_MB', limits.checkpointBytesPerTenant),
       attachments: bytesIn(env, 'MUSTER_TENANT_ATTACHMENTS_MB', limits.attachmentBytesPerTenant),
     },
+    trustedProxies: addressesIn(env, 'MUSTER_TRUSTED_PROXIES'),
     rateLimit: numberIn(env, 'MUSTER_RATE_LIMIT', 0, 0, 1e9),
     drainMs,
     // Below the 30 seconds after which Kubernetes kills, so that a timeout is logged.
@@ -152,6 +154,7 @@ export const variables = {
   timelineDays: 'MUSTER_TIMELINE_DAYS',
   timelineEntries: 'MUSTER_TIMELINE_ENTRIES',
   quotas: 'MUSTER_TENANT_STORAGE_MB, MUSTER_TENANT_CHECKPOINTS_MB, MUSTER_TENANT_ATTACHMENTS_MB',
+  trustedProxies: 'MUSTER_TRUSTED_PROXIES',
   rateLimit: 'MUSTER_RATE_LIMIT',
   drainMs: 'MUSTER_DRAIN_SECONDS',
   shutdownMs: 'MUSTER_SHUTDOWN_SECONDS',

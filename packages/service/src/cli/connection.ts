@@ -1,13 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { CommandError, exitCodes, usageError } from './errors.ts';
-
-/** What `muster login` stores. */
-export interface Login {
-  readonly url: string;
-  readonly apiKey: string;
-}
+import { defaultProfile, type Login, profileIn, readProfiles } from './profiles.ts';
 
 export interface ServiceConnection extends Login {
   /** Where the URL comes from, for `muster config`. */
@@ -19,9 +13,6 @@ export const addressFile = (folder: string): string => join(folder, 'address');
 export const keyFile = (folder: string): string => join(folder, 'admin.key');
 
 type Environment = Readonly<Record<string, string | undefined>>;
-
-export const loginFile = (env: Environment): string =>
-  join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'muster', 'login.json');
 
 /** Removes slashes at the end, because paths are appended to it. */
 export const withoutSlash = (url: string): string => url.replace(/\/+$/, '');
@@ -39,7 +30,7 @@ export function checkLogin({ url, apiKey }: Login, source = ''): void {
 }
 
 /**
- * Finds the service and the API key, in this order: --url or MUSTER_URL, what `muster login` stored, the service whose
+ * Finds the service and the API key, in this order: --url or MUSTER_URL, the profile in use of those that `muster login` stored, the service whose
  * data folder is in this folder or in one above. MUSTER_API_KEY overrides the key of each.
  */
 export function findConnection(
@@ -47,20 +38,26 @@ export function findConnection(
   env: Environment,
   folder: string,
 ): ServiceConnection {
-  const login = readLogin(env);
+  const [profile = '', login] = profileIn(env) ?? [];
   const local = findLocal(env, folder);
   const url = withoutSlash(flags.url || env.MUSTER_URL || '');
   const known =
     (url !== '' && {
       url,
-      apiKey: [login, local].find((each) => each?.url === url)?.apiKey,
+      apiKey: [login, ...Object.values(readProfiles(env).profiles), local].find((each) => each?.url === url)
+        ?.apiKey,
       source: flags.url ? '--url' : 'MUSTER_URL',
     }) ||
-    (login && { ...login, source: 'muster login' }) ||
+    (login && {
+      ...{ url: login.url, apiKey: login.apiKey },
+      source: profile === defaultProfile ? 'muster login' : `the profile ${profile}`,
+    }) ||
     (local && { ...local, source: 'the service of this folder' });
   if (!known)
     throw new CommandError(
-      'no service found: start one with muster serve, or set MUSTER_URL and MUSTER_API_KEY',
+      Object.keys(readProfiles(env).profiles).length > 0
+        ? 'no profile is in use: muster use NAME chooses one, and muster profiles lists them'
+        : 'no service found: start one with muster serve, or set MUSTER_URL and MUSTER_API_KEY',
       exitCodes.unreachable,
     );
   const apiKey = env.MUSTER_API_KEY || known.apiKey;
@@ -72,17 +69,6 @@ export function findConnection(
   const connection = { ...known, apiKey };
   checkLogin(connection, connection.source);
   return connection;
-}
-
-function readLogin(env: Environment): Login | undefined {
-  const file = loginFile(env);
-  const text = textOf(file);
-  if (text === undefined) return undefined;
-  try {
-    return JSON.parse(text) as Login;
-  } catch {
-    throw new CommandError(`${file} is not valid JSON; run muster login to write it again`);
-  }
 }
 
 function findLocal(env: Environment, folder: string): Login | undefined {

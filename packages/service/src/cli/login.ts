@@ -1,20 +1,27 @@
-import { spawn } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { rmSync } from 'node:fs';
 import { MusterClient, MusterError, type StatusName } from '@muster/sdk';
 import { backendFacts, backends, clock, providerName } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
-import { checkLogin, findConnection, type Login, loginFile, signInUrl, withoutSlash } from './connection.ts';
+import { checkLogin, findConnection, signInUrl, withoutSlash } from './connection.ts';
+import { keyByDevice } from './device-login.ts';
 import { usageError } from './errors.ts';
 import { ask, pipedText } from './input.ts';
+import { openInBrowser } from './open-browser.ts';
+import { addProfileCommands, revokeOwn } from './profile-commands.ts';
+import { checkProfileName, defaultProfile, loginFile, storedProfile, storeProfile } from './profiles.ts';
 import { secretFilesIn } from './variables.ts';
 
 /** Commands about the connection to the service: who you are, where it is, and other ways to reach it. */
 export function addLoginCommands(program: Command): void {
-  addCommand(program, 'login', 'store the URL of a service (--url) and an API key', login)
-    .option('--key-stdin', 'read the API key from standard input')
-    .option('--forget', 'delete the stored login');
+  const loginText = 'sign in to a service (--url): you approve a code in the browser, or give an API key';
+  addCommand(program, 'login', loginText, login)
+    .option('--profile <name>', 'store it under this name (default: default)')
+    .option('--key', 'ask for an API key')
+    .option('--key-stdin', 'read an API key from standard input')
+    .option('--no-browser', 'only print the address of the page')
+    .option('--forget', 'delete all stored logins, without revoking their keys');
+  addProfileCommands(program);
   addCommand(program, 'whoami', 'show your account and role', whoami);
   const openText = 'open the dashboard, or the page of an agent, in your browser, signed in';
   addCommand(program, 'open [agent]', openText, open);
@@ -28,27 +35,41 @@ export function addLoginCommands(program: Command): void {
   );
 }
 
-type LoginFlags = Flags<never, 'keyStdin' | 'forget'>;
+type LoginFlags = Flags<'profile', 'key' | 'keyStdin' | 'forget' | 'browser'>;
 
-async function login({ flags, output, env, signal }: Invocation<LoginFlags>): Promise<void> {
-  const file = loginFile(env);
+async function login(invocation: Invocation<LoginFlags>): Promise<void> {
+  const { flags, output, env, signal } = invocation;
   if (flags.forget) {
+    const file = loginFile(env);
     rmSync(file, { force: true });
     output.answer({ deleted: file }, () => output.note(`deleted ${file}`));
     return;
   }
-  const url = withoutSlash(flags.url || env.MUSTER_URL || 'http://127.0.0.1:8420');
+  const name = checkProfileName(flags.profile ?? env.MUSTER_PROFILE ?? defaultProfile);
+  const before = storedProfile(env, name);
+  const url = withoutSlash(flags.url || env.MUSTER_URL || before?.url || 'http://127.0.0.1:8420');
+  checkLogin({ url, apiKey: '' });
+  const given = await givenKey(invocation, url);
+  const apiKey = given ?? (await keyByDevice(url, invocation, flags.browser !== false));
+  const stored = { url, apiKey };
+  checkLogin(stored);
+  const caller = await new MusterClient({ ...stored, retries: { tries: 1 } }).whoami({ signal });
+  storeProfile(env, name, given === null ? { ...stored, isOwnKey: true } : stored);
+  if (before && before.url !== url) output.note(`The profile ${name} was for ${before.url} until now.`);
+  else if (before?.isOwnKey && before.apiKey !== apiKey) await revokeOwn(before, signal).catch(() => {});
+  const asProfile = name === defaultProfile ? '' : `, profile ${name}`;
+  output.answer(caller, () => output.line(`${caller.account} (${caller.role}) at ${url}${asProfile}`));
+}
+
+/** The key that the user has; null if a person is to approve this command line. */
+async function givenKey({ flags, env, signal }: Invocation<LoginFlags>, url: string): Promise<string | null> {
   const instead = 'use --key-stdin to read the API key from standard input';
   const typed = flags.keyStdin
     ? await pipedText(signal)
-    : env.MUSTER_API_KEY || (await ask(`API key for ${url}: `, signal, { instead, isSecret: true }));
-  const stored: Login = { url, apiKey: typed.trim() };
-  if (stored.apiKey === '') throw usageError('the API key is empty');
-  checkLogin(stored);
-  const caller = await new MusterClient({ ...stored, retries: { tries: 1 } }).whoami({ signal });
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  writeFileSync(file, `${JSON.stringify(stored)}\n`, { mode: 0o600 });
-  output.answer(caller, () => output.line(`${caller.account} (${caller.role}) at ${url}`));
+    : env.MUSTER_API_KEY ||
+      (flags.key ? await ask(`API key for ${url}: `, signal, { instead, isSecret: true }) : null);
+  if (typed?.trim() === '') throw usageError('the API key is empty');
+  return typed?.trim() ?? null;
 }
 
 async function whoami({ client, connection, output, signal }: Invocation): Promise<void> {
@@ -77,11 +98,7 @@ async function open({ client, connection, output, signal }: Invocation, agent?: 
     );
   const url = code === null ? page : signInUrl(page, code);
   output.answer({ url }, () => output.line(url));
-  if (!output.isTerminal) return;
-  const browser = process.platform === 'darwin' ? 'open' : 'xdg-open';
-  spawn(browser, [url], { stdio: 'ignore', detached: true })
-    .on('error', () => {})
-    .unref();
+  if (output.isTerminal) openInBrowser(url);
 }
 
 /** The service is older than sign-in codes, or gives this key none: the page asks for a key then. */

@@ -69,9 +69,20 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   const control = openControl(config, store, log, { secrets, publicUrl, workers, metrics });
   const { work, ...served } = openWork(options, control, publicUrl);
   const { codeHosts, triggers, notifications, signIns } = served;
-  const { rateLimit, keepAliveMs } = config;
+  const { rateLimit, trustedProxies, keepAliveMs } = config;
   const app = buildServer({
-    ...{ control, ...served, log, metrics, tracer, workers, rateLimit, keepAliveMs, publicUrl },
+    ...{
+      control,
+      ...served,
+      log,
+      metrics,
+      tracer,
+      workers,
+      rateLimit,
+      trustedProxies,
+      keepAliveMs,
+      publicUrl,
+    },
     databaseDisk: new DatabaseDisk(config.databaseUrl ? null : config.dataFolder),
     draining: draining.signal,
     closing: closing.signal,

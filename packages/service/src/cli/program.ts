@@ -10,6 +10,7 @@ import { addCheckoutCommand } from './checkout.ts';
 import { addCompletionCommands } from './completion.ts';
 import { errorData, errorLine, exitCodeMeanings, exitCodeOf } from './errors.ts';
 import { addIntegrationCommands } from './integrations.ts';
+import { addKeyCommands } from './keys.ts';
 import { addLoginCommands } from './login.ts';
 import { addLogsCommand } from './logs.ts';
 import { addMemberCommands } from './members.ts';
@@ -69,6 +70,7 @@ export function buildProgram(): Command {
   addServerCommands(program.commandsGroup('Server:'));
   addMemberCommands(program);
   addLoginCommands(program.commandsGroup('You and your shell:'));
+  addKeyCommands(program);
   addCompletionCommands(program);
   for (const command of [program, ...program.commands.filter(({ commands }) => commands.length > 0)])
     command.helpCommand('help [command]', 'show help for a command');

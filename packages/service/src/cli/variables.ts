@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { withoutSlash } from './connection.ts';
 
 /** Reads variables of the environment. The errors name the variable, its value and what is accepted. */
@@ -63,6 +64,18 @@ export function httpUrlIn(env: NodeJS.ProcessEnv, name: string): string | null {
     throw unusable(name, expected, url?.password ? url.host : text);
   }
   return withoutSlash(text);
+}
+
+/** Network addresses, and ranges of them. */
+export function addressesIn(env: NodeJS.ProcessEnv, name: string): string[] {
+  const texts = (env[name] ?? '').split(',').map((text) => text.trim());
+  return texts.filter(Boolean).map((text) => {
+    const [, address = '', bits = '0'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+    const version = isIP(address);
+    if (version === 0 || Number(bits) > (version === 4 ? 32 : 128))
+      throw unusable(name, 'addresses such as 10.0.0.7 or 10.0.0.0/8, separated by commas', text);
+    return text;
+  });
 }
 
 /** Names the variable in the error. */

@@ -9,7 +9,9 @@ import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import { readReadiness } from '../store/statements/tick.ts';
 import { Audit } from './access/audit.ts';
 import { BrowserSessions } from './access/browser-sessions.ts';
+import { DeviceLogins } from './access/device-logins.ts';
 import { Keys } from './access/keys.ts';
+import { ListedKeys } from './access/listed-keys.ts';
 import { SignInCodes } from './access/sign-in-codes.ts';
 import { Tenants } from './access/tenants.ts';
 import { Attachments } from './agents/attachments.ts';
@@ -85,6 +87,7 @@ export class Control {
   readonly attachments: Attachments;
   readonly browserSessions: BrowserSessions;
   readonly signInCodes: SignInCodes;
+  readonly deviceLogins: DeviceLogins;
   readonly live: LiveOutputRelay;
   readonly wakes = new Wakes();
   readonly timers: Timers;
@@ -136,6 +139,7 @@ export class Control {
     this.attachments = new Attachments(database, heldRuns, this.#quotas);
     this.browserSessions = new BrowserSessions(shared);
     this.signInCodes = new SignInCodes(database);
+    this.deviceLogins = new DeviceLogins(shared);
     this.timers = new Timers(shared);
     this.#maintenance = new Maintenance({
       ...options,
@@ -146,7 +150,8 @@ export class Control {
     this.live = new LiveOutputRelay({ ...shared, bus: this.#bus });
     const parts = {
       ...shared,
-      audit: new Audit(shared),
+      ...{ audit: new Audit(shared), deviceLogins: this.deviceLogins },
+      listedKeys: new ListedKeys({ ...shared, catalog: this.catalog }),
       catalog: this.catalog,
       ...{ lists: this.lists, ownRuns: this.ownRuns },
       ...{ runners: this.runners, poolRunners: this.poolRunners },

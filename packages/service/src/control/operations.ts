@@ -1,4 +1,6 @@
 import type { Audit } from './access/audit.ts';
+import type { DeviceLogins } from './access/device-logins.ts';
+import type { ListedKeys } from './access/listed-keys.ts';
 import { Members, type MembersOptions } from './access/members.ts';
 import { Setup, type SetupOptions } from './access/setup.ts';
 import { Budgets, type BudgetsOptions } from './agents/budgets.ts';
@@ -23,7 +25,12 @@ type Parts = BudgetsOptions &
   RetriesOptions &
   RunnerOperationsOptions &
   SetupOptions &
-  ThreadsOptions & { readonly audit: Audit; readonly poolRunners: PoolRunners };
+  ThreadsOptions & {
+    readonly audit: Audit;
+    readonly deviceLogins: DeviceLogins;
+    readonly listedKeys: ListedKeys;
+    readonly poolRunners: PoolRunners;
+  };
 
 /** The operations of the API that need nothing of HTTP but a caller and a body, under their names in the contract. */
 export function operationsOf(parts: Parts) {
@@ -32,6 +39,8 @@ export function operationsOf(parts: Parts) {
     ...inspection,
     ...parts.lists,
     ...parts.audit,
+    ...parts.deviceLogins,
+    ...parts.listedKeys,
     ...new Lifecycle(parts),
     ...new Budgets(parts),
     ...new Marks(parts),

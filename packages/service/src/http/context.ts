@@ -41,6 +41,8 @@ export interface ServerOptions extends ErrorContext {
   readonly workers: OtherWorkers | null;
   /** Requests per second and key; 0 disables the limit. */
   readonly rateLimit: number;
+  /** Of requests from these addresses and ranges, `X-Forwarded-For` says where they come from. */
+  readonly trustedProxies: readonly string[];
   /** How often an idle wait or stream sends a few bytes. */
   readonly keepAliveMs: number;
   readonly publicUrl: () => string;

@@ -1,6 +1,7 @@
 import {
   type BodyOf,
   type Caller,
+  needsKey,
   type QueryOf,
   type ReplyOf,
   type Route,
@@ -26,7 +27,9 @@ import { checked } from './request-body.ts';
 import { refuseOtherOrigin, refuseOtherPage } from './same-origin.ts';
 
 /** A route that needs no key has no caller. */
-type CallerOf<N extends RouteName> = (typeof routes)[N]['access'] extends 'own-page' ? undefined : Principal;
+type CallerOf<N extends RouteName> = (typeof routes)[N]['access'] extends 'own-page' | 'anyone'
+  ? undefined
+  : Principal;
 
 export interface Call<N extends RouteName> {
   readonly control: Control;
@@ -70,12 +73,12 @@ export const callerView = (caller: Principal): Caller => ({
 export function serve<N extends RouteName>(context: RouteContext, name: N, handle: Handler<N>): void {
   const { app, control, codeHosts, notifications, signIns, triggers } = context;
   const route: Route = routes[name];
-  const needsKey = route.access !== 'own-page';
+  const isKeyed = needsKey(route);
   const querySchema: Schema = route.query ?? noQuery;
   const numbers = numbersIn(querySchema);
 
   const permit = ({ caller }: FastifyRequest): void => {
-    const refused = needsKey ? refuseAccess(caller, route.access) : null;
+    const refused = isKeyed ? refuseAccess(caller, route.access) : null;
     if (refused) throwRefusal(refused);
   };
 
@@ -89,9 +92,9 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
     }),
     onRequest: [
       noStore,
-      ...(needsKey
+      ...(isKeyed
         ? [authenticate(context, { takesCookies: route.access !== 'runner' }), countBody(context)]
-        : [ownPageOnly(context)]),
+        : [route.access === 'anyone' ? noOtherPage(context) : ownPageOnly(context)]),
     ],
     // A HEAD request would hold a stream open that nobody reads.
     exposeHeadRoute: !route.stream,
@@ -151,6 +154,13 @@ const ownPageOnly =
     const { authorization, origin, host = '' } = request.headers;
     if (authorization === undefined) refuseOtherPage(request, publicUrl());
     else refuseOtherOrigin(origin, host, publicUrl());
+  };
+
+/** Programs send no Origin. A page of another service must not use the network address of its reader. */
+const noOtherPage =
+  ({ publicUrl }: RouteContext) =>
+  async ({ headers: { origin, host = '' } }: FastifyRequest): Promise<void> => {
+    if (origin !== undefined) refuseOtherOrigin(origin, host, publicUrl());
   };
 
 /** A reply is for one caller, and may contain a one-time secret. */

@@ -73,6 +73,7 @@ function newApp(
     forceCloseConnections: 'idle',
     keepAliveTimeout: 72_000,
     requestTimeout: 300_000,
+    trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
     // The kernel's probes detect a client that vanishes while its request waits for a reply.
     // A request without Host is refused here, because Node's own refusal has no error body.
     http: { keepAlive: true, keepAliveInitialDelay: options.keepAliveMs, requireHostHeader: false },

@@ -112,7 +112,8 @@ function Write({ entry, text, before, isFirst, isCurrent, isInitiallyOpen, onRes
   );
 }
 
-function Change({ before, after }: { readonly before: string; readonly after: string }) {
+/** What changed in the text of a document. */
+export function Change({ before, after }: { readonly before: string; readonly after: string }) {
   const diff = diffText(before, after);
   return diff === '' ? <p className="secondary">No changes in the text.</p> : <DiffLines diff={diff} />;
 }

@@ -20,7 +20,7 @@ export function SettingsPage() {
       <h1>Settings</h1>
       <Section title="Your notifications">
         <p>
-          Which browsers and which address are told when your agents need you:{' '}
+          Which browsers and which address get a message when your agents need you:{' '}
           <Link href="/notifications">change your notifications</Link>.
         </p>
       </Section>
@@ -30,6 +30,7 @@ export function SettingsPage() {
       <Documents kind="token" title="Your keys" none="You have no tokens." isOwn />
       {isAdmin(caller) && (
         <>
+          <Documents kind="sign-in" none="Nobody can sign in with a provider: everyone needs a key." />
           <Documents
             kind="secret"
             none="No secrets. Agents get them as variables, and no reply shows them."
@@ -37,7 +38,7 @@ export function SettingsPage() {
           <Documents kind="integration" none="No integration. Agents open no change requests." />
         </>
       )}
-      <Documents kind="notification" none="Nobody is told by webhook, Slack or email." />
+      <Documents kind="notification" none="No messages by webhook, Slack or email." />
       {isAdmin(caller) && (
         <Section title="People">
           <p>

@@ -1,7 +1,9 @@
 import { emptyReply } from '../agent.ts';
 import { auditReply, auditRequest } from '../audit.ts';
 import { serviceReply } from '../backend.ts';
+import * as login from '../device-login.ts';
 import * as identity from '../identity.ts';
+import { listKeysReply, listKeysRequest, revokeKeyRequest } from '../keys.ts';
 import type { Operations } from './operation.ts';
 
 export const callerOperations = {
@@ -61,5 +63,44 @@ export const callerOperations = {
     body: auditRequest,
     reply: auditReply,
     example: {},
+  },
+  listKeys: {
+    summary: 'Lists the keys of an account: tokens, command lines, sign-ins.',
+    access: 'person',
+    body: listKeysRequest,
+    reply: listKeysReply,
+    example: {},
+  },
+  revokeKey: {
+    summary: 'Revokes a key. A token is deleted from the catalog.',
+    access: 'person',
+    body: revokeKeyRequest,
+    reply: emptyReply,
+  },
+  startLogin: {
+    summary: 'Begins the sign-in of a command line: returns the code that a person approves.',
+    access: 'anyone',
+    body: login.startLoginRequest,
+    reply: login.startLoginReply,
+    bodyBytes: 4096,
+  },
+  pollLogin: {
+    summary: 'Returns whether the sign-in of a command line was approved, and then its key, once.',
+    access: 'anyone',
+    body: login.pollLoginRequest,
+    reply: login.pollLoginReply,
+    bodyBytes: 4096,
+  },
+  showLogin: {
+    summary: 'Returns who asks for a sign-in, by the code that a command line shows.',
+    access: 'person',
+    body: login.showLoginRequest,
+    reply: login.showLoginReply,
+  },
+  answerLogin: {
+    summary: 'Approves or denies the sign-in of a command line, as your account.',
+    access: 'person',
+    body: login.answerLoginRequest,
+    reply: emptyReply,
   },
 } as const satisfies Operations;

@@ -3,7 +3,8 @@ import type { Schema } from '../schema.ts';
 /**
  * What an operation needs permission for: `self` the caller, `person` a caller that is not a machine, `demand` a person or
  * a runner of the pool, `read`, `command` and `spawn` agents, `catalog-read` and `catalog-write` resources, `runner` the
- * runner protocol. `own-page` needs no key: only a page of the service itself may call it.
+ * runner protocol. `own-page` needs no key: only a page of the service itself may call it. `anyone` needs
+ * none either: it is for programs, and of pages only the service's own may call it.
  */
 export type Access =
   | 'self'
@@ -15,7 +16,8 @@ export type Access =
   | 'catalog-read'
   | 'catalog-write'
   | 'runner'
-  | 'own-page';
+  | 'own-page'
+  | 'anyone';
 
 /** What the contract says of an operation, beside its method and path (`paths.ts`). */
 export interface Operation {
@@ -40,6 +42,10 @@ export interface Operation {
   /** Part of the first version of the API; the OpenAPI document marks all others with `x-addition`. */
   readonly isOriginal?: true;
 }
+
+/** Whether a request needs a key or a session. */
+export const needsKey = ({ access }: Pick<Operation, 'access'>): boolean =>
+  access !== 'own-page' && access !== 'anyone';
 
 export type Operations = Readonly<Record<string, Operation>>;
 

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { ServiceSecret, ServiceSecrets } from '../../lib/service-secret.ts';
 import { formatKey, hashSecret, matchesHash, parseKey } from '../../lib/token.ts';
 import type { OtherWorkers } from '../../lib/worker-channel.ts';
-import { type KeyRow, readKeys, readRunHolder } from '../../store/statements/keys.ts';
+import { type KeyRow, readKeys, readRunHolder, touchKey } from '../../store/statements/keys.ts';
 import { shareQueries } from '../batches/shared-queries.ts';
 import type { Principal } from './principal.ts';
 
@@ -115,6 +115,8 @@ export class Keys {
       this.#cache.delete(keyId);
       return null;
     }
+    // A request does not wait for it, nor fail because of it.
+    if (row.is_unused) touchKey(this.#database, keyId).catch(() => {});
     if (this.#cache.size >= maxCached) this.#cache.clear();
     const forMs = Math.min(trustMs, row.expires_in_ms ?? trustMs);
     const trusted = { hash: row.hash, principal: principalOf(row), trustedUntilMs: Date.now() + forMs };

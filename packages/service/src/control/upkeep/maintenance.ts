@@ -8,6 +8,8 @@ import { deleteOldAttachments } from '../../store/statements/attachments.ts';
 import { deleteOldAudit } from '../../store/statements/audit.ts';
 import { deleteOldSessions } from '../../store/statements/browser-sessions.ts';
 import { deleteManyDeliveries, deleteOldDeliveries } from '../../store/statements/deliveries.ts';
+import { deleteOldLogins } from '../../store/statements/device-logins.ts';
+import { deleteOldLoginKeys } from '../../store/statements/keys.ts';
 import {
   clearOldRunResults,
   clearRunResults,
@@ -178,6 +180,10 @@ export class Maintenance {
       watches: () => deleteOldWatches(this.#options.database).then(() => {}),
       sessions: () => deleteOldSessions(this.#options.database).then(() => {}),
       'sign-in codes': () => deleteOldSignInCodes(this.#options.database).then(() => {}),
+      logins: async () => {
+        await deleteOldLogins(this.#options.database);
+        await deleteOldLoginKeys(this.#options.database);
+      },
       secrets: async () => {
         await this.#options.sealAgain?.();
         await deleteOldEarlierValues(this.#options.database, limits.mostTurnMinutes / (24 * 60));

@@ -21,6 +21,8 @@ export const dashboardPages = [
   '/schedules',
   '/schedules/*',
   '/notifications',
+  '/activity',
+  '/device',
   '/share',
   '/share/*',
 ] as const;

@@ -58,6 +58,9 @@ export function signInRoutes(context: RouteContext): void {
     return keys.find(keyId);
   };
 
+  serve(context, 'startLogin', ({ body, request }) => control.deviceLogins.start(body, request.ip));
+  serve(context, 'pollLogin', ({ body }) => control.deviceLogins.poll(body));
+
   sessionRoutes(context);
 }
 

@@ -6,19 +6,17 @@ export const peopleRoles = `ARRAY['viewer', 'member', 'admin', 'operator']`;
 /** The role of a place in that order. */
 export const roleOf = (position: string): string => `(${peopleRoles})[${position}]`;
 
-/** The keys that a sign-in makes. */
-const signInKinds = `('sign-in', 'login')`;
-
 export const memberOf = (k: string, m: string): string =>
   `LEFT JOIN members ${m} ON ${m}.tenant = ${k}.tenant AND ${m}.owner_provider = ${k}.owner_provider AND ${m}.account = ${k}.account`;
 
 /**
- * The role that a key has now. The role that an admin set replaces that of a sign-in, and limits that of a token. Keys of
+ * The role that a key has now. The role that an admin set replaces that of a sign-in and of the command lines that
+ * it approved, and limits that of a token and of those that the token approved. Keys of
  * machines keep theirs: what they may do is not what a person of that role may.
  */
 export const effectiveRole = (k: string, m: string): string =>
   `CASE WHEN ${m}.role_override IS NULL OR ${k}.role <> ALL (${peopleRoles}) THEN ${k}.role
-     WHEN ${k}.kind IN ${signInKinds} THEN ${m}.role_override
+     WHEN ${k}.kind = 'sign-in' OR ${k}.granted_by = 'sign-in' THEN ${m}.role_override
      ELSE ${roleOf(`least(array_position(${peopleRoles}, ${k}.role), array_position(${peopleRoles}, ${m}.role_override))`)} END`;
 
 export const isValid = (k: string): string => `(${k}.expires_at IS NULL OR ${k}.expires_at > now())`;

@@ -150,10 +150,13 @@ export const deleteOpenedKeys = statement<
    RETURNING k.key_id`,
 );
 
-/** Everybody who signed in with a document is signed out. */
+/** Everybody who signed in with a document is signed out, and so are the command lines that they approved. */
 export const deleteKeysOfSignIn = statement<[tenant: number, name: string], never>(
   'delete-keys-of-sign-in',
-  `DELETE FROM keys WHERE tenant = $1 AND kind = 'sign-in' AND name = $2`,
+  `DELETE FROM keys k USING keys s
+   WHERE s.tenant = $1 AND s.kind = 'sign-in' AND s.name = $2
+     AND k.tenant = $1 AND k.owner_provider = s.owner_provider AND k.account = s.account
+     AND (k.key_id = s.key_id OR k.granted_by = 'sign-in')`,
 );
 
 /** Claims the id of an attempt. No row: it was used before. */

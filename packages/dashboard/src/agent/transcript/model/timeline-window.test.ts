@@ -1,5 +1,5 @@
 import { ConnectionError, NotFoundError, OutOfRangeError, type TimelineEntry } from '@muster/sdk';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from "vitest";
 import { eventually } from '../../../../../../test/support/async.ts';
 import { type TimelineSource, TimelineWindow, type TimelineWindowOptions } from './timeline-window.ts';
 
@@ -251,7 +251,9 @@ describe('the window of a timeline', () => {
   it('opens at the end if the entry does not exist', async () => {
     const { window, seen } = await opened(new FakeService(20), { around: 77 });
     expect(seen()).toEqual(from(11, 20));
-    expect(window.view().position).toBe('end');
+    expect(window.view()).toMatchObject({ position: 'end', missing: 77 });
+    await window.moveTo(5);
+    await vi.waitFor(() => expect(window.view()).toMatchObject({ position: 5, missing: null }));
   });
 
   it('loads the timeline again when the stream misses an entry', async () => {

@@ -1,16 +1,30 @@
 import type { AgentId, MusterClient, TimelineEntry } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
-import { memo, startTransition, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import {
+  lazy,
+  memo,
+  Suspense,
+  startTransition,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { useShortcuts } from '../../../parts/page.tsx';
 import { Problem } from '../../../parts/problem.tsx';
 import { announcementOf } from '../model/entry-text.ts';
 import type { TimelineView, TimelineWindow } from '../model/timeline-window.ts';
 import { type AutoScroll, useAutoScroll } from './auto-scroll.ts';
+import { namesOfLongTexts } from './expandable.tsx';
 import { RowList } from './row-list.tsx';
+import { Toolbar, useFind } from './toolbar.tsx';
 import { ExpandedNames, TranscriptContext, type TranscriptTools } from './transcript-context.ts';
 import { type EntryTarget, useEntryTarget, useTimeline } from './use-timeline.ts';
 import '../transcript.css';
+
+const RunRail = lazy(async () => ({ default: (await import('./run-rail.tsx')).RunRail }));
 
 export interface TranscriptProps {
   readonly agentId: AgentId;
@@ -27,8 +41,12 @@ export const Transcript = memo((props: TranscriptProps) => (
 
 function OneTranscript({ agentId, client, onEntries, isLinked = true }: TranscriptProps) {
   const { announcement, announce } = useAnnouncement(onEntries);
-  const [target, clearTarget] = useEntryTarget(isLinked);
-  const timeline = useTimeline(client, agentId, target?.sequence, announce);
+  const { target, clear: clearTarget, showMatch } = useEntryTarget(isLinked);
+  const find = useFind(clearTarget);
+  const timeline = useTimeline(client, agentId, target?.sequence, (entries) => {
+    find.onEntries(entries);
+    announce(entries);
+  });
   const { window, view, rows, indexOf, findMessageText } = timeline;
   const scroller = useRef<HTMLElement>(null);
   const { autoScroll, stoppedAt } = useAutoScroll(scroller, window);
@@ -50,6 +68,8 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
     }),
     [client, isLinked, autoScroll, findMessageText],
   );
+  const [shownRun, setShownRun] = useState(0);
+  const newestRun = useNewestRun(view);
   const targetRow = target && rows[indexOf(target.sequence) ?? -1];
   useExpandTarget(tools.expanded, target, targetRow?.key);
   const newCount = stoppedAt === null ? 0 : view.newest - stoppedAt;
@@ -63,20 +83,36 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
         <Problem error={view.pageError}>
           <Button onClick={() => void window.tryAgain()}>Try again</Button>
         </Problem>
-        <section
-          ref={scroller}
-          className="transcript-scroller"
-          aria-label="Transcript"
-          aria-busy={view.loading !== null || !view.isOpen}
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
-          tabIndex={0}
-        >
-          {top !== '' && <p className="transcript-top secondary">{top}</p>}
-          {view.isOpen && autoScroll && (
-            <RowList key={view.epoch} {...{ timeline, scroller, autoScroll, target }} />
+        {target && view.missing === target.sequence && (
+          <MissingEntry view={view} sequence={target.sequence} onClose={clearTarget} />
+        )}
+        <Toolbar {...{ find, newestRun, shownRun }} scroller={scroller.current} onShow={showMatch} />
+        <div className="transcript-columns">
+          {isLinked && newestRun > 1 && (
+            <Suspense>
+              <RunRail {...{ newestRun, shownRun }} />
+            </Suspense>
           )}
-          {hasLeftEnd && <JumpButtons newCount={newCount} onStart={toStart} onEnd={toEnd} />}
-        </section>
+          <section
+            ref={scroller}
+            className="transcript-scroller"
+            aria-label="Transcript"
+            aria-busy={view.loading !== null || !view.isOpen}
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
+            tabIndex={0}
+          >
+            {top !== '' && <p className="transcript-top secondary">{top}</p>}
+            {view.isOpen && autoScroll && (
+              <RowList
+                key={view.epoch}
+                {...{ timeline, scroller, autoScroll, target }}
+                findText={find.text}
+                onRun={setShownRun}
+              />
+            )}
+            {hasLeftEnd && <JumpButtons newCount={newCount} onStart={toStart} onEnd={toEnd} />}
+          </section>
+        </div>
         <p className="visually-hidden" role="status">
           {announcement}
         </p>
@@ -97,19 +133,49 @@ function useAnnouncement(onEntries: TranscriptProps['onEntries']) {
   return { announcement, announce };
 }
 
-/** Expands the entry in the address once; then the reader may collapse it. */
-function useExpandTarget(
-  expanded: ExpandedNames,
-  target: EntryTarget | null,
-  name: string | undefined,
-): void {
+/** Expands the entry in the address once; then the reader may collapse it. A match is collapsed after the next one. */
+function useExpandTarget(expanded: ExpandedNames, target: EntryTarget | null, key: string | undefined): void {
   const done = useRef<EntryTarget>(null);
+  const toCollapse = useRef<readonly string[]>([]);
   useLayoutEffect(() => {
-    if (target === null || name === undefined || done.current === target) return;
+    if (done.current !== target) {
+      for (const name of toCollapse.current) expanded.set(name, false);
+      toCollapse.current = [];
+    }
+    if (target === null || key === undefined || done.current === target) return;
     done.current = target;
-    expanded.set(name, true);
-  }, [expanded, target, name]);
+    const names = target.isMatch ? [key, ...namesOfLongTexts(key)] : [key];
+    if (target.isMatch) toCollapse.current = names.filter((name) => !expanded.has(name));
+    for (const name of names) expanded.set(name, true);
+  }, [expanded, target, key]);
 }
+
+/** The number of the newest run that was seen. */
+function useNewestRun({ entries }: TimelineView): number {
+  const newest = useRef(0);
+  const run = Number(entries.findLast(({ runId }) => runId !== '0')?.runId ?? 0);
+  newest.current = Math.max(newest.current, run);
+  return newest.current;
+}
+
+const MissingEntry = ({
+  view: { newest },
+  sequence,
+  onClose,
+}: {
+  readonly view: TimelineView;
+  readonly sequence: number;
+  readonly onClose: () => void;
+}) => (
+  <div className="problem wrap" role="alert">
+    <p>
+      {sequence > newest || sequence < 1
+        ? `There is no entry ${sequence.toLocaleString('en')}: the newest is ${newest.toLocaleString('en')}.`
+        : `Entry ${sequence.toLocaleString('en')} was removed. Entries are kept for 30 days after an agent ends.`}
+    </p>
+    <Button onClick={onClose}>Dismiss</Button>
+  </div>
+);
 
 function useJumps(window: TimelineWindow, autoScroll: AutoScroll | null, clearTarget: () => void) {
   const toEnd = () => {
