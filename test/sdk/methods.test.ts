@@ -16,6 +16,7 @@ import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant } from '../support/test-tenant.ts';
 import { collect, testCodeHostMethods } from './code-host-methods.ts';
 import { testNotificationMethods } from './notification-methods.ts';
+import { testSignInMethods } from './sign-in-methods.ts';
 import { testTriggerMethods } from './trigger-methods.ts';
 
 const server = await useSharedServer({ runner: false });
@@ -413,6 +414,7 @@ describe('the catalog', () => {
 testCodeHostMethods(client, testTenant);
 testTriggerMethods(client);
 testNotificationMethods(client);
+testSignInMethods(client, server.url, recordingFetch);
 
 test('usage adds up what agents used, page by page', async () => {
   const { rows, nextPageToken } = await client.usage({
