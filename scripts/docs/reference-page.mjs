@@ -33,6 +33,8 @@ const narrower = {
   setup: 'admin, operator',
   testIntegration: 'admin, operator',
   audit: 'admin, operator',
+  listSignIns: 'admin, operator',
+  testSignIn: 'admin, operator',
 };
 requireSame([...new Set(Object.values(routes).map(({ access }) => access))], Object.keys(whoMay));
 

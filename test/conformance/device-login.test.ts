@@ -326,6 +326,69 @@ describe('the key of a command line', () => {
     expect(logins).toHaveLength(100);
     expect(logins.map(({ keyId }) => keyId)).not.toContain(`old98${account}`);
   });
+
+  test('never has more than the key that approved it, whatever role an admin sets', async () => {
+    const { account, api } = await newPerson({ role: 'viewer' });
+    const commandLine = await loggedIn(api);
+    const update = (role: string) =>
+      admin.post('/v1/members/update', { account, ownerProvider: 'PROVIDER_CODEHOST_OAUTH', role });
+    expectOk(await update('admin'));
+    await until(
+      'the role of both',
+      async () => [(await whoami(commandLine)).role, (await whoami(await loggedIn(api))).role],
+      (found) => found.every((role) => role === 'viewer'),
+    );
+    expect((await keysOf(commandLine)).map(({ role }) => role)).toEqual(['viewer', 'viewer', 'viewer']);
+  });
+
+  test('that a sign-in at a provider approved has the role that an admin set, and ends with what the sign-in opened', async () => {
+    const { account, api, name } = await newPerson();
+    await database.query(
+      "UPDATE keys SET kind = 'sign-in', expires_at = now() + interval '30 days' WHERE name = $1",
+      [name],
+    );
+    const commandLine = await loggedIn(api);
+    const { keyId, expiresAt } = await whoami(commandLine);
+    expect((Date.parse(expiresAt ?? '') - Date.now()) / 86_400_000).toBeCloseTo(30, 1);
+    expectOk(
+      await admin.post('/v1/members/update', {
+        account,
+        ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+        role: 'viewer',
+      }),
+    );
+    await until(
+      'the role that was set',
+      () => whoami(commandLine),
+      ({ role }) => role === 'viewer',
+    );
+    const use = async () => {
+      await database.query("UPDATE keys SET used_at = now() - interval '2 days' WHERE key_id = $1", [keyId]);
+      // Nodes trust a key for some seconds before they read it again.
+      return until(
+        'its use is written',
+        async () => {
+          await whoami(commandLine);
+          const [key] = (await keysOf(commandLine)).filter((one) => one.keyId === keyId);
+          return key;
+        },
+        (key) => Date.now() - Date.parse(key?.lastUsedAt ?? '') < 60_000,
+      );
+    };
+    await database.query("UPDATE keys SET expires_at = now() + interval '60 days' WHERE name = $1", [name]);
+    const days = async () => (Date.parse((await use())?.expiresAt ?? '') - Date.now()) / 86_400_000;
+    expect(await days()).toBeCloseTo(60, 1);
+    await database.query("DELETE FROM keys WHERE name = $1 AND kind = 'sign-in'", [name]);
+    expect(await days()).toBeCloseTo(60, 1);
+    expectOk(
+      await admin.post('/v1/members/update', {
+        account,
+        ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+        disabled: true,
+      }),
+    );
+    await untilRefused(commandLine);
+  });
 });
 
 describe('keys', () => {

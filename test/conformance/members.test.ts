@@ -218,6 +218,14 @@ describe('the role of an account', () => {
     const { api: viewer } = await createKey(admin, { role: 'viewer', account });
     const { api: runner } = await createKey(admin, { role: 'runner', account });
     const signedIn = await signInKey(account, 'member');
+    const [bySignIn, byToken] = (await Promise.all(
+      ['sign-in', 'token'].map(async (approver) => {
+        const { name, api } = await createKey(admin, { role: 'viewer', account });
+        const login = "UPDATE keys SET kind = 'login', granted_by = $2 WHERE kind = 'token' AND name = $1";
+        await database.query(login, [name, approver]);
+        return api;
+      }),
+    )) as [Api, Api];
     const roles = () => Promise.all([token, viewer, runner, signedIn].map(roleOf));
     expect(await roles()).toEqual(['admin', 'viewer', 'runner', 'member']);
     expect(expectOk(await update(account, { role: 'viewer' }))).toMatchObject({
@@ -226,7 +234,8 @@ describe('the role of an account', () => {
     });
     expect(await roles()).toEqual(['viewer', 'viewer', 'runner', 'viewer']);
     expectOk(await update(account, { role: 'admin' }));
-    // A token gets no more than it has.
+    // A token gets no more than it has, and so does a command line that it approved.
+    expect([await roleOf(bySignIn), await roleOf(byToken)]).toEqual(['admin', 'viewer']);
     expect(await roles()).toEqual(['admin', 'viewer', 'runner', 'admin']);
     expectOk(await update(account, { role: 'member' }));
     expect(await roles()).toEqual(['member', 'viewer', 'runner', 'member']);

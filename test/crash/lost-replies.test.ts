@@ -25,6 +25,9 @@ afterAll(() => node?.close());
 /** Of those whose access would permit a change. */
 const readsOnly: readonly string[] = [
   'listSessions',
+  'listKeys',
+  'showLogin',
+  'audit',
   'listRunners',
   'listMembers',
   'pushSubscriptions',
@@ -41,6 +44,9 @@ const readsOnly: readonly string[] = [
   'listNotificationDeliveries',
   'testNotification',
   'validateResource',
+  'signInProviders',
+  'listSignIns',
+  'testSignIn',
 ];
 
 const mutating = routeEntries
@@ -64,7 +70,10 @@ const prepareAll = (): Promise<Loss[]> => {
   const all = mutating.flatMap((route) => (cases[route] ?? []).map((prepare) => ({ route, prepare })));
   return runConcurrently(all.length, 4, async (index) => {
     const { route, prepare } = all[index] as (typeof all)[number];
-    return { route, reply: await prepare(await newTestTenant(node.api)) };
+    return {
+      route,
+      reply: await prepare(await newTestTenant(node.api), await node.databaseUrl()),
+    };
   });
 };
 

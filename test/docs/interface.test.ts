@@ -1,7 +1,15 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { needsKey, type ReplyOf, type RouteName, routes, type Schema } from '@muster/sdk/contract';
+import { startLogin } from '@muster/sdk';
+import {
+  type Caller,
+  needsKey,
+  type ReplyOf,
+  type RouteName,
+  routes,
+  type Schema,
+} from '@muster/sdk/contract';
 import { afterAll, describe, expect, test } from 'vitest';
 import { FakeGithub } from '../codehost/github.ts';
 import { Receiver } from '../notify/receiver.ts';
@@ -180,6 +188,11 @@ const withRequest: SetUp = async (admin) => {
   return {};
 };
 
+const withSignIn: SetUp = async (admin) => {
+  await writeResource(admin, 'sign-in', 'company', { issuer: 'http://127.0.0.1:9', clientId: 'muster' });
+  return {};
+};
+
 /** With an agent that has pushed its branch to the code host. */
 const withPushedBranch: SetUp = async (admin, runnerId) => {
   await withIntegration(admin);
@@ -200,6 +213,12 @@ const blocked = idle('!sleep soon');
 const signedIn: SetUp = async (admin) => {
   const { cookie, session } = await browserOf(admin.url, admin.key);
   return { COOKIE: cookie, SESSION: session.id };
+};
+
+/** With a command line that waits for an approval. */
+const waitingLogin: SetUp = async (admin) => {
+  const { deviceCode, userCode } = await startLogin(admin.url, 'muster on laptop');
+  return { DEVICE: deviceCode, CODE: userCode };
 };
 
 /** With notifications, whose push service is the code host. */
@@ -236,10 +255,23 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   service: nothing,
   signInCode: nothing,
   signIn: async (admin) => ({ CODE: await codeOf(admin) }),
+  signInProviders: nothing,
+  listSignIns: withSignIn,
+  testSignIn: withSignIn,
   session: signedIn,
   signOut: signedIn,
   listSessions: signedIn,
   revokeSession: signedIn,
+  audit: nothing,
+  listKeys: nothing,
+  revokeKey: async (admin) => {
+    const { api } = await createKey(admin, { role: 'viewer' });
+    return { KEY: expectOk(await api.get<Caller>('/v1/whoami')).keyId };
+  },
+  startLogin: nothing,
+  pollLogin: waitingLogin,
+  showLogin: waitingLogin,
+  answerLogin: waitingLogin,
   pushSubscriptions: subscribed,
   subscribePush: signedIn,
   unsubscribePush: subscribed,

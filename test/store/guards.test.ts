@@ -94,6 +94,8 @@ test('every primary key and foreign key has the tenant first, except the key of 
      WHERE c.contype = 'p' AND c.connamespace = 'public'::regnamespace AND a.attname <> 'tenant' ORDER BY 1`,
   );
   expect(keys).toEqual([
+    // It has a tenant when a person has approved it.
+    { name: 'device_logins', first: 'hash' },
     { name: 'migrations', first: 'number' },
     // One row, of the whole service.
     { name: 'service_secret', first: 'only_row' },

@@ -61,6 +61,8 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   listNotificationDeliveries: 'NOT_FOUND', // no such notification
   redeliverNotification: 'NOT_FOUND',
   testNotification: 'NOT_FOUND',
+  listSignIns: 'NOT_FOUND', // no such sign-in
+  testSignIn: 'NOT_FOUND',
   listTriggerDeliveries: 'NOT_FOUND', // no such trigger
   redeliverToTrigger: 'NOT_FOUND',
   testTrigger: 'NOT_FOUND',
@@ -105,7 +107,7 @@ const isOfOwnDocument = (name: RouteName): boolean =>
 const isAdmins = (name: RouteName): boolean =>
   ['listDeliveries', 'redeliver', 'testIntegration'].includes(name);
 
-/** About runners and the members of the tenant. */
+/** About runners, the members of the tenant and what they did. */
 const isOfAdmins = (name: RouteName): boolean =>
   ['audit', 'drainRunners', 'undrainRunners', 'listMembers', 'revokeKey', 'setup', 'updateMember'].includes(
     name,
@@ -242,6 +244,11 @@ const bodies: Partial<Record<RouteName, Record<string, unknown>>> = {
   fail: { message: 'x' },
   signIn: { code: 'x' },
   revokeSession: { id: '01890000-0000-7000-8000-000000000000' },
+  revokeKey: { keyId: 'none' },
+  startLogin: { client: 'muster' },
+  pollLogin: { deviceCode: 'none' },
+  showLogin: { userCode: 'none' },
+  answerLogin: { userCode: 'none', approve: true },
   subscribePush: { endpoint: 'https://push.example/x', p256dh: 'x', auth: 'x' },
   unsubscribePush: { id: '01890000-0000-7000-8000-000000000000' },
   testPush: { id: '01890000-0000-7000-8000-000000000000' },
