@@ -36,8 +36,8 @@ export const memberBugs: readonly PlantedBug[] = [
   {
     name: 'members: the role that an admin set raises the role of a token',
     file: `${service}/store/statements/key-roles.ts`,
-    find: "const signInKinds = `('sign-in', 'login')`;",
-    replace: "const signInKinds = `('sign-in', 'login', 'token')`;",
+    find: "kind = 'sign-in' OR",
+    replace: "kind IN ('sign-in', 'token') OR",
     suites: conformance,
   },
   {
