@@ -69,12 +69,53 @@ for (const { name, runCount, free } of runners) console.log(name, runCount, free
     ts: `const { runners } = await muster.drainRunners('default');
 for (const { name, runs } of runners) console.log(name, runs);`,
   },
+  undrainRunners: {
+    body: { pool: 'default', runners: ['builder-1'] },
+    cli: 'muster runner undrain default builder-1',
+    ts: `const { runners } = await muster.undrainRunners('default', ['builder-1']);
+for (const { name, draining } of runners) console.log(name, draining);`,
+  },
+  listMembers: {
+    cli: 'muster members ls',
+    ts: `for await (const { account, role, lastSeenAt } of muster.members()) console.log(account, role, lastSeenAt);`,
+  },
+  updateMember: {
+    body: {
+      account: 'mia',
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      disabled: true,
+      justification: 'left the team',
+    },
+    cli: 'muster members disable mia --yes --justification "left the team"',
+    ts: `const { role } = await muster.updateMember({
+  account: 'mia',
+  ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+  role: 'viewer',
+});
+console.log(role);`,
+  },
+  setup: {
+    cli: null,
+    ts: `const { steps } = await muster.setup();
+for (const { name, state, text } of steps) console.log(name, state, text);`,
+  },
   signInCode: {
     cli: 'muster open',
     ts: `const { code, expiresAt } = await muster.signInCode();
 console.log(\`\${process.env.MUSTER_URL}/#code=\${code}\`, expiresAt);`,
   },
   signIn: { body: { code: '$CODE' }, cli: null },
+  signInProviders: { body: {}, cli: null },
+  listSignIns: {
+    cli: null,
+    ts: `for (const { at, outcome, account, rule, reason } of await muster.signIns.list('company'))
+  console.log(at, outcome, account, rule, reason);`,
+  },
+  testSignIn: {
+    cli: 'muster sign-in test company',
+    ts: `const { checks } = await muster.signIns.test('company');
+for (const { name, ok, advice } of checks) console.log(ok, name, advice);`,
+  },
   session: { isCookie: true, cli: null },
   signOut: { isCookie: true, cli: null },
   listSessions: {

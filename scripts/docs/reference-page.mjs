@@ -27,8 +27,14 @@ const narrower = {
   listDeliveries: 'admin, operator',
   redeliver: 'admin, operator',
   drainRunners: 'admin, operator',
+  undrainRunners: 'admin, operator',
+  listMembers: 'admin, operator',
+  updateMember: 'admin, operator',
+  setup: 'admin, operator',
   testIntegration: 'admin, operator',
   audit: 'admin, operator',
+  listSignIns: 'admin, operator',
+  testSignIn: 'admin, operator',
 };
 requireSame([...new Set(Object.values(routes).map(({ access }) => access))], Object.keys(whoMay));
 

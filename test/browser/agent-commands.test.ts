@@ -162,7 +162,7 @@ describeInBrowser("the commands on an agent's page", () => {
       await page.getByLabel('Message to the agent').fill(text);
       await page.getByRole('button', { name: 'Send', exact: true }).click();
     };
-    await page.getByText('Added to this turn.').waitFor();
+    await page.getByText('Will be added to this turn.').waitFor();
     await send('!say now');
     const message = (text: string) => queue().getByRole('listitem').filter({ hasText: text });
     await message('!say now').getByText('for this turn').waitFor();

@@ -242,7 +242,7 @@ describeInBrowser("an agent's page", () => {
 
   test('has no message form after the agent ended, and offers to spawn a copy', async () => {
     await rested('done', '!finish well');
-    await page.getByText('The agent declared itself finished. It accepts no more messages.').waitFor();
+    await page.getByText('The agent declared itself finished. The agent accepts no more messages.').waitFor();
     await expect.poll(() => composer().count()).toBe(0);
     await expect.poll(() => page.getByRole('button', { name: 'Kill agent' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Spawn a copy' }).click();
@@ -252,7 +252,7 @@ describeInBrowser("an agent's page", () => {
     await dialog.waitFor({ state: 'detached' });
 
     await rested('broken', '!fail the disk is full');
-    await page.getByText('the disk is full It accepts no more messages.').waitFor();
+    await page.getByText('the disk is full The agent accepts no more messages.').waitFor();
   });
 
   test('marks the agent as seen while its page is open', async () => {

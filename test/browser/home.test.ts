@@ -71,7 +71,7 @@ describeInBrowser('the home page', () => {
     await expect.poll(() => guest.page.getByText('muster spawn').count()).toBe(0);
     await new Agents(admin, 'default').spawn('first', { description: '!sleep 600' });
     await row(page, 'first').waitFor();
-    await page.getByText('Rehearsal: no model runs this agent.').waitFor();
+    await page.getByText('This agent is a rehearsal: scripted, without a model.').waitFor();
     await expect.poll(() => page.getByText('No agents yet').count()).toBe(0);
     await guest.leave();
     await visitor.leave();
@@ -93,12 +93,12 @@ describeInBrowser('the home page', () => {
         'Idle or seen 1',
       ]);
     const words = async (name: string) => (await row(page, name).innerText()).replace(/\s+/g, ' ');
-    await expect.poll(() => words('asks')).toMatch(/needs input for \d+s: Which database\? Plan the tables/);
-    await expect.poll(() => words('breaks')).toMatch(/failed \d+s ago: There is no disk Fill the disk/);
-    await expect.poll(() => words('stops')).toMatch(/unfinished tasks for \d+s/);
-    await expect.poll(() => words('ends')).toMatch(/finished \d+s ago Tidy the shed/);
+    await expect.poll(() => words('asks')).toMatch(/Which database\? Plan the tables/);
+    await expect.poll(() => words('breaks')).toMatch(/There is no disk Fill the disk/);
+    await expect.poll(() => words('stops')).toMatch(/0 of 1 task/);
+    await expect.poll(() => words('ends')).toMatch(/It is tidy\. Tidy the shed/);
     await expect.poll(() => words('limited')).toMatch(/rate limited until .*\d\d:\d\d/);
-    await expect.poll(() => words('works')).toMatch(/working for \d+s/);
+    await expect.poll(() => words('works')).toMatch(/Sleeping/);
     await expect.poll(() => words('sleeps')).toMatch(/1 queued scheduled for/);
     // The title of the tab and a live region say how many agents need attention.
     await expect.poll(() => page.title()).toBe('(3) Muster');
@@ -106,7 +106,7 @@ describeInBrowser('the home page', () => {
       .getByRole('status')
       .filter({ hasText: '3 agents need attention.' })
       .waitFor({ state: 'attached' });
-    await page.getByText('Rehearsal: no model runs these agents').waitFor();
+    await page.getByText('All 7 agents are rehearsals: scripted, without a model.').waitFor();
     expect(await visitor.accessibilityProblems()).toEqual([]);
 
     const pocket = await fixture.visit({ key: admin.key, ...phone });
@@ -199,7 +199,7 @@ describeInBrowser('the home page', () => {
     await agents.send('agent/labels', 'three', { labels: { tier: '1' } });
     await expect.poll(names).toEqual(['one, unseen', 'three, unseen']);
     await visitor.goto('/?label=team%3Dapi');
-    await page.getByText('has the label “team=api”').waitFor();
+    await page.getByText('No agent matches: label team=api.').waitFor();
     await page.getByRole('button', { name: 'Clear filters' }).first().click();
     await expect.poll(names).toHaveLength(3);
     await row(page, 'one').getByRole('link').click();
@@ -342,7 +342,7 @@ describeInBrowser('the home page', () => {
     await visitor.goto('/');
     const names = async () => (await page.getByRole('list').getByRole('link').allTextContents()).sort();
     await expect.poll(names).toEqual(['recent, unseen']);
-    await page.getByText('Ended agents of the last 7 days are listed.').waitFor();
+    await page.getByText('Showing agents that ended in the last 7 days.').waitFor();
     await page.getByRole('link', { name: 'Show 30 days' }).click();
     await expect.poll(names).toEqual(['month, unseen', 'recent, unseen']);
     await expect.poll(() => new URL(page.url()).search).toBe('?ended=30d');

@@ -10,7 +10,7 @@ import { newTestTenant } from '../support/test-tenant.ts';
 import { addressOf, rowWith, say, talker, transcriptIn } from './agent-page.ts';
 import { browserFixture, describeInBrowser, onEveryScreen } from './fixture.ts';
 
-const maxScriptBytes = 250 * 1024;
+const maxScriptBytes = 180 * 1000;
 
 describeInBrowser('the header and the keyboard shortcuts', () => {
   const fixture = browserFixture(sharedServer);

@@ -82,6 +82,8 @@ describe('machine roles', () => {
     'listNotificationDeliveries',
     'redeliverNotification',
     'testNotification',
+    'listSignIns',
+    'testSignIn',
     'list',
     'listStream',
     'listStreamByGet',

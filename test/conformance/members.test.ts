@@ -53,12 +53,19 @@ describe('the list of members', () => {
     await createKey(admin, { role: 'admin', account, expiresAt: '2001-01-01T00:00:00Z' });
     await createShareLink(admin, { agent: ['x'], account, ownerProvider });
     await browserOf(server.url, key);
-    const t = await newTestTenant(api);
-    await t.spawn('spender');
-    await t.spend(await t.start('spender'), 2.5);
+    const id = agent(uniqueName('spender'));
+    expectOk(await api.post('/v1/agent/spawn', { agentId: id, description: 'x' }));
+    await database.query(
+      `INSERT INTO usage_hours (tenant, hour, agent, run, model, provider_account, root, owner_provider, account, workspace,
+         backend, cost, input_tokens, cached_tokens, output_tokens, unpriced_tokens, is_estimated)
+       SELECT a.tenant, now() - h * interval '40 days', a.id, 1, 'm', '', a.id, a.owner_provider, a.account, a.workspace,
+         a.backend, 2.5, 0, 0, 0, 0, false
+       FROM agents a CROSS JOIN generate_series(0, 1) h WHERE a.account = $1`,
+      [account],
+    );
     expect(await find(account)).toEqual({
       ...{ ownerProvider, account, displayName: '', role: 'admin', roleOverride: '', disabled: false },
-      ...{ signIn: '', lastSeenAt: expect.any(String), keys: 3, sessions: 1, liveAgents: 1, spendUsd: 2.5 },
+      ...{ signIn: '', lastSeenAt: expect.any(String), keys: 2, sessions: 1, liveAgents: 1, spendUsd: 2.5 },
     });
     await database.query('DELETE FROM keys WHERE account = $1', [account]);
     expect(await find(account)).toMatchObject({
@@ -68,7 +75,7 @@ describe('the list of members', () => {
       liveAgents: 1,
       lastSeenAt: null,
     });
-    await t.kill('spender');
+    expectOk(await admin.post('/v1/agent/kill', { agentId: { ...id, account, ownerProvider } }));
     await until(
       'the end of the agent',
       () => find(account),
@@ -155,6 +162,11 @@ describe('a disabled account', () => {
     expectError(await browser.send('/v1/whoami'), 'UNAUTHENTICATED');
     expectError(await browser.send('/v1/sign-in', {}, { authorization: `Bearer ${key}` }), 'UNAUTHENTICATED');
     expect(await find(account)).toMatchObject({ disabled: true, sessions: 0, liveAgents: 1 });
+    const audit = await admin.post<ReplyOf<'audit'>>('/v1/audit', {
+      kind: 'member',
+      name: `codehost_oauth/${account}`,
+    });
+    expect(expectOk(audit).entries).toMatchObject([{ action: 'DISABLE', justification: 'left' }]);
     const status = await admin.post('/v1/agent/status', {
       agentId: { agent: [account], account, ownerProvider },
     });
@@ -206,6 +218,14 @@ describe('the role of an account', () => {
     const { api: viewer } = await createKey(admin, { role: 'viewer', account });
     const { api: runner } = await createKey(admin, { role: 'runner', account });
     const signedIn = await signInKey(account, 'member');
+    const [bySignIn, byToken] = (await Promise.all(
+      ['sign-in', 'token'].map(async (approver) => {
+        const { name, api } = await createKey(admin, { role: 'viewer', account });
+        const login = "UPDATE keys SET kind = 'login', granted_by = $2 WHERE kind = 'token' AND name = $1";
+        await database.query(login, [name, approver]);
+        return api;
+      }),
+    )) as [Api, Api];
     const roles = () => Promise.all([token, viewer, runner, signedIn].map(roleOf));
     expect(await roles()).toEqual(['admin', 'viewer', 'runner', 'member']);
     expect(expectOk(await update(account, { role: 'viewer' }))).toMatchObject({
@@ -214,7 +234,8 @@ describe('the role of an account', () => {
     });
     expect(await roles()).toEqual(['viewer', 'viewer', 'runner', 'viewer']);
     expectOk(await update(account, { role: 'admin' }));
-    // A token gets no more than it has.
+    // A token gets no more than it has, and so does a command line that it approved.
+    expect([await roleOf(bySignIn), await roleOf(byToken)]).toEqual(['admin', 'viewer']);
     expect(await roles()).toEqual(['admin', 'viewer', 'runner', 'admin']);
     expectOk(await update(account, { role: 'member' }));
     expect(await roles()).toEqual(['member', 'viewer', 'runner', 'member']);

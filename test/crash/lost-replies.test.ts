@@ -45,6 +45,9 @@ const readsOnly: readonly string[] = [
   'listNotificationDeliveries',
   'testNotification',
   'validateResource',
+  'signInProviders',
+  'listSignIns',
+  'testSignIn',
 ];
 
 const mutating = routeEntries

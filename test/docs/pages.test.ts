@@ -87,6 +87,7 @@ const rules: Readonly<Record<string, Rules>> = {
     },
   },
   'docs/schedules.md': {},
+  'docs/sign-in.md': {},
   'docs/triggers.md': {
     notRun: {
       'muster trigger deliveries reports':

@@ -23,7 +23,7 @@ export const attentionBugs: readonly PlantedBug[] = [
     name: 'attention: of two choices in the settings of a browser, the one that arrives last is kept',
     file: push,
     find: 'const next = last.then(work, work);',
-    replace: 'const next = last && work();',
+    replace: 'void last;\n  const next = work();',
     suites: ['test/browser/notifications.test.ts'],
   },
   {

@@ -7,6 +7,7 @@ import { hostileBugs } from './hostile-bugs.ts';
 import { memberBugs } from './member-bugs.ts';
 import { notificationBugs } from './notification-bugs.ts';
 import { scheduleBugs } from './schedule-bugs.ts';
+import { signInBugs } from './sign-in-bugs.ts';
 import { storeBugs } from './store-bugs.ts';
 import { triggerBugs } from './trigger-bugs.ts';
 
@@ -30,6 +31,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   ...memberBugs,
   ...notificationBugs,
   ...scheduleBugs,
+  ...signInBugs,
   ...triggerBugs,
   {
     name: 'tasks/update looks for cycles in the checklist alone',

@@ -21,9 +21,9 @@ export const memberBugs: readonly PlantedBug[] = [
   },
   {
     name: 'members: what a disabled account wrote still acts as it',
-    file: `${service}/store/statements/keys.ts`,
-    find: "${isValid('k')} AND m.disabled IS NOT TRUE`",
-    replace: "${isValid('k')}`",
+    file: `${service}/control/access/acting-caller.ts`,
+    find: 'if (row.disabled) return',
+    replace: 'if (row.disabled && !role) return',
     suites: conformance,
   },
   {
@@ -36,8 +36,8 @@ export const memberBugs: readonly PlantedBug[] = [
   {
     name: 'members: the role that an admin set raises the role of a token',
     file: `${service}/store/statements/key-roles.ts`,
-    find: "kind = 'sign-in' OR",
-    replace: "kind IN ('sign-in', 'token') OR",
+    find: "WHEN ${k}.kind = 'sign-in' OR ${k}.granted_by = 'sign-in' THEN",
+    replace: "WHEN ${k}.kind <> '' THEN",
     suites: conformance,
   },
   {

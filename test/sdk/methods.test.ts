@@ -9,6 +9,7 @@ import { inAnHour, newTestTenant } from '../support/test-tenant.ts';
 import { testAccessMethods } from './access-methods.ts';
 import { collect, testCodeHostMethods } from './code-host-methods.ts';
 import { testNotificationMethods } from './notification-methods.ts';
+import { testSignInMethods } from './sign-in-methods.ts';
 import { testTriggerMethods } from './trigger-methods.ts';
 
 const server = await useSharedServer({ runner: false });
@@ -248,6 +249,7 @@ describe('agents', () => {
     expect(await client.timeline(name('watched'), { after: 1 })).toEqual({
       entries: all.slice(1),
       more: false,
+      nextSequence: '',
     });
     expect(await client.timelineNewest(name('watched'), { limit: 2 })).toEqual(all.slice(-2));
     const changes = await collect(client.timelineAll(name('watched'), { types: ['PHASE_CHANGED'] }));
@@ -387,6 +389,7 @@ testCodeHostMethods(client, testTenant);
 testTriggerMethods(client);
 testAccessMethods(client, { ...server, fetch: recordingFetch });
 testNotificationMethods(client);
+testSignInMethods(client, server.url, recordingFetch);
 
 test('usage adds up what agents used, page by page', async () => {
   const { rows, nextPageToken } = await client.usage({

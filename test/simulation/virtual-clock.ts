@@ -10,8 +10,8 @@ const realSetImmediate = globalThis.setImmediate;
 const settled = (): Promise<void> => new Promise((resolve) => realSetImmediate(() => resolve()));
 
 /**
- * Time that passes only from one event to the next. While it is installed, timers and `Date.now` of the code under
- * test belong to it, so a simulated minute takes as long as what happens in it.
+ * Time that passes only from one event to the next. While it is installed, timers, `Date.now` and `performance.now` of the
+ * code under test belong to it, so a simulated minute takes as long as what happens in it.
  */
 export class VirtualClock {
   nowMs: number;
@@ -61,7 +61,7 @@ export class VirtualClock {
     return true;
   }
 
-  /** Puts this clock in the place of the real one; returns how to put the real one back. */
+  /** Puts this clock in the place of the real ones; returns how to put those back. */
   install(): () => void {
     const real = {
       setTimeout: globalThis.setTimeout,
@@ -69,7 +69,7 @@ export class VirtualClock {
       setInterval: globalThis.setInterval,
       clearInterval: globalThis.clearInterval,
     };
-    const realNow = Date.now;
+    const [realNow, realMonotonic] = [Date.now, performance.now];
     const cancel = (event: unknown): void => {
       if (event) (event as Event).isCanceled = true;
     };
@@ -80,9 +80,11 @@ export class VirtualClock {
       clearInterval: cancel,
     });
     Date.now = () => this.nowMs;
+    performance.now = () => this.nowMs;
     return () => {
       Object.assign(globalThis, real);
       Date.now = realNow;
+      performance.now = realMonotonic;
     };
   }
 

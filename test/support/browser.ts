@@ -142,14 +142,9 @@ export class Visitor {
     });
     page.on('pageerror', (error) => this.errors.push(error.message));
     page.on('request', (request) => {
-      // The icon of the tab, which the page draws, is at a `blob:`.
-      if (
-        !request
-          .url()
-          .replace(/^blob:/, '')
-          .startsWith(`${server.url}/`)
-      )
-        this.errors.push(`request to ${request.url()}`);
+      // An object URL is of the page itself.
+      const url = request.url().replace(/^blob:/, '');
+      if (!url.startsWith(`${server.url}/`)) this.errors.push(`request to ${request.url()}`);
     });
   }
 

@@ -61,6 +61,8 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   listNotificationDeliveries: 'NOT_FOUND', // no such notification
   redeliverNotification: 'NOT_FOUND',
   testNotification: 'NOT_FOUND',
+  listSignIns: 'NOT_FOUND', // no such sign-in
+  testSignIn: 'NOT_FOUND',
   listTriggerDeliveries: 'NOT_FOUND', // no such trigger
   redeliverToTrigger: 'NOT_FOUND',
   testTrigger: 'NOT_FOUND',
@@ -107,7 +109,7 @@ const isAdmins = (name: RouteName): boolean =>
 
 /** About runners, the members of the tenant and what they did. */
 const isOfAdmins = (name: RouteName): boolean =>
-  ['audit', 'revokeKey', 'drainRunners', 'undrainRunners', 'listMembers', 'updateMember', 'setup'].includes(
+  ['audit', 'drainRunners', 'undrainRunners', 'listMembers', 'revokeKey', 'setup', 'updateMember'].includes(
     name,
   );
 

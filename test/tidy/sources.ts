@@ -143,6 +143,7 @@ function moduleOf(path: string): string {
 const sdkModules: Readonly<Record<string, string>> = {
   '@muster/sdk': 'client',
   '@muster/sdk/contract': 'contract',
+  '@muster/sdk/transcript': 'transcript',
 };
 
 function importOf(from: string, specifier: string): Import {

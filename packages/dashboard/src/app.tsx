@@ -1,7 +1,6 @@
 import { QueryClientProvider } from '@tanstack/react-query';
 import { lazy, Suspense, useEffect, useMemo, useState } from 'react';
 import { Redirect, Route, Switch, useLocation } from 'wouter';
-import { AgentPage } from './agent/view/agent-page.tsx';
 import { HomePage } from './home/view/home-page.tsx';
 import { Fleet, FleetContext } from './live/fleet.ts';
 import { queryClientFor } from './live/resources.ts';
@@ -14,7 +13,25 @@ import { SignInPage } from './session/sign-in-page.tsx';
 import { useBadge } from './shell/badge.ts';
 import { ConnectionBanner, Header, HelpDialog } from './shell/header.tsx';
 import { closeSpawn, openSpawn, useSpawnPreset } from './spawn/open-spawn.ts';
-import { SpawnDialog } from './spawn/view/spawn-dialog.tsx';
+
+/** The list needs neither. Both are loaded soon after it, so that they open immediately. */
+const loadAgentPage = () => import('./agent/view/agent-page.tsx');
+const loadSpawnDialog = () => import('./spawn/view/spawn-dialog.tsx');
+const AgentPage = lazy(async () => ({ default: (await loadAgentPage()).AgentPage }));
+const SpawnDialog = lazy(async () => ({ default: (await loadSpawnDialog()).SpawnDialog }));
+const loadAfterMs = 1_500;
+
+// Together with the session.
+if (location.pathname.startsWith('/agents/')) void loadAgentPage();
+
+function useSoonNeeded(): void {
+  useEffect(() => {
+    // What fails is loaded where it is needed.
+    const load = () => void Promise.allSettled([loadAgentPage(), loadSpawnDialog()]);
+    const timer = setTimeout(load, loadAfterMs);
+    return () => clearTimeout(timer);
+  }, []);
+}
 
 /** Loaded on demand: the YAML editor is larger than the rest of the dashboard. */
 const CatalogPage = lazy(async () => ({
@@ -33,17 +50,17 @@ const NotificationsPage = lazy(async () => ({
   default: (await import('./notify/view/notifications-page.tsx')).NotificationsPage,
 }));
 
-const ActivityPage = lazy(async () => ({
-  default: (await import('./activity/view/activity-page.tsx')).ActivityPage,
-}));
-
-const DevicePage = lazy(async () => ({ default: (await import('./device/device-page.tsx')).DevicePage }));
-
 const TeamPage = lazy(async () => ({ default: (await import('./team/view/team-page.tsx')).TeamPage }));
 
 const SettingsPage = lazy(async () => ({
   default: (await import('./settings/view/settings-page.tsx')).SettingsPage,
 }));
+
+const ActivityPage = lazy(async () => ({
+  default: (await import('./activity/view/activity-page.tsx')).ActivityPage,
+}));
+
+const DevicePage = lazy(async () => ({ default: (await import('./device/device-page.tsx')).DevicePage }));
 
 const SpendPage = lazy(async () => ({ default: (await import('./spend/view/spend-page.tsx')).SpendPage }));
 
@@ -110,17 +127,17 @@ const Routes = () => (
     <Route path="/notifications">
       <NotificationsPage />
     </Route>
-    <Route path="/activity">
-      <ActivityPage />
-    </Route>
-    <Route path="/device">
-      <DevicePage />
-    </Route>
     <Route path="/team">
       <TeamPage />
     </Route>
     <Route path="/settings">
       <SettingsPage />
+    </Route>
+    <Route path="/activity">
+      <ActivityPage />
+    </Route>
+    <Route path="/device">
+      <DevicePage />
     </Route>
     <Route path="/sign-in">
       <Redirect to="/" />
@@ -141,6 +158,7 @@ function Pages() {
   const spawnPreset = useSpawnPreset();
   useBadge();
   useRenewedNotifications();
+  useSoonNeeded();
   useShortcuts({
     n: () => openSpawn(),
     '?': () => setHelpOpen(true),
@@ -149,9 +167,9 @@ function Pages() {
     u: () => navigate('/spend'),
     r: () => navigate('/runners'),
     t: () => navigate('/schedules'),
-    a: () => navigate('/activity'),
     e: () => navigate('/team'),
     ',': () => navigate('/settings'),
+    a: () => navigate('/activity'),
   });
   return (
     <>
@@ -167,7 +185,11 @@ function Pages() {
           </Suspense>
         </ErrorBoundary>
       </main>
-      {spawnPreset && <SpawnDialog preset={spawnPreset} onClose={closeSpawn} />}
+      {spawnPreset && (
+        <Suspense>
+          <SpawnDialog preset={spawnPreset} onClose={closeSpawn} />
+        </Suspense>
+      )}
       {isHelpOpen && <HelpDialog onClose={() => setHelpOpen(false)} />}
     </>
   );

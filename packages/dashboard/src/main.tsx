@@ -4,7 +4,6 @@ import { createRoot } from 'react-dom/client';
 import { App } from './app.tsx';
 import { applyTheme } from './parts/theme.tsx';
 import { startSession } from './session/session.ts';
-import { SharePage } from './share/share-page.tsx';
 import './style/style.css';
 
 applyTheme();
@@ -12,7 +11,8 @@ const root = document.getElementById('root');
 if (!root) throw new Error('the page has no element with the id root');
 
 // A share link has its own session, even if a person is signed in.
-if (/^\/share(\/|$)/.test(location.pathname)) createRoot(root).render(<SharePage />);
+if (/^\/share(\/|$)/.test(location.pathname))
+  void import('./share/share-page.tsx').then(({ SharePage }) => createRoot(root).render(<SharePage />));
 else {
   startSession();
   createRoot(root).render(<App />);

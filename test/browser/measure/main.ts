@@ -64,7 +64,7 @@ async function atRest(browser: Browser): Promise<void> {
   const service = await startService();
   try {
     if (wants('load'))
-      gates.most('JavaScript of the first load, gzip', await firstLoadKb(browser, service), 250, ' KB');
+      gates.most('JavaScript of the first load, gzip', await firstLoadKb(browser, service), 180, ' KB');
     if (wants('transcript')) {
       const { shortMs, longMs } = await openTranscripts(browser, service);
       gates.note('a transcript of 500 / 50,000 entries opens in', `${ms(shortMs)} / ${ms(longMs)}`);

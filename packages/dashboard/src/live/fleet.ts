@@ -1,10 +1,11 @@
-import type { AgentEntry, Caller, MusterClient } from '@muster/sdk';
+import type { AgentEntry, MusterClient } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 import { createContext, useCallback, useContext, useSyncExternalStore } from 'react';
 import { Listeners } from '../parts/model/listeners.ts';
 import { connection } from '../session/connection.ts';
 import { reportError } from '../session/session.ts';
 import { type Mark, Marks, takeStoredMarks } from './marks.ts';
+import { isOwn, type Owner } from './model/allowed-actions.ts';
 import { attentionOf, type EndedWindow, endedSinceOf, isSeen, needsPerson } from './model/attention.ts';
 import { type DescendantTotals, TreeTotals } from './model/tree-totals.ts';
 
@@ -16,11 +17,6 @@ interface FleetView {
   readonly isLoaded: boolean;
   readonly error: unknown;
 }
-
-type Owner = Pick<Caller, 'ownerProvider' | 'account'>;
-
-const isOwn = ({ agentId }: AgentEntry, { ownerProvider, account }: Owner): boolean =>
-  agentId.ownerProvider === ownerProvider && agentId.account === account;
 
 /** While thousands of agents load, rendering every frame would only slow the loading down. */
 const loadingMs = 150;

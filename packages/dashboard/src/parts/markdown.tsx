@@ -11,7 +11,15 @@ import { visibleControls } from './model/text.ts';
 export function Markdown({ text }: { readonly text: string }) {
   const tokens = useMemo(() => tokensOf(text), [text]);
   return (
-    <div className="markdown stack">{tokens ? drawn(tokens) : <p className="markdown-plain">{text}</p>}</div>
+    <div className="markdown stack">
+      {tokens ? (
+        drawn(tokens)
+      ) : (
+        <p className="markdown-plain" dir="auto">
+          {text}
+        </p>
+      )}
+    </div>
   );
 }
 
@@ -46,9 +54,13 @@ function drawToken(token: Token): ReactNode {
     case 'space':
       return null;
     case 'heading':
-      return <p className="markdown-heading">{drawn(token.tokens)}</p>;
+      return (
+        <p className="markdown-heading" dir="auto">
+          {drawn(token.tokens)}
+        </p>
+      );
     case 'paragraph':
-      return <p>{drawn(token.tokens)}</p>;
+      return <p dir="auto">{drawn(token.tokens)}</p>;
     case 'code':
       return token.lang === 'diff' ? (
         <DiffLines diff={token.text as string} />
@@ -59,7 +71,7 @@ function drawToken(token: Token): ReactNode {
         </pre>
       );
     case 'blockquote':
-      return <blockquote>{drawn(token.tokens)}</blockquote>;
+      return <blockquote dir="auto">{drawn(token.tokens)}</blockquote>;
     case 'list':
       return drawList(token as Tokens.List);
     case 'table':
@@ -90,7 +102,7 @@ function drawToken(token: Token): ReactNode {
 function drawList({ ordered, start, items }: Tokens.List): ReactNode {
   const drawnItems = items.map((item, at) => (
     // biome-ignore lint/suspicious/noArrayIndexKey: an item has no other identity than its index.
-    <li key={at}>
+    <li key={at} dir="auto">
       {item.task && <input type="checkbox" checked={item.checked ?? false} disabled aria-label="done" />}
       {drawn(item.tokens)}
     </li>
@@ -106,7 +118,9 @@ const drawTable = ({ header, rows }: Tokens.Table): ReactNode => (
         <tr>
           {header.map((cell, at) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: a cell has no other identity than its index.
-            <th key={at}>{drawn(cell.tokens)}</th>
+            <th key={at} dir="auto">
+              {drawn(cell.tokens)}
+            </th>
           ))}
         </tr>
       </thead>
@@ -116,7 +130,9 @@ const drawTable = ({ header, rows }: Tokens.Table): ReactNode => (
           <tr key={at}>
             {row.map((cell, column) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: a cell has no other identity than its index.
-              <td key={column}>{drawn(cell.tokens)}</td>
+              <td key={column} dir="auto">
+                {drawn(cell.tokens)}
+              </td>
             ))}
           </tr>
         ))}

@@ -53,8 +53,8 @@ const pages = [
   ['Schedules', '/schedules', /^\/schedules/],
   ['Spend', '/spend', /^\/spend$/],
   ['Runners', '/runners', /^\/runners$/],
-  ['Activity', '/activity', /^\/activity$/],
   ['Team', '/team', /^\/team$/],
+  ['Activity', '/activity', /^\/activity$/],
 ] as const;
 
 const isForAdmins = (href: string): boolean => href === '/activity';
@@ -231,23 +231,25 @@ function OutageNotice({ sinceMs }: { readonly sinceMs: number }) {
 }
 
 const shortcuts: readonly (readonly [keys: string, action: string])[] = [
-  ['/', 'Search'],
+  ['/', 'Search in the list, or in the transcript'],
   ['j  k', 'Next and previous agent'],
   ['Enter', 'Open the selected agent'],
   ['s', 'Mark the selected agent seen or unseen'],
   ['p', 'Pin or unpin the selected agent'],
+  ['x', 'Select the agent; with Shift all from the last one selected'],
+  ['a', 'Go to the actions on the selected agents'],
   ['n', 'New agent'],
   ['g', 'Go to agents'],
   ['c', 'Go to the catalog'],
   ['u', 'Go to spend'],
   ['r', 'Go to runners'],
   ['t', 'Go to schedules'],
-  ['a', 'Go to activity (admins)'],
   ['e', 'Go to the team'],
   [',', 'Go to the settings'],
+  ['a', 'Go to activity (admins)'],
   ['m', 'Write a message (agent page)'],
   ['Home  End', 'First and last entry of the transcript (agent page)'],
-  ['Escape', 'Close a dialog or leave the search'],
+  ['Escape', 'Close a dialog, leave the search or clear the selection'],
   ['?', 'Show this help'],
 ];
 

@@ -38,6 +38,8 @@ export interface TimelineInput extends CallSettings {
   readonly limit?: number | undefined;
   /** Only entries of these types. */
   readonly types?: readonly EntryType[] | undefined;
+  /** Only entries whose text contains this, in upper or lower case. */
+  readonly text?: string | undefined;
 }
 
 export type NewestInput = Omit<TimelineInput, 'before' | 'after'> & { readonly limit: number };

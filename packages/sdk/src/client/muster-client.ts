@@ -265,8 +265,8 @@ export class MusterClient extends AccessClient {
 
   /** One page, oldest first. */
   timeline(agent: AgentRef, input: TimelineInput = {}): Promise<ReplyOf<'timeline'>> {
-    const { after, before, limit, types } = input;
-    const range = { afterSequence: after, beforeSequence: before, limit, types: types && [...types] };
+    const { after, before, limit, types, text } = input;
+    const range = { afterSequence: after, beforeSequence: before, limit, types: types && [...types], text };
     return this.#caller.call('timeline', { agentId: agentIdOf(agent), ...range }, input);
   }
 
@@ -276,8 +276,8 @@ export class MusterClient extends AccessClient {
     input: Omit<TimelineInput, 'before' | 'limit'> = {},
   ): AsyncGenerator<TimelineEntry, void, void> {
     return readPages(String(input.after ?? '0'), async (after) => {
-      const { entries, more } = await this.timeline(agent, { ...input, after, limit: pageEntries });
-      return { entries, nextPageToken: (more && entries.at(-1)?.sequence) || '' };
+      const { entries, nextSequence } = await this.timeline(agent, { ...input, after, limit: pageEntries });
+      return { entries, nextPageToken: nextSequence };
     });
   }
 
@@ -287,11 +287,10 @@ export class MusterClient extends AccessClient {
     let before = endOfTimeline;
     for (;;) {
       const limit = input.limit - newest.length;
-      const { entries, more } = await this.timeline(agent, { ...input, before, limit });
+      const { entries, nextSequence } = await this.timeline(agent, { ...input, before, limit });
       newest = [...entries, ...newest];
-      const first = entries[0];
-      if (first === undefined || !more || newest.length >= input.limit) return newest;
-      before = first.sequence;
+      if (nextSequence === '' || newest.length >= input.limit) return newest;
+      before = nextSequence;
     }
   }
 

@@ -238,7 +238,7 @@ export const listRequest = request('ListAgentsRequest', {
   tenant: tenantIn,
   workspace: nameIn,
   phases: { type: 'array', items: phase, maxItems: phases.length },
-  text: { type: 'string', maxLength: 256 },
+  text: { type: 'string', maxLength: limits.searchedTextLength },
   labels: { ...labelsIn, title: 'LabelFilter', description: 'Only agents with all of these labels.' },
   allDepths: {
     type: 'boolean',

@@ -26,7 +26,7 @@ export type { PolicyDocument } from './kinds/policy.ts';
 export type { PoolDocument } from './kinds/pool.ts';
 export type { ScheduleDocument } from './kinds/schedule.ts';
 export type { ShareLinkDocument } from './kinds/share-link.ts';
-export { ruleFields, type SignInDocument, type SignInRole, signInRoles } from './kinds/sign-in.ts';
+export { ruleFields, type SignInDocument } from './kinds/sign-in.ts';
 export type { TokenDocument } from './kinds/token.ts';
 export { type TriggerAuth, type TriggerDocument, triggerAuths } from './kinds/trigger.ts';
 export {

@@ -36,6 +36,12 @@ export const limits = {
    * ends
    */
   pageBytes: 4 * 1024 * 1024,
+  /** Characters of the text that a list or a timeline is searched for */
+  searchedTextLength: 256,
+  /** Entries of a timeline that one page of a search looks through → the page ends */
+  searchedEntries: 5_000,
+  /** Their texts, in bytes of UTF-8; at least one → the page ends */
+  searchedBytes: 4 * 1024 * 1024,
   /** Characters of a description that a list shows → is cut */
   listedDescriptionLength: 200,
   /** Characters of what an agent said that a list shows → is cut */

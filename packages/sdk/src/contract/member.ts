@@ -44,7 +44,8 @@ export const member = reply('Member', {
   },
   lastSeenAt: {
     ...timestampOrNull,
-    description: 'Its last sign-in, or the last request of a session that has not ended.',
+    description:
+      'Its last sign-in, the last request of a session that has not ended, or the last day on which a key was used.',
   },
   keys: { ...count, description: 'Its keys that have not expired, without those of share links.' },
   sessions: { ...count, description: 'Browsers in which it is signed in.' },

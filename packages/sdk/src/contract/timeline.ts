@@ -85,10 +85,24 @@ export const timelineRequest = request('TimelineRequest', {
     items: { type: 'string', enum: entryTypes },
     maxItems: entryTypes.length,
   },
+  text: {
+    type: 'string',
+    maxLength: limits.searchedTextLength,
+    description:
+      'Only entries whose text contains this, in upper or lower case. A delivered message is searched by the text of the message.',
+  },
   limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
 });
 
-export const timelineReply = reply('TimelineReply', { entries: list(timelineEntry), more });
+export const timelineReply = reply('TimelineReply', {
+  entries: list(timelineEntry),
+  more,
+  nextSequence: {
+    ...text,
+    description:
+      'While `more` is true, the `afterSequence`, or going back the `beforeSequence`, of the next page. Of a search, a page may have no entries and still have a next page.',
+  },
+});
 
 export const timelineStreamRequest = request('TimelineStreamRequest', {
   agentId: agentIdIn,

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { type AgentRef, type LiveText, LiveTexts, type MusterClient, NotFoundError } from '@muster/sdk';
 import {
   clock,
@@ -8,6 +9,7 @@ import {
   type TimelineEntry,
   type TimelinePartial,
 } from '@muster/sdk/contract';
+import { exportTranscript, transcriptFormats } from '@muster/sdk/transcript';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
 import { usageError } from './errors.ts';
@@ -22,21 +24,33 @@ export function addLogsCommand(program: Command): void {
     .option('-n, --lines <count>', 'only the newest entries')
     .option('--since <time>', 'only entries since then: a time such as "9:00", or a duration such as 2h')
     .option('--run <number>', 'only entries of this turn')
+    .option(
+      '--text <text>',
+      'only entries that contain this text, in upper or lower case; fast, also in long transcripts',
+    )
     .option('--grep <pattern>', 'only entries whose text matches this regular expression')
     .option('--full', 'whole texts: no output is cut')
+    .option('--format <format>', `the whole transcript as a document: ${transcriptFormats.join(', ')}`)
+    .option('--children', 'with --format: also of all agents below it')
     .option('--trace', "show the id of each turn's trace where it ends")
     .option('--json', 'one JSON object per line, as with -o json');
 }
 
-type LogsFlags = Flags<'lines' | 'since' | 'run' | 'grep', 'follow' | 'full' | 'json' | 'trace'>;
+type LogsFlags = Flags<
+  'lines' | 'since' | 'run' | 'text' | 'grep' | 'format',
+  'follow' | 'full' | 'json' | 'trace' | 'children'
+>;
 
 async function logs(
   { flags, client, signal, ...given }: Invocation<LogsFlags>,
   agent: string,
 ): Promise<void> {
+  if (flags.format !== undefined || flags.children) return printDocument(client(), agent, flags, signal);
   const newest = countIn('lines', flags.lines, 0, mostLines);
   const run = countIn('run', flags.run, 1, Number.MAX_SAFE_INTEGER);
   const isWanted = wantedEntries(flags.grep, run);
+  const { text } = flags;
+  if (text === '') throw usageError('--text: expected a text to search for; got ""');
   const since = await pastTime(flags.since, '--since');
   const output = flags.json ? new Output('json', false) : given.output;
   const show = (entry: TimelineEntry): void => showEntry(entry, output, flags.full);
@@ -46,14 +60,19 @@ async function logs(
   const types = output.format === 'table' ? (Object.keys(formats) as TimelineEntry['type'][]) : undefined;
   let shown = '0';
   if (newest !== undefined && isWhole) {
-    const entries = await client().timelineNewest(agent, { limit: Math.max(1, newest), types, signal });
+    const entries = await client().timelineNewest(agent, {
+      limit: Math.max(1, newest),
+      types,
+      text,
+      signal,
+    });
     shown = entries.at(-1)?.sequence ?? '0';
     for (const entry of newest === 0 ? [] : entries) show(await texts.of(entry));
   } else {
     const after = isWhole ? '0' : await startOf(client(), agent, { since, run }, signal);
     const last: TimelineEntry[] = [];
     shown = after;
-    for await (const entry of client().timelineAll(agent, { after, signal })) {
+    for await (const entry of client().timelineAll(agent, { after, text, signal })) {
       shown = entry.sequence;
       if (run !== undefined && entry.type === 'RUN_STARTED' && Number(entry.runId) > run) break;
       const named = await texts.of(entry);
@@ -64,12 +83,36 @@ async function logs(
     for (const entry of last) show(entry);
   }
   if (!flags.follow) return;
-  const followed = new FollowedEntries(output, { isFull: flags.full, hasPartials: isWhole });
+  const followed = new FollowedEntries(output, { isFull: flags.full, hasPartials: isWhole && !text });
   const { onPartial } = followed;
   for await (const entry of client().timelineStream(agent, { after: shown, signal, onPartial })) {
     const named = await texts.of(entry);
-    if (isWanted(named)) followed.show(named);
+    const hasText = !text || named.text.toLowerCase().includes(text.toLowerCase());
+    if (hasText && isWanted(named)) followed.show(named);
   }
+}
+
+/** Options that choose entries, which a document has all of. */
+const choosing = ['lines', 'since', 'run', 'text', 'grep', 'follow', 'trace'] as const;
+
+async function printDocument(
+  client: MusterClient,
+  agent: string,
+  flags: LogsFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const format = transcriptFormats.find((name) => name === flags.format);
+  if (!format)
+    throw usageError(
+      `--format: expected one of ${transcriptFormats.join(', ')}; got "${flags.format ?? ''}"`,
+    );
+  const other = choosing.find((name) => flags[name] !== undefined);
+  if (other)
+    throw usageError(`--format: a document is of all entries, so it can't be combined with --${other}`);
+  const { stdout } = process;
+  // A slow reader is waited for, so that little is in memory.
+  for await (const piece of exportTranscript(client, agent, { format, hasChildren: flags.children, signal }))
+    if (!stdout.write(stdout.isTTY ? printable(piece) : piece)) await once(stdout, 'drain', { signal });
 }
 
 function countIn(flag: string, text: string | undefined, least: number, most: number): number | undefined {

@@ -71,6 +71,15 @@ describe('a review', () => {
     expect(agent.state.agent.sequence).toBe(sequence);
   });
 
+  test('that was cleared and is sent again after another one adds its comment once', () => {
+    const agent = review(reviewed().end(), 'reply', { id: one, comments: [comment('And now?')] });
+    agent.send({ type: 'clear' });
+    review(agent, 'other', opening(idOf(3), 'Why?'));
+    review(agent, 'reply', { id: one, comments: [comment('And now?')] });
+    const said = agent.state.threads?.get(one)?.comments.map(({ body }) => body);
+    expect(said).toEqual(['Why?', 'And now?']);
+  });
+
   test('on a thread that does not exist is refused', () => {
     const agent = review(new DomainAgent().turn(), 'r', { id: one, comments: [comment('Why?')] });
     expect(agent.refused).toBe('NOT_FOUND');

@@ -57,6 +57,8 @@ export function admitReview(
   draft: Draft,
   { threads, tellAgain, taskIds }: Review,
   { followUpId, description }: { readonly followUpId: string; readonly description: string },
+  /** The same message was admitted, and removed or cleared since: it has its comments already. */
+  wasAdmitted: boolean,
 ): { readonly tasks: Task[]; readonly description: string } | Refusal | null {
   const told = toldThreads(draft);
   const isRepeated = [...draft.threads.values()].some((thread) => thread.openedBy === followUpId);
@@ -67,7 +69,7 @@ export function admitReview(
     // The message was removed or cleared and is sent again: its threads exist, under the ids of the first time.
     if (!known && isRepeated) continue;
     const seen = new Set(known?.comments.map((comment) => comment.hostId));
-    const isRetold = known?.toldBy === followUpId;
+    const isRetold = known !== undefined && (wasAdmitted || known.toldBy === followUpId);
     const comments = given.comments.filter(({ hostId }) => (hostId === '' ? !isRetold : !seen.has(hostId)));
     if (comments.length === 0 && !isRetold) continue;
     const id = known?.id ?? given.id;

@@ -1,4 +1,4 @@
-import type { SignInDocument, SignInRole } from '@muster/sdk/contract';
+import type { MemberRole, SignInDocument } from '@muster/sdk/contract';
 import { ruleFields } from '@muster/sdk/contract';
 import type { Decision } from '../control/access/admit-member.ts';
 import type { Person } from './person.ts';
@@ -12,7 +12,7 @@ export function decide(document: SignInDocument, person: Person, account: string
   if (allow.length > 0 && !allowed)
     return { role: null, rule: null, reason: `${notAllowed(allow)}${noteOf(person)}` };
   const given = firstMatch('roles', roles, person, account);
-  const role = given ? (roles[given.index]?.role as SignInRole | undefined) : noneAsNull(defaultRole);
+  const role = given ? (roles[given.index]?.role as MemberRole | undefined) : noneAsNull(defaultRole);
   const rule = {
     allow: allowed?.text ?? 'everybody with a role',
     role: given && role ? `${given.text} → ${role}` : `defaultRole → ${defaultRole}`,
@@ -20,7 +20,7 @@ export function decide(document: SignInDocument, person: Person, account: string
   return role ? { role, rule } : { role: null, rule, reason: `${notAllowed(roles)}${noteOf(person)}` };
 }
 
-const noneAsNull = (role: SignInRole | 'none'): SignInRole | null => (role === 'none' ? null : role);
+const noneAsNull = (role: MemberRole | 'none'): MemberRole | null => (role === 'none' ? null : role);
 
 function firstMatch(list: string, rules: readonly Rule[], person: Person, account: string) {
   const index = rules.findIndex((rule) => matches(rule, person, account));

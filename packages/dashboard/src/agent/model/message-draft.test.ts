@@ -24,7 +24,7 @@ describe('a draft', () => {
     const running = { phase: 'PHASE_RUNNING', run: { state: 'RUNNING' } } as AgentStatus;
     expect(messageOf(draft).steer).toBe(true);
     expect([deliveryText(running, draft), sentText(running, draft)]).toEqual([
-      'Added to this turn.',
+      'Will be added to this turn.',
       'Sent.',
     ]);
     for (const other of [

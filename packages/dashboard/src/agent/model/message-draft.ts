@@ -102,10 +102,10 @@ const timeOf = ({ deliverAt }: Draft): string => clock(new Date(deliverAt).toISO
 export function deliveryText(status: AgentStatus, draft: Draft): string {
   if (draft.deliverAt) return `Delivered at ${timeOf(draft)}.`;
   if (draft.isPreempting) return 'Runs next.';
-  if (isSteering(status, draft)) return 'Added to this turn.';
+  if (isSteering(status, draft)) return 'Will be added to this turn.';
   if (status.phase === 'PHASE_RUNNING') return 'Queued until this turn ends.';
   return status.phase === 'PHASE_PENDING' && status.phaseReason !== 'CHILDREN'
-    ? 'Added to the queue.'
+    ? 'Will be added to the queue.'
     : 'Starts a turn immediately.';
 }
 

@@ -1,4 +1,4 @@
-import type { AgentStatus, Run, RunOutcome, RunState } from '@muster/sdk';
+import type { AgentId, AgentStatus, Caller, Run, RunOutcome, RunState } from '@muster/sdk';
 import { clock, noRunnerText, reasonRow } from '@muster/sdk/contract';
 import { plural } from '../../parts/model/text.ts';
 
@@ -13,11 +13,18 @@ const needsTexts = {
   nothing: 'continues automatically',
 } as const;
 
-/** What the agent needs to continue; empty while it works and after it ended. */
-export function needsText(status: StatusFields): string {
+/** What the agent needs to continue; empty while it works, after it ended, and where it only can go on. */
+export function needsText(status: StatusFields & Pick<AgentStatus, 'agentId'>, isOwn: boolean): string {
   const { needs } = reasonRow(status);
-  return needs ? needsTexts[needs] : '';
+  if (!needs || status.phaseReason === 'RESTING') return '';
+  return needs === 'a person' && !isOwn ? `waiting for ${status.agentId.account}` : needsTexts[needs];
 }
+
+/** Why a person can't command an agent, and whom to ask. */
+export const readOnlyText = ({ account }: AgentId, role: Caller['role']): string =>
+  role === 'member'
+    ? `${account} owns this agent. Ask ${account} to answer or change it.`
+    : 'Read-only access.';
 
 /** Why the agent has its status, and what to do about it. */
 export function explanationOf(status: StatusFields): string {

@@ -2,14 +2,17 @@ import { agentPage, backendFacts, dollars, thousands } from '@muster/sdk/contrac
 import { Fragment, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { listUrl, noFilter } from '../../home/model/filter.ts';
+import { isOwn } from '../../live/model/allowed-actions.ts';
 import { labelTexts, plural } from '../../parts/model/text.ts';
 import { Label } from '../../parts/page.tsx';
 import { Countdown } from '../../parts/times.tsx';
+import { useSignedIn } from '../../session/session.ts';
 import { needsText } from '../model/status-text.ts';
 import { StatusLine, type StatusProps } from './agent-layout.tsx';
 
 export function AgentHeader({ status, children }: StatusProps) {
-  const needs = needsText(status);
+  const { caller } = useSignedIn();
+  const needs = needsText(status, isOwn(status, caller));
   return (
     <section className="agent-header" aria-label="Status">
       <div className="agent-title wrap">

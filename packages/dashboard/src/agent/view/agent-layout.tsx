@@ -85,7 +85,7 @@ export function Activity({ status, children }: StatusProps) {
         ) : (
           explanationOf(status)
         )}
-        {isTerminal(phase) && <span> It accepts no more messages.</span>}
+        {isTerminal(phase) && <span> The agent accepts no more messages.</span>}
       </p>
       {run && isLiveRun(run) && (
         <span className="activity-run secondary">

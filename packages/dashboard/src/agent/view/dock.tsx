@@ -12,7 +12,7 @@ import { fieldProblem, Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { maySpawn, openSpawn } from '../../spawn/open-spawn.ts';
-import { isLiveRun } from '../model/status-text.ts';
+import { isLiveRun, readOnlyText } from '../model/status-text.ts';
 import { effectOn } from '../panels/view/budgets.tsx';
 import { Activity, type StatusProps } from './agent-layout.tsx';
 import { Composer } from './composer.tsx';
@@ -42,7 +42,7 @@ export function Dock({ status }: StatusProps) {
       <Queue status={status} mayChange={may && !isEnded} />
       {isAsking && <Question status={status} />}
       {may && !isEnded && <Composer status={status} textRef={textRef} />}
-      {!may && <p className="secondary">Read-only access.</p>}
+      {!may && <p className="secondary">{readOnlyText(status.agentId, caller.role)}</p>}
     </div>
   );
 }

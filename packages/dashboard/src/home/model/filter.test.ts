@@ -15,6 +15,9 @@ test('a filter survives the way through its URL', () => {
     phases: ['question', 'failed'],
     labels: ['team=web', 'note=a=b, c & d'],
     ended: '30d',
+    scope: 'everyone',
+    group: 'label:a & b',
+    sort: '-cost',
   };
   const url = listUrl(filter);
   expect(filterOf(new URL(url, 'http://muster').search)).toEqual(filter);
@@ -23,7 +26,9 @@ test('a filter survives the way through its URL', () => {
 });
 
 test('unknown values in a URL are ignored', () => {
-  expect(filterOf('?phase=failed,sleepy,&ended=tomorrow&colour=red&label=team')).toEqual({
+  expect(
+    filterOf('?phase=failed,sleepy,&ended=tomorrow&colour=red&label=team&scope=x&group=label:&sort=--cost'),
+  ).toEqual({
     ...noFilter,
     phases: ['failed'],
   });

@@ -4,7 +4,7 @@ import { Layout, scrollShift } from './layout.ts';
 const sizes = { row: 50, header: 30 };
 const layout = (...sections: string[][]) =>
   new Layout(
-    sections.map((pages, at) => ({ attention: at === 0 ? 'failed' : 'working', pages })),
+    sections.map((pages, at) => ({ id: at === 0 ? 'failed' : 'working', pages })),
     sizes,
   );
 

@@ -35,9 +35,9 @@ let unsubscribe: () => void;
 const listener = vi.fn();
 
 const shown = (): string[] =>
-  order.view(noFilter).sections.map(({ attention, pages }) => {
+  order.view(noFilter).sections.map(({ id, pages }) => {
     const names = pages.map((page) => page.slice(page.lastIndexOf('/') + 1));
-    return `${attention}: ${names.join(' ')}`;
+    return `${id}: ${names.join(' ')}`;
   });
 
 beforeEach(() => {
@@ -46,7 +46,7 @@ beforeEach(() => {
   fleet = new FakeFleet();
   fleet.set('a');
   fleet.set('b');
-  order = new ListOrder(fleet);
+  order = new ListOrder(fleet, { role: 'admin', ownerProvider: 'PROVIDER_CODEHOST_OAUTH', account: 'ada' });
   unsubscribe = order.subscribe(listener);
 });
 afterEach(() => {

@@ -1,6 +1,13 @@
 import type { AgentEntry } from '@muster/sdk';
 import { Listeners } from '../../parts/model/listeners.ts';
-import { type Arrangement, arrange, isSameOrder, type Section, type Summary } from './arrange.ts';
+import {
+  type Arrangement,
+  arrange,
+  isSameOrder,
+  type Section,
+  type Summary,
+  type Viewer,
+} from './arrange.ts';
 import { type Filter, noFilter } from './filter.ts';
 
 interface ListOrderView {
@@ -36,6 +43,7 @@ const holdMs = 2_000;
  */
 export class ListOrder {
   readonly #agents: AgentSource;
+  readonly #viewer: Viewer;
   readonly #listeners = new Listeners();
   #filter = noFilter;
   #view: ListOrderView | null = null;
@@ -45,8 +53,9 @@ export class ListOrder {
   #durationMs = 0;
   #heldUntilMs = 0;
 
-  constructor(agents: AgentSource) {
+  constructor(agents: AgentSource, viewer: Viewer) {
     this.#agents = agents;
+    this.#viewer = viewer;
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -115,7 +124,7 @@ export class ListOrder {
   #arrange(): Arrangement {
     this.#arrangedMs = Date.now();
     const startMs = performance.now();
-    const arrangement = arrange(this.#agents.entries(), this.#filter, this.#arrangedMs);
+    const arrangement = arrange(this.#agents.entries(), this.#filter, this.#viewer, this.#arrangedMs);
     this.#durationMs = performance.now() - startMs;
     return arrangement;
   }

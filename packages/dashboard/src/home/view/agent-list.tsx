@@ -1,10 +1,11 @@
 import { type MouseEvent, memo, type ReactNode, useId, useMemo, useRef } from 'react';
 import { useLocation } from 'wouter';
-import { attentionTitles } from '../../live/model/attention.ts';
 import { PinIcon, StatusIcon } from '../../live/status-icon.tsx';
 import { Button } from '../../parts/button.tsx';
 import { useShortcuts } from '../../parts/page.tsx';
 import type { Section } from '../model/arrange.ts';
+import type { Grouping } from '../model/filter.ts';
+import { sectionTitle, statusOfSection } from '../model/grouping.ts';
 import { Layout, type PositionedSection } from '../model/layout.ts';
 import { AgentRow } from './agent-row.tsx';
 import {
@@ -14,9 +15,13 @@ import {
   useSizes,
   useVirtualRows,
 } from './list-navigation.ts';
+import type { Selection } from './use-selection.ts';
 
 interface AgentListProps {
   readonly sections: readonly Section[];
+  readonly group: Grouping;
+  readonly owners: readonly string[];
+  readonly selection: Selection;
   readonly isLoaded: boolean;
   readonly showsOwner: boolean;
   readonly showsWorkspace: boolean;
@@ -29,8 +34,8 @@ interface AgentListProps {
 
 /** All sections. Only the visible rows are rendered; each section has the height of all of its rows. */
 export const AgentList = memo(function AgentList(props: AgentListProps) {
-  const { sections, isLoaded, showsOwner, showsWorkspace, onBusy, onToggleSeen, onTogglePin, onMarkAllSeen } =
-    props;
+  const { sections, group, owners, selection, isLoaded, onBusy, onMarkAllSeen } = props;
+  const { showsOwner, showsWorkspace, onToggleSeen, onTogglePin } = props;
   const sizes = useSizes();
   const layout = useMemo(() => new Layout(sections, sizes), [sections, sizes]);
   const list = useRef<HTMLDivElement>(null);
@@ -43,20 +48,34 @@ export const AgentList = memo(function AgentList(props: AgentListProps) {
     const page = focus.focusedPage();
     if (page !== null) act(page);
   };
-  useShortcuts({ s: onFocused(onToggleSeen), p: onFocused(onTogglePin) });
+  const { toggle, setAll } = selection;
+  useShortcuts({
+    s: onFocused(onToggleSeen),
+    p: onFocused(onTogglePin),
+    x: onFocused((page) => toggle(page, false)),
+    X: onFocused((page) => toggle(page, true)),
+  });
   const onClick = useOpenLink(savePosition);
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the rows have the focus; the list handles their keys.
     <div
       ref={list}
       className="agent-list"
+      data-selecting={selection.pages.size > 0}
       onKeyDown={focus.onKeyDown}
       onBlur={focus.onBlur}
       onPointerMove={onBusy}
       onClick={onClick}
     >
       {layout.sections.map((section) => (
-        <ListSection key={section.attention} section={section} onMarkAllSeen={onMarkAllSeen}>
+        <ListSection
+          key={section.id}
+          section={section}
+          title={sectionTitle(section.id, group, owners)}
+          selected={selection.pages}
+          onSelectAll={setAll}
+          onMarkAllSeen={onMarkAllSeen}
+        >
           {indexes
             .filter((index) => index >= section.first && index < section.first + section.pages.length)
             .map((index) => {
@@ -71,11 +90,14 @@ export const AgentList = memo(function AgentList(props: AgentListProps) {
                   setSize={section.pages.length}
                   showsOwner={showsOwner}
                   showsWorkspace={showsWorkspace}
+                  heading={statusOfSection(section.id)}
+                  isSelected={selection.pages.has(page)}
                   isTabStop={isTabStop}
                   linkRef={isTabStop ? focus.tabStopRow : null}
                   onFocus={focus.onFocus}
                   onToggleSeen={onToggleSeen}
                   onTogglePin={onTogglePin}
+                  onSelect={toggle}
                 />
               );
             })}
@@ -101,21 +123,27 @@ function useOpenLink(onLeave: () => void) {
 
 interface ListSectionProps {
   readonly section: PositionedSection;
+  readonly title: string;
+  readonly selected: ReadonlySet<string>;
+  readonly onSelectAll: (pages: readonly string[], isSelected: boolean) => void;
   readonly onMarkAllSeen: (pages: readonly string[]) => void;
   readonly children: ReactNode;
 }
 
-function ListSection({ section: { attention, pages, height }, onMarkAllSeen, children }: ListSectionProps) {
+function ListSection({ section, title, selected, onSelectAll, onMarkAllSeen, children }: ListSectionProps) {
+  const { id, pages, height } = section;
   const titleId = useId();
+  const status = statusOfSection(id);
   return (
     <section aria-labelledby={titleId} style={{ height }}>
       <header>
-        {attention === 'pinned' ? <PinIcon /> : <StatusIcon attention={attention} />}
-        <h2 id={titleId}>
-          {attention === 'pinned' ? 'Pinned' : attentionTitles[attention]}{' '}
-          <span className="agent-list-count">{pages.length.toLocaleString()}</span>
+        <SelectAll title={title} pages={pages} selected={selected} onSelectAll={onSelectAll} />
+        {id === 'pinned' && <PinIcon />}
+        {status && <StatusIcon attention={status} />}
+        <h2 id={titleId} dir="auto">
+          {title} <span className="agent-list-count">{pages.length.toLocaleString()}</span>
         </h2>
-        {attention === 'finished' && (
+        {status === 'finished' && (
           <Button look="quiet" onClick={() => onMarkAllSeen(pages)}>
             Mark all seen
           </Button>
@@ -123,5 +151,27 @@ function ListSection({ section: { attention, pages, height }, onMarkAllSeen, chi
       </header>
       <ul>{children}</ul>
     </section>
+  );
+}
+
+type SelectAllProps = Pick<ListSectionProps, 'title' | 'selected' | 'onSelectAll'> & {
+  readonly pages: readonly string[];
+};
+
+function SelectAll({ title, pages, selected, onSelectAll }: SelectAllProps) {
+  const count = selected.size === 0 ? 0 : pages.filter((page) => selected.has(page)).length;
+  const isAll = count === pages.length;
+  return (
+    <input
+      type="checkbox"
+      className="agent-list-select"
+      aria-label={`Select all in ${title}`}
+      title="Select all"
+      checked={isAll}
+      ref={(box) => {
+        if (box) box.indeterminate = count > 0 && !isAll;
+      }}
+      onChange={() => onSelectAll(pages, !isAll)}
+    />
   );
 }

@@ -1,8 +1,8 @@
 import type { AgentEntry } from '@muster/sdk';
-import { dollars, firstLine, pathOf, thousands } from '@muster/sdk/contract';
-import { memo, type RefObject, useId } from 'react';
+import { dollars, firstLine, pathOf, taskText, thousands } from '@muster/sdk/contract';
+import { type MouseEvent, memo, type RefObject, useId } from 'react';
 import { useDescendantTotals, useFleetEntry } from '../../live/fleet.ts';
-import { attentionOf, isSeen as isEntrySeen, reasonText } from '../../live/model/attention.ts';
+import { type Attention, attentionOf, isSeen as isEntrySeen, rowText } from '../../live/model/attention.ts';
 import { hasFailingChecks, isOpen } from '../../live/model/change-requests.ts';
 import { PinIcon, StatusIcon } from '../../live/status-icon.tsx';
 import { labelTexts, plural, unpushedNote } from '../../parts/model/text.ts';
@@ -15,6 +15,9 @@ interface AgentRowProps {
   readonly top: number;
   readonly position: number;
   readonly setSize: number;
+  /** The status that the heading of the section says. */
+  readonly heading: Attention | null;
+  readonly isSelected: boolean;
   readonly showsOwner: boolean;
   readonly showsWorkspace: boolean;
   readonly isTabStop: boolean;
@@ -22,11 +25,13 @@ interface AgentRowProps {
   readonly onFocus: (page: string) => void;
   readonly onToggleSeen: (page: string) => void;
   readonly onTogglePin: (page: string) => void;
+  readonly onSelect: (page: string, isRange: boolean) => void;
 }
 
 /** One agent. Renders again when this agent changes or moves, not when others do. */
 export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
-  const { page, top, position, setSize, isTabStop, linkRef, onFocus, onToggleSeen, onTogglePin } = props;
+  const { page, top, position, setSize, heading, isSelected, isTabStop, linkRef, onFocus } = props;
+  const { onToggleSeen, onTogglePin, onSelect } = props;
   const entry = useFleetEntry(page);
   const descendants = useDescendantTotals(page);
   const reasonId = useId();
@@ -45,6 +50,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       aria-setsize={setSize}
       data-attention={attention}
       data-unread={!isSeen}
+      data-selected={isSelected}
       onFocus={() => onFocus(page)}
     >
       <button
@@ -56,6 +62,17 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
         onClick={() => onToggleSeen(page)}
       />
       <StatusIcon attention={attention} />
+      <input
+        type="checkbox"
+        className="agent-row-select"
+        tabIndex={tabIndex}
+        aria-label={`Select ${pathOf(entry.agentId)}`}
+        title="Select (x)"
+        checked={isSelected}
+        // A change event does not say whether Shift is down.
+        onClick={(event: MouseEvent) => onSelect(page, event.shiftKey)}
+        onChange={() => {}}
+      />
       <div className="agent-row-name">
         <a href={page} ref={linkRef} tabIndex={tabIndex} aria-describedby={reasonId}>
           <Path agent={entry.agentId.agent} />
@@ -69,16 +86,16 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
         </p>
       </div>
       <div className="agent-row-status">
-        <Reason id={reasonId} entry={entry} />
-        <p className="agent-row-secondary">
+        <Reason id={reasonId} entry={entry} heading={heading} />
+        <p className="agent-row-secondary" dir="auto">
           <Labels entry={entry} />
           {firstLine(entry.description)}
         </p>
       </div>
       <Model entry={entry} />
       <Usage entry={entry} treeCost={treeCost} />
-      <span className="agent-row-age secondary">
-        <Age since={entry.createdAt} />
+      <span className="agent-row-age secondary" title="Since the last change of status">
+        <Age since={entry.phaseSince} />
       </span>
       <PinToggle entry={entry} onToggle={() => onTogglePin(page)} />
     </li>
@@ -118,14 +135,17 @@ function Path({ agent }: { readonly agent: readonly string[] }) {
 }
 
 function secondaryTexts(
-  { agentId, queued, unpushed, changeRequests }: AgentEntry,
+  entry: AgentEntry,
   children: number,
   { showsOwner, showsWorkspace }: Pick<AgentRowProps, 'showsOwner' | 'showsWorkspace'>,
 ): string[] {
+  const { agentId, queued, unpushed, changeRequests, phaseReason } = entry;
   const texts: string[] = [];
   if (showsOwner) texts.push(agentId.account);
   if (showsWorkspace) texts.push(agentId.workspace);
   if (children > 0) texts.push(plural(children, 'child', 'children'));
+  const tasks = phaseReason === 'TASKS_UNFINISHED' ? '' : taskText(entry);
+  if (tasks !== '') texts.push(tasks);
   if (queued > 0) texts.push(`${queued} queued`);
   const requests = changeRequests.filter(isOpen).length;
   if (requests > 0) texts.push(plural(requests, 'change request'));
@@ -151,10 +171,16 @@ function Labels({ entry: { labels } }: { readonly entry: AgentEntry }) {
 
 const shownLabels = 3;
 
+interface ReasonProps {
+  readonly id: string;
+  readonly entry: AgentEntry;
+  readonly heading: Attention | null;
+}
+
 /** A separate component, because only this part changes with the clock. */
-const Reason = ({ id, entry }: { readonly id: string; readonly entry: AgentEntry }) => (
-  <p id={id} className="agent-row-reason" title={entry.needsInput || entry.error || undefined}>
-    {reasonText(entry, useNow())}
+const Reason = ({ id, entry, heading }: ReasonProps) => (
+  <p id={id} className="agent-row-reason" dir="auto" title={entry.needsInput || entry.error || entry.news}>
+    {rowText(entry, heading, useNow())}
   </p>
 );
 

@@ -1,4 +1,4 @@
-import { type RefObject, useCallback, useId, useMemo } from 'react';
+import { type RefObject, useCallback, useMemo, useState } from 'react';
 import { useLocation, useSearch } from 'wouter';
 import { type Attention, attentions, attentionTitles } from '../../live/model/attention.ts';
 import { StatusIcon } from '../../live/status-icon.tsx';
@@ -6,10 +6,12 @@ import { Button } from '../../parts/button.tsx';
 import { SearchField } from '../../parts/field.tsx';
 import type { Summary } from '../model/arrange.ts';
 import { type Filter, filterOf, isFiltering, listUrl, noFilter, ownerText } from '../model/filter.ts';
+import { ArrangeChoices, ScopeChoice, Select } from './view-controls.tsx';
 
 export function FilterBar({
   control: { filter, change, clear },
-  summary: { owners, workspaces, labels, shown, total },
+  summary,
+  hasScopes,
   isLoaded,
   isBehind,
   field,
@@ -18,6 +20,8 @@ export function FilterBar({
 }: {
   readonly control: FilterControl;
   readonly summary: Summary;
+  /** The person is not the only one. */
+  readonly hasScopes: boolean;
   readonly isLoaded: boolean;
   readonly isBehind: boolean;
   readonly field: RefObject<HTMLInputElement | null>;
@@ -25,24 +29,35 @@ export function FilterBar({
   /** Moves the focus from the search into the list. */
   readonly onLeave: () => void;
 }) {
+  const { owners, workspaces, labels, scope, shown, total } = summary;
+  /** On a phone the choices are hidden at first. */
+  const [isOpen, setOpen] = useState(false);
   return (
-    <search className="filter-bar">
+    <search className="filter-bar" data-open={isOpen}>
+      {hasScopes && (
+        <ScopeChoice summary={summary} onChoose={(chosen) => change({ scope: chosen, owner: '' })} />
+      )}
       <SearchField
         label="Search agents"
-        placeholder="Search by name, task, question or model"
+        placeholder="Search by name, task, answer or model"
         text={filter.text}
         field={field}
         onSearch={(text) => change({ text }, 'replace')}
         onLeave={onLeave}
       />
-      <Choice
-        label="Owner"
-        all="All owners"
-        value={filter.owner}
-        values={owners}
-        optionText={(owner) => ownerText(owner, owners)}
-        onChange={(owner) => change({ owner })}
-      />
+      <Button className="filter-bar-more" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        Filters
+      </Button>
+      {scope === 'everyone' && (
+        <Choice
+          label="Person"
+          all="All people"
+          value={filter.owner}
+          values={owners}
+          optionText={(owner) => ownerText(owner, owners)}
+          onChange={(owner) => change({ owner })}
+        />
+      )}
       <Choice
         label="Workspace"
         all="All workspaces"
@@ -52,6 +67,7 @@ export function FilterBar({
         onChange={(workspace) => change({ workspace })}
       />
       <LabelChoice chosen={filter.labels} known={labels} onChange={(chosen) => change({ labels: chosen })} />
+      <ArrangeChoices filter={filter} labels={labels} onChange={change} />
       {isFiltering(filter) && <Button onClick={clear}>Clear filters</Button>}
       <p className="filter-bar-count secondary">
         {isBehind && (
@@ -117,30 +133,13 @@ interface ChoiceProps {
 
 /** Hidden if there is nothing to choose. The chosen value stays an option even if no agent has it any more. */
 function Choice({ label, all, value, values, optionText, onChange }: ChoiceProps) {
-  const id = useId();
   if (values.length < 2 && value === '') return null;
   // A URL may contain the account without its provider.
   const chosen = values.find((one) => one === value || one.endsWith(`/${value}`)) ?? value;
   const known = chosen === '' || values.includes(chosen) ? values : [chosen, ...values];
+  const options = [['', all] as const, ...known.map((one) => [one, optionText(one)] as const)];
   return (
-    <div className="filter-bar-choice">
-      <label htmlFor={id} className="visually-hidden">
-        {label}
-      </label>
-      <select
-        id={id}
-        value={chosen}
-        data-chosen={chosen !== ''}
-        onChange={(event) => onChange(event.target.value)}
-      >
-        <option value="">{all}</option>
-        {known.map((one) => (
-          <option key={one} value={one}>
-            {optionText(one)}
-          </option>
-        ))}
-      </select>
-    </div>
+    <Select label={label} value={chosen} isChosen={chosen !== ''} options={options} onChange={onChange} />
   );
 }
 
@@ -174,7 +173,7 @@ export function StatusFilter({ chosen, counts, onChange }: StatusFilterProps) {
   );
 }
 
-interface FilterControl {
+export interface FilterControl {
   readonly filter: Filter;
   /** The URL of the list with this filter. */
   readonly url: string;
@@ -192,6 +191,10 @@ export function useFilter(): FilterControl {
     (changed, how = 'push') => navigate(listUrl({ ...filter, ...changed }), { replace: how === 'replace' }),
     [filter, navigate],
   );
-  const clear = useCallback(() => change({ ...noFilter, ended: filter.ended }), [change, filter.ended]);
+  /** What is hidden comes back; how it is shown stays. */
+  const clear = useCallback(() => {
+    const { scope, ended, group, sort } = filter;
+    change({ ...noFilter, scope, ended, group, sort });
+  }, [change, filter]);
   return { filter, url: listUrl(filter), change, clear };
 }

@@ -10,11 +10,18 @@ import { ErrorBoundary, Problem } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { maySpawn } from '../../spawn/open-spawn.ts';
 import type { Summary } from '../model/arrange.ts';
-import { type Filter, listUrl } from '../model/filter.ts';
+import { type Filter, listUrl, ownerOf } from '../model/filter.ts';
 import { ListOrder } from '../model/list-order.ts';
 import { AgentList } from './agent-list.tsx';
-import { FilterBar, StatusFilter, useFilter } from './filter-bar.tsx';
+import { FilterBar, type FilterControl, StatusFilter, useFilter } from './filter-bar.tsx';
+import { SavedViews } from './saved-views.tsx';
+import { useSelection } from './use-selection.ts';
 import '../home.css';
+
+/** Loaded with the first selection. */
+const SelectionBar = lazy(async () => ({
+  default: (await import('../bulk/selection-bar.tsx')).SelectionBar,
+}));
 
 /** Loaded on demand: once it is done or dismissed, nobody needs it. */
 const SetupCard = lazy(async () => ({
@@ -27,18 +34,21 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
   const { caller } = useSignedIn();
   const control = useFilter();
   const { filter, url } = control;
-  const order = useMemo(() => new ListOrder(fleet), [fleet]);
+  const order = useMemo(() => new ListOrder(fleet, caller), [fleet, caller]);
   const { sections, summary, isBehind, isLoaded, error } = useSyncExternalStore(order.subscribe, () =>
     order.view(filter),
   );
   const { onBusy, onUpdateOrder, onToggleSeen, onTogglePin, onMarkAllSeen } = useListActions(fleet, order);
+  const selection = useSelection(sections, url);
   const field = useRef<HTMLInputElement>(null);
   const body = useRef<HTMLDivElement>(null);
   useShortcuts({ '/': () => field.current?.focus() });
   // Effects of children run first: on the first render the stream is not open yet, so it opens only once.
   useEffect(() => fleet.showEnded(filter.ended), [fleet, filter.ended]);
 
-  const isEmpty = summary.total === 0;
+  const { owners, scope, totals } = summary;
+  const isEmpty = totals.everyone === 0;
+  const hasOthers = owners.some((owner) => owner !== ownerOf(caller));
   return (
     <div className="home-page">
       <HomeTop {...{ control, summary }} />
@@ -55,6 +65,7 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
       {!isEmpty && (
         <FilterBar
           {...{ control, summary, isLoaded, isBehind, field, onUpdateOrder }}
+          hasScopes={hasOthers && maySpawn(caller)}
           onLeave={() => body.current?.querySelector<HTMLElement>('li a[tabindex="0"]')?.focus()}
         />
       )}
@@ -64,16 +75,17 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
         </Problem>
         {isEmpty && !isLoaded && error === null && <p className="page-loading">Loading agents …</p>}
         {isEmpty && isLoaded && <NoAgents maySpawn={maySpawn(caller)} onSpawn={onSpawn} />}
-        {!isEmpty && isLoaded && summary.shown === 0 && (
-          <NoMatches filter={filter} total={summary.total} onClear={control.clear} />
-        )}
+        {!isEmpty && isLoaded && summary.shown === 0 && <NoMatches control={control} summary={summary} />}
         {summary.shown > 0 && (
           <AgentList
             key={url}
             sections={sections}
+            group={filter.group}
+            owners={owners}
+            selection={selection}
             isLoaded={isLoaded}
-            showsOwner={summary.owners.length > 1}
-            showsWorkspace={summary.workspaces.length > 1}
+            showsOwner={scope === 'everyone' && owners.length > 1 && filter.group !== 'person'}
+            showsWorkspace={summary.workspaces.length > 1 && filter.group !== 'workspace'}
             onBusy={onBusy}
             onToggleSeen={onToggleSeen}
             onTogglePin={onTogglePin}
@@ -82,6 +94,11 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
         )}
         {isLoaded && <EndedNote filter={filter} />}
       </div>
+      {selection.pages.size > 0 && (
+        <Suspense>
+          <SelectionBar {...{ selection, onMarkAllSeen, body }} />
+        </Suspense>
+      )}
     </div>
   );
 }
@@ -125,9 +142,10 @@ function useListActions(fleet: Fleet, order: ListOrder) {
 
 type HomeTopProps = Pick<Parameters<typeof FilterBar>[0], 'control' | 'summary'>;
 
-const HomeTop = ({ control: { filter, change }, summary }: HomeTopProps) => (
+const HomeTop = ({ control: { filter, url, change }, summary }: HomeTopProps) => (
   <div className="home-top">
     <h1>Agents</h1>
+    <SavedViews url={url} />
     <StatusFilter chosen={filter.phases} counts={summary.counts} onChange={(phases) => change({ phases })} />
     <RehearsalNote summary={summary} />
     <SandboxNote summary={summary} />
@@ -142,11 +160,11 @@ const attentionText = (count: number): string =>
 /** If most agents are rehearsed, the provider key may be missing. */
 function RehearsalNote({ summary: { rehearsed, total } }: { readonly summary: Summary }) {
   if (rehearsed * 2 <= total) return null;
-  const all = total === 1 ? 'this agent' : 'these agents';
-  const who = rehearsed === total ? all : `${rehearsed} of these ${total} agents`;
+  const all = total === 1 ? 'This agent is a rehearsal' : `All ${total} agents are rehearsals`;
   return (
     <p className="home-rehearsal">
-      Rehearsal: no model runs {who}. Set a provider key on the service to use real models.
+      {rehearsed === total ? all : `${rehearsed} of ${total} agents are rehearsals`}: scripted, without a
+      model. Set a provider key on the service to use real models.
     </p>
   );
 }
@@ -191,29 +209,38 @@ const NoAgents = ({
 );
 
 interface NoMatchesProps {
-  readonly filter: Filter;
-  readonly total: number;
-  readonly onClear: () => void;
+  readonly control: Pick<FilterControl, 'filter' | 'change' | 'clear'>;
+  readonly summary: Pick<Summary, 'scope' | 'totals'>;
 }
 
-const NoMatches = ({ filter, total, onClear }: NoMatchesProps) => (
-  <Empty title="No matching agents">
-    <p>
-      None of {plural(total, 'agent')} has {filterTexts(filter).join(' and ')}.
-    </p>
-    <Button onClick={onClear}>Clear filters</Button>
-  </Empty>
-);
+function NoMatches({ control: { filter, change, clear }, summary: { scope, totals } }: NoMatchesProps) {
+  const filters = filterTexts(filter);
+  const others = totals.everyone - totals.mine;
+  return (
+    <Empty title={filters.length > 0 ? 'No matching agents' : 'You have no agents'}>
+      {filters.length > 0 && (
+        <>
+          <p dir="auto">No agent matches: {filters.join(', ')}.</p>
+          <Button onClick={clear}>Clear filters</Button>
+        </>
+      )}
+      {scope === 'mine' && others > 0 && (
+        <>
+          <p>Agents of other people are not listed.</p>
+          <Button onClick={() => change({ scope: 'everyone' })}>Show everyone’s agents</Button>
+        </>
+      )}
+    </Empty>
+  );
+}
 
 function filterTexts({ text, owner, workspace, phases, labels }: Filter): string[] {
   const texts: string[] = [];
-  if (text !== '') texts.push(`the text “${text}”`);
-  if (owner !== '') texts.push(`the owner “${owner}”`);
-  if (workspace !== '') texts.push(`the workspace “${workspace}”`);
-  texts.push(...labels.map((label) => `the label “${label}”`));
-  if (phases.length > 0) {
-    texts.push(`the status ${phases.map((phase) => `“${attentionTitles[phase]}”`).join(' or ')}`);
-  }
+  if (text !== '') texts.push(`text “${text}”`);
+  if (owner !== '') texts.push(`person ${owner.slice(owner.indexOf('/') + 1)}`);
+  if (workspace !== '') texts.push(`workspace ${workspace}`);
+  texts.push(...labels.map((label) => `label ${label}`));
+  if (phases.length > 0) texts.push(`status ${phases.map((phase) => attentionTitles[phase]).join(' or ')}`);
   return texts;
 }
 
@@ -221,8 +248,8 @@ function filterTexts({ text, owner, workspace, phases, labels }: Filter): string
 const EndedNote = ({ filter }: { readonly filter: Filter }) => (
   <p className="ended-note wrap">
     {filter.ended === 'all'
-      ? 'All ended agents are listed.'
-      : `Ended agents of the last ${filter.ended === '7d' ? 7 : 30} days are listed.`}{' '}
+      ? 'Showing all ended agents.'
+      : `Showing agents that ended in the last ${filter.ended === '7d' ? 7 : 30} days.`}{' '}
     {endedWindows
       .filter((window) => window !== filter.ended)
       .map((window) => (

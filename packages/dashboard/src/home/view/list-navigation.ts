@@ -23,7 +23,7 @@ function visibleRange(list: HTMLElement): { readonly top: number; readonly botto
 
 /** The heights of home.css in rem. */
 const wideRem: Sizes = { row: 3.25, header: 2.25 };
-const narrowRem: Sizes = { row: 3.75, header: 2.25 };
+const narrowRem: Sizes = { row: 5, header: 2.25 };
 
 const narrowQuery = () => matchMedia('(max-width: 44rem)');
 

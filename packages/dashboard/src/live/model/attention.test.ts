@@ -1,7 +1,7 @@
 import { type PhaseReason, phaseReasons } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { agentEntry, agentEntryNow, secondsAgo } from '../../../../../test/support/samples.ts';
-import { type Attention, attentionOf, reasonText } from './attention.ts';
+import { type Attention, attentionOf, reasonText, rowText } from './attention.ts';
 
 describe('the section of an agent', () => {
   test.each<[PhaseReason, Attention, seen: Attention]>([
@@ -25,6 +25,35 @@ describe('the section of an agent', () => {
 
   test('is defined for every reason', () => {
     for (const phaseReason of phaseReasons) expect(attentionOf({ phaseReason }, false)).toBeTypeOf('string');
+  });
+});
+
+describe('the text of a row', () => {
+  const text = (
+    phaseReason: PhaseReason,
+    fields: Parameters<typeof agentEntry>[1],
+    heading: Attention | null,
+  ) => rowText({ ...agentEntry('a')[1], phaseReason, ...fields }, heading, agentEntryNow);
+
+  test('is the news, without what the heading says', () => {
+    const asks = { needsInput: 'Which database?', news: 'Which database?' };
+    expect(text('QUESTION', asks, 'question')).toBe('Which database?');
+    expect(text('QUESTION', asks, null)).toBe('needs input: Which database?');
+    expect(text('QUESTION', {}, 'question')).toBe('No question text');
+    expect(text('RESTING', { news: 'All green.' }, 'finished')).toBe('All green.');
+    expect(text('FINISHED', { news: 'All green.' }, 'idle')).toBe('finished: All green.');
+    expect(text('ERROR', { error: 'No disk\nat all', news: 'So far.' }, 'failed')).toBe('No disk');
+    expect(text('ERROR', {}, 'failed')).toBe('No reason was given');
+    expect(text('WORKING', { currentAction: 'Running npm test', news: 'So far.' }, 'working')).toBe(
+      'Running npm test',
+    );
+    expect(text('WORKING', {}, 'working')).toBe('working');
+    expect(text('TASKS_UNFINISHED', { taskCount: 2, tasksDone: 1, news: 'Half.' }, 'unfinished')).toBe(
+      '1 of 2 tasks: Half.',
+    );
+    expect(text('TASKS_UNFINISHED', { taskCount: 1 }, 'unfinished')).toBe('0 of 1 task');
+    expect(text('NO_RUNNER', {}, 'waiting')).toBe('waiting for a runner');
+    expect(text('INTERRUPTED', { news: 'Half.' }, 'finished')).toBe('interrupted: Half.');
   });
 });
 

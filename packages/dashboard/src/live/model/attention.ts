@@ -3,9 +3,11 @@ import {
   type AgentSection,
   agentSections,
   firstLine,
+  newsText,
   reasonRow,
   statusAge,
   statusText,
+  taskText,
 } from '@muster/sdk/contract';
 
 /** The sections of the agent list, most urgent first. */
@@ -53,6 +55,29 @@ export function reasonText(agent: Attended, now: number): string {
   if (agent.phaseReason === 'ERROR') return `${status}: ${firstLine(agent.error) || 'no reason was given'}`;
   return agent.phaseReason === 'RESTING' ? `${status}, ready for a message` : status;
 }
+
+/** Their status is what the heading of their section says. */
+const plainReasons: ReadonlySet<string> = new Set(
+  'QUESTION BLOCKED ERROR TASKS_UNFINISHED FINISHED RESTING WORKING'.split(' '),
+);
+
+/**
+ * What a row of the list says: the question, the answer, the error or what the agent is doing. The status is said where
+ * the heading does not say it, or where there is nothing else to say.
+ */
+export function rowText(agent: Attended & RowFields, heading: AgentSection | null, now: number): string {
+  const { phaseReason } = agent;
+  const status = statusText(agent, now);
+  const news = newsText(agent);
+  const isSaid = heading === reasonRow(agent).section && plainReasons.has(phaseReason);
+  const tasks = phaseReason === 'TASKS_UNFINISHED' ? taskText(agent) : '';
+  const said = [tasks, news].filter(Boolean).join(': ');
+  if (said !== '') return isSaid || tasks !== '' ? said : `${status}: ${said}`;
+  if (phaseReason === 'QUESTION') return 'No question text';
+  return phaseReason === 'ERROR' ? 'No reason was given' : status;
+}
+
+type RowFields = Pick<AgentEntry, 'news' | 'currentAction' | 'taskCount' | 'tasksDone'>;
 
 /** The first line without Markdown's bold and code markers. */
 const plainLine = (text: string): string => firstLine(text).replace(/\*\*|__|`/g, '');

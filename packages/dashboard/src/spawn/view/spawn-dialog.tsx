@@ -296,10 +296,10 @@ function RehearsalHint({ draft, set }: FormPart) {
     <div className="spawn-rehearsal secondary">
       <p>
         {isRehearsed
-          ? 'No model runs this agent: it is rehearsed.'
-          : 'Without a provider key the agent is rehearsed.'}{' '}
-        A rehearsal follows lines such as <code>!say</code> <code>!run</code> <code>!task add</code>{' '}
-        <code>!ask</code> <code>!spawn</code> <code>!finish</code>.
+          ? 'This agent is a rehearsal: scripted, without a model.'
+          : 'Without a provider key, the agent is a rehearsal: scripted, without a model.'}{' '}
+        It follows lines such as <code>!say</code> <code>!run</code> <code>!task add</code> <code>!ask</code>{' '}
+        <code>!spawn</code> <code>!finish</code>.
       </p>
       <Button look="quiet" onClick={insertExample} disabled={draft.description.includes(example)}>
         Insert example

@@ -1,4 +1,5 @@
 import { limits } from '../limits.ts';
+import { memberRoles } from '../member.ts';
 import { accountIn, boolean, type Infer, texts } from '../schema.ts';
 import { field, fromSecret, type KindEntry, open, setting } from './kind.ts';
 import { counted, joined, textIn } from './summary.ts';
@@ -22,10 +23,6 @@ const person = {
 
 /** The fields of a rule, beside its role. */
 export const ruleFields = Object.keys(person) as readonly (keyof typeof person)[];
-
-/** The roles that a person can have by signing in. */
-export const signInRoles = ['viewer', 'member', 'admin'] as const;
-export type SignInRole = (typeof signInRoles)[number];
 
 const ruleExpected =
   'one of domain, group, org, team, account and subject; of several, all must be true of the person';
@@ -79,7 +76,7 @@ const schema = open({
     {
       type: 'array',
       items: {
-        ...open({ ...person, role: { type: 'string', enum: signInRoles } }),
+        ...open({ ...person, role: { type: 'string', enum: memberRoles } }),
         expected: `a role, and ${ruleExpected}`,
       },
       maxItems: limits.rulesPerSignIn,

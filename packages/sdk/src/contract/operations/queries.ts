@@ -1,4 +1,5 @@
 import { providerIn } from '../identity.ts';
+import { limits } from '../limits.ts';
 import { phases } from '../phases.ts';
 import { accountIn, int64, int64In, nameIn, request, type Schema, timestampIn } from '../schema.ts';
 
@@ -52,6 +53,6 @@ export const listStreamQuery = request('ListStreamQuery', {
     items: { type: 'string' },
     description: '`key=value`, the parameter once per label.',
   },
-  text: { type: 'string', maxLength: 256 },
+  text: { type: 'string', maxLength: limits.searchedTextLength },
   endedSince: timestampIn,
 });

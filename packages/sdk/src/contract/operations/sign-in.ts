@@ -15,7 +15,7 @@ export const signInOperations = {
     access: 'catalog-write',
     body: signIn.signInAttemptsRequest,
     reply: signIn.signInAttemptsReply,
-    example: { name: 'google', outcomes: ['REFUSED'] },
+    example: { name: 'company', outcomes: ['REFUSED'] },
   },
   testSignIn: {
     summary:
@@ -23,6 +23,6 @@ export const signInOperations = {
     access: 'catalog-write',
     body: signIn.testSignInRequest,
     reply: signIn.testSignInReply,
-    example: { name: 'google' },
+    example: { name: 'company' },
   },
 } as const satisfies Operations;

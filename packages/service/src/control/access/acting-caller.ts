@@ -31,7 +31,8 @@ export async function actingCaller(
   const rows = await rolesOfAccount(connection, tenant, ownerProvider, account);
   const role = actingRoles.find((one) => rows.some((row) => row.role === one));
   const [row] = rows;
-  if (!row) return { mayNotAct: `the account ${createdBy} has no valid key in this tenant, or is disabled` };
+  if (!row) return { mayNotAct: `the account ${createdBy} has no valid key in this tenant` };
+  if (row.disabled) return { mayNotAct: `the account ${createdBy} is disabled` };
   if (!role)
     return { mayNotAct: `no valid key of the account ${createdBy} has the role member or a higher one` };
   return {

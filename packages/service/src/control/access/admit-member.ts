@@ -1,14 +1,8 @@
-import {
-  mayGiveRole,
-  type Provider,
-  providerName,
-  type Role,
-  roles,
-  type SignInRole,
-} from '@muster/sdk/contract';
+import { type MemberRole, mayGiveRole, type Provider, type Role, roles } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { hashSecret, mintKey } from '../../lib/token.ts';
 import { inTransaction } from '../../store/connection.ts';
+import { type NewAuditRecord, recordRepeatable } from '../../store/statements/audit.ts';
 import {
   deleteOpenedKeys,
   deleteSessionsOfKey,
@@ -26,6 +20,7 @@ import {
   takenAccounts,
   unbindMember,
 } from '../../store/statements/sign-ins.ts';
+import { ownerName } from './principal.ts';
 
 /** A person as the provider describes them, once the provider's answer has been verified. */
 export interface Identity {
@@ -48,7 +43,7 @@ export interface Identity {
 
 /** What the rules of the document say of an account. */
 export type Decision =
-  | { readonly role: SignInRole; readonly rule: MatchedRule }
+  | { readonly role: MemberRole; readonly rule: MatchedRule }
   | { readonly role: null; readonly rule: MatchedRule | null; readonly reason: string };
 
 export type Admission =
@@ -105,11 +100,22 @@ export async function admitMember(
       await save(connection, identity, account, role, rule);
       await endAbove(connection, identity, account, role, override);
     }
-    return role
-      ? { keyId: await saveKey(connection, identity, account, role), account }
-      : { refused: reason, account };
+    const keyId = role && (await saveKey(connection, identity, account, role));
+    await recordRepeatable(connection, recordOf(identity, result, keyId ?? ''));
+    return keyId ? { keyId, account } : { refused: reason, account };
   });
 }
+
+const recordOf = (
+  { tenant, ownerProvider, signIn, subject }: Identity,
+  { account, role, rule, reason }: SignInResult,
+  keyId: string,
+): NewAuditRecord => ({
+  ...{ tenant, keyId, kind: 'session', action: keyId ? 'SIGN_IN' : 'REFUSE' },
+  actor: ownerName(ownerProvider, account),
+  name: ownerName(ownerProvider, account),
+  details: { signIn, subject, ...(keyId ? { role, rule: rule?.role ?? '' } : { reason }) },
+});
 
 const isOf = (member: MemberRow | undefined, { issuer, subject }: Identity): boolean =>
   member?.issuer === issuer && member.subject === subject;
@@ -132,7 +138,7 @@ async function memberOf(connection: pg.PoolClient, identity: Identity): Promise<
     return { account: known.account, member: known, refused: '' };
   if (givenName === '') {
     const names = namesFor(identity);
-    const creators = names.map((name) => `${providerName(ownerProvider)}/${name}`);
+    const creators = names.map((name) => ownerName(ownerProvider, name));
     const taken = await takenAccounts(connection, tenant, ownerProvider, [...names], creators);
     const free = names.find((name) => !taken.some(({ account }) => account === name));
     return { account: free ?? names[0], member: undefined, refused: free ? '' : noName };
@@ -155,7 +161,7 @@ const save = (
   connection: pg.PoolClient,
   { tenant, ownerProvider, displayName, signIn, issuer, subject, claims }: Identity,
   account: string,
-  role: SignInRole | null,
+  role: MemberRole | null,
   rule: MatchedRule | null,
 ) =>
   saveSignedIn(
@@ -169,7 +175,7 @@ async function endAbove(
   connection: pg.PoolClient,
   { tenant, ownerProvider }: Identity,
   account: string,
-  role: SignInRole | null,
+  role: MemberRole | null,
   override: Role | null,
 ): Promise<void> {
   const isWithin = (held: Role | null, one: Role) => held !== null && mayGiveRole(held, one);
@@ -178,7 +184,7 @@ async function endAbove(
   const [key] = await findSignInKey(connection, ...owner);
   if (role === null) await deleteSignInKey(connection, ...owner);
   else if (key && above.includes(key.role)) await deleteSessionsOfKey(connection, tenant, key.key_id);
-  const creator = `${providerName(ownerProvider)}/${account}`;
+  const creator = ownerName(ownerProvider, account);
   // A key that was made with one that ends now ends with the next round.
   while ((await deleteOpenedKeys(connection, ...owner, creator, above)).length > 0);
 }

@@ -41,7 +41,7 @@ export class Inspection {
     const agent = await targets.find(caller, request.agentId);
     if (isRefusal(agent)) return agent;
     const range = before === null ? { after: after ?? 0 } : { before };
-    return reads.timeline(agent, range, request.limit ?? 1000, request.types);
+    return reads.timeline(agent, range, request.limit ?? 1000, request);
   };
 
   readonly runs: Operation<'runs'> = async (caller, { agentId, runId, beforeRunId, limit = 100 }) => {

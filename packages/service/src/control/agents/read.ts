@@ -1,8 +1,8 @@
 import type {
   AgentEntry,
   AgentStatus,
+  BodyOf,
   ChangeRequest,
-  EntryType,
   FollowUp,
   ReplyOf,
   Run,
@@ -31,9 +31,10 @@ import { fitsNow, type ListFilter, type ListRow, readList } from '../../store/st
 import { wantedParameters } from '../../store/statements/load-agents.ts';
 import { loadReplies } from '../../store/statements/replies.ts';
 import { readDiffs, readRun, readRuns } from '../../store/statements/runs.ts';
+import { searchTimeline } from '../../store/statements/search-timeline.ts';
 import { hasMore } from '../../store/statements/shared-sql.ts';
 import { readStatus } from '../../store/statements/status.ts';
-import { readFirstSequence, readTimeline } from '../../store/statements/timeline.ts';
+import { pageOfRows, readFirstSequence, readTimeline } from '../../store/statements/timeline.ts';
 import type { Tenants } from '../access/tenants.ts';
 import { shareQueries } from '../batches/shared-queries.ts';
 import { OverloadedError, TenantTurns } from '../batches/tenant-limits.ts';
@@ -81,6 +82,8 @@ export class Reads {
   /** A filter that few of many agents fit is slow; the lists of one tenant must not take all connections. */
   readonly #listTurns = new TenantTurns(2, 'lists');
   readonly #findTurns = new TenantTurns(2, 'waits');
+  /** A page of a search may take the database some tenths of a second. */
+  readonly #searchTurns = new TenantTurns(2, 'searches');
   readonly status: (wanted: Wanted) => Promise<AgentStatus | Refusal>;
   /** Which agent is meant by an identity: the live one, else the newest. */
   readonly find: (wanted: Wanted) => Promise<FoundRow | Refusal>;
@@ -249,10 +252,8 @@ export class Reads {
   async list(scope: ListScope, before: string | null, limit: number): Promise<ListPage> {
     const rows = await this.#listTurns.run(scope.tenant, () =>
       readList(this.#database, { ...scope, before, limit, ids: null }).catch((error) => {
-        if (scope.text === '' || !isTimeout(error)) throw error;
-        throw new OverloadedError(
-          'text: the search took too long; search for more characters, or add another filter such as account, workspace or labels',
-        );
+        if (scope.text === '') throw error;
+        return tooLong(error, ', or add another filter such as account, workspace or labels');
       }),
     );
     const page = await this.#listed(rows);
@@ -299,7 +300,7 @@ export class Reads {
     agent: FoundRow,
     range: { after: number } | { before: number },
     limit: number,
-    types: readonly EntryType[] = [],
+    { types = [], text = '' }: Pick<BodyOf<'timeline'>, 'types' | 'text'> = {},
   ): Promise<ReplyOf<'timeline'> | Refusal> {
     const { tenant, id, created_at: since } = agent;
     const isAfter = 'after' in range;
@@ -307,7 +308,12 @@ export class Reads {
     const someTypes = types.length > 0 ? types : null;
     const side = isAfter ? 'after' : 'before';
     const bounds = [sequence, limit, someTypes, limits.pageBytes, since] as const;
-    const rows = await readTimeline(this.#database, side, tenant, id, ...bounds);
+    const { rows, next } =
+      text === ''
+        ? pageOfRows(await readTimeline(this.#database, side, tenant, id, ...bounds))
+        : await this.#searchTurns.run(tenant, () =>
+            searchTimeline(this.#database, side, text, tenant, id, ...bounds).catch(tooLong),
+          );
     // Only where the next entry is missing may some have been deleted.
     if (isAfter && sequence > 0 && sequence < agent.sequence && rows[0]?.sequence !== sequence + 1) {
       const [oldest] = await readFirstSequence(this.#database, tenant, id, since);
@@ -315,7 +321,11 @@ export class Reads {
       if (sequence < first - 1) return beforeFirst(first);
     }
     const entries = rows.map(timelineEntryOf);
-    return { entries: isAfter ? entries : entries.reverse(), more: hasMore(rows) };
+    return {
+      entries: isAfter ? entries : entries.reverse(),
+      more: next !== null,
+      nextSequence: next === null ? '' : String(next),
+    };
   }
 
   /** What an agent's branch changed: the words of every repository, each under its name when there are several. */
@@ -363,6 +373,12 @@ export class Reads {
 }
 
 const tenantOf = (wanted: Wanted): number => ('key' in wanted ? wanted.key : wanted.identity).tenant;
+
+/** For a search that the database ended; other errors stay what they are. */
+function tooLong(error: unknown, more = ''): never {
+  if (!isTimeout(error)) throw error;
+  throw new OverloadedError(`text: the search took too long; search for more characters${more}`);
+}
 
 /** `n` counts from 1. */
 const idAt = (agents: readonly AgentKey[], n: string): string => (agents[Number(n) - 1] as AgentKey).id;

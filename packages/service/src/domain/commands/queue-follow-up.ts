@@ -89,7 +89,7 @@ export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, st
     discardFollowUp(draft, replaced, 'REMOVED', { text: 'replaced', data: { reason: 'REPLACED' } });
     if (draft.agent.memory.preemptedBy === followUpId) draft.remember({ preemptedBy: null });
   }
-  const message = command.review ? withReview(draft, command, command.review) : command;
+  const message = command.review ? withReview(draft, command, command.review, known) : command;
   if (message === null) return unchanged({ followUpId, state: known?.state ?? 'REMOVED', wakesAt: null });
   if (isRefusal(message)) return message;
   const refused =
@@ -160,8 +160,14 @@ function answerKnown(
 }
 
 /** The message with what it says about threads; null if there is nothing new to say. */
-function withReview(draft: Draft, command: QueueFollowUp, review: Review): QueueFollowUp | Refusal | null {
-  const admitted = admitReview(draft, review, command);
+function withReview(
+  draft: Draft,
+  command: QueueFollowUp,
+  review: Review,
+  known: FollowUp | undefined,
+): QueueFollowUp | Refusal | null {
+  const wasAdmitted = known !== undefined && known.digest === command.digest;
+  const admitted = admitReview(draft, review, command, wasAdmitted);
   if (admitted === null || isRefusal(admitted)) return admitted;
   return { ...command, description: admitted.description, tasks: [...command.tasks, ...admitted.tasks] };
 }

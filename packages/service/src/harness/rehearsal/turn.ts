@@ -290,7 +290,7 @@ export class Turn {
     return {
       type: 'parked',
       until: new Date(Date.now() + ms),
-      message: `The provider refuses requests for ${ms / 1000} s.`,
+      message: `The provider refuses requests for ${secondsText(ms / 1000)}.`,
     };
   }
 
@@ -352,4 +352,10 @@ function declineReason(task: OpenTask): string {
   if (!isThreadTask(task)) return '';
   const lastComment = task.description.split(/\n(?!>)/).at(-1) ?? '';
   return /^> decline: *(\S.*)$/m.exec(lastComment)?.[1] ?? '';
+}
+
+/** `90 seconds`, `47 minutes`, `3 hours`. */
+function secondsText(seconds: number): string {
+  const [size, name] = seconds >= 7200 ? [3600, 'hours'] : seconds >= 120 ? [60, 'minutes'] : [1, 'seconds'];
+  return `${Math.round(seconds / size)} ${name}`;
 }

@@ -15,6 +15,7 @@ import type {
   StatusName,
   TimelineEntry,
 } from '@muster/sdk/contract';
+import { entryMarkdown } from '@muster/sdk/transcript';
 import { HttpError, invalidField } from '../errors.ts';
 import { namedId, nameOfAgent, phaseText, truncate } from './text.ts';
 import { callRoute, errorText, type ToolCall } from './tool.ts';
@@ -65,34 +66,9 @@ function transcriptOf(status: AgentStatus, entries: readonly TimelineEntry[]): s
 
 /** Other entries say the same. */
 const hiddenTypes: readonly EntryType[] = ['FOLLOW_UP_DELIVERED', 'PHASE_CHANGED'];
-/** `TOOL_CALL` → `Tool call` */
-const titleOf = (type: EntryType): string => `${type[0]}${type.slice(1).toLowerCase().replaceAll('_', ' ')}`;
-
-/** Output of programs is fenced, so that it can't be mistaken for the transcript itself. */
-const fencedTypes: readonly EntryType[] = ['TOOL_CALL', 'TOOL_RESULT', 'SETUP_OUTPUT'];
-
 function entryText(entry: TimelineEntry): string {
   if (hiddenTypes.includes(entry.type)) return '';
-  const note = noteOf(entry);
-  const noteText = typeof note === 'string' ? ` ${truncate(note, entryLength)}` : '';
-  const heading = `**${titleOf(entry.type)}**${noteText} · ${entry.sequence} · ${entry.at}`;
-  const text = truncate(entry.text.trim(), entryLength);
-  if (text === '') return heading;
-  return `${heading}\n\n${fencedTypes.includes(entry.type) ? fenced(text) : text.replace(/^/gm, '> ')}`;
-}
-
-function noteOf({ type, data, runId }: TimelineEntry): unknown {
-  if (type === 'RUN_STARTED') return runId;
-  if (type === 'TASK_CHANGED') return data.status;
-  if (type === 'CHILD_SETTLED') return data.reason;
-  if (type === 'SETTINGS_CHANGED') return JSON.stringify(data);
-  return data.tool ?? data.code;
-}
-
-function fenced(text: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
-  const fence = '`'.repeat(longest + 1);
-  return `${fence}\n${text}\n${fence}`;
+  return entryMarkdown(entry, { shorten: (text) => truncate(text, entryLength) });
 }
 
 /** The most agents that the list of resources shows. */

@@ -132,6 +132,7 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'sign_in_codes', order: 'tenant, hash', rowsPerFetch, moves: 'false' },
   { name: 'device_logins', order: 'hash', rowsPerFetch, moves: 'false' },
   { name: 'wrong_codes', order: 'tenant, owner_provider, account', rowsPerFetch, moves: 'false' },
+  { name: 'sign_ins', order: 'tenant, id', rowsPerFetch },
   { name: 'resources', order: 'tenant, kind, name', rowsPerFetch },
   { name: 'earlier_values', order: 'tenant, name, generation', rowsPerFetch, moves: 'false' },
   { name: 'resource_history', order: 'tenant, kind, name, generation', rowsPerFetch },

@@ -190,13 +190,13 @@ export const readRunHolder = statement<
    WHERE r.tenant = $1 AND r.agent = $2 AND r.number = $3 AND r.state <> 'ENDED'`,
 );
 
-/** The roles of the valid keys of an account, unless an admin has disabled it. */
+/** The roles of the valid keys of an account, and whether an admin has disabled it. */
 export const rolesOfAccount = statement<
   [tenant: number, ownerProvider: Provider, account: string],
-  Pick<KeyRow, 'provider' | 'org' | 'role'>
+  Pick<KeyRow, 'provider' | 'org' | 'role'> & { disabled: boolean }
 >(
   'roles-of-account',
-  `SELECT DISTINCT t.provider, t.org, ${effectiveRole('k', 'm')} AS role
+  `SELECT DISTINCT t.provider, t.org, ${effectiveRole('k', 'm')} AS role, m.disabled IS TRUE AS disabled
    FROM keys k JOIN tenants t ON t.id = k.tenant ${memberOf('k', 'm')}
-   WHERE k.tenant = $1 AND k.owner_provider = $2 AND k.account = $3 AND ${isValid('k')} AND m.disabled IS NOT TRUE`,
+   WHERE k.tenant = $1 AND k.owner_provider = $2 AND k.account = $3 AND ${isValid('k')}`,
 );

@@ -47,11 +47,11 @@ const described = (
 ): string => `SELECT p.owner_provider, p.account, coalesce(m.display_name, '') AS display_name,
      coalesce(k.role, CASE WHEN m.sign_in IS NULL THEN '' ELSE coalesce(m.role_override, m.role, '') END) AS role,
      coalesce(m.role_override, '') AS role_override, coalesce(m.disabled, false) AS disabled, coalesce(m.sign_in, '') AS sign_in,
-     greatest(m.signed_in_at, s.seen_at) AS last_seen_at, k.keys, s.sessions, a.live_agents, u.spend
+     greatest(m.signed_in_at, s.seen_at, k.used_at) AS last_seen_at, k.keys, s.sessions, a.live_agents, u.spend
    FROM ${accounts} p
    LEFT JOIN members m ON m.tenant = $1 AND m.owner_provider = p.owner_provider AND m.account = p.account
    CROSS JOIN LATERAL (
-     SELECT count(*)::int AS keys, ${roleOf(`max(array_position(${peopleRoles}, ${effectiveRole('k', 'm')}))`)} AS role
+     SELECT count(*)::int AS keys, ${roleOf(`max(array_position(${peopleRoles}, ${effectiveRole('k', 'm')}))`)} AS role, max(k.used_at) AS used_at
      FROM keys k WHERE k.tenant = $1 AND k.owner_provider = p.owner_provider AND k.account = p.account
        AND k.role <> 'share' AND ${isValid('k')}
    ) k

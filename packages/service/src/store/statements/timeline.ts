@@ -1,6 +1,6 @@
 import type { EntryType } from '@muster/sdk/contract';
 import { type Connection, statement } from '../connection.ts';
-import { boundedPage } from './shared-sql.ts';
+import { boundedPage, hasMore } from './shared-sql.ts';
 
 export interface TimelineRow {
   sequence: number;
@@ -13,12 +13,12 @@ export interface TimelineRow {
 }
 
 /** A description is stored once: with its agent or its follow-up. */
-const text = `coalesce(t.text, CASE t.type
+export const entryText = `coalesce(t.text, CASE t.type
     WHEN 'AGENT_SPAWNED' THEN (SELECT b.description FROM agent_briefs b WHERE b.tenant = t.tenant AND b.agent = t.agent)
     ELSE (SELECT f.description FROM follow_ups f
           WHERE f.tenant = t.tenant AND f.agent = t.agent AND f.id = t.follow_up_id) END, '')`;
 
-type Range = [
+export type Range = [
   tenant: number,
   agent: string,
   sequence: number,
@@ -33,7 +33,7 @@ const readPage = (name: string, conditions: string, order: string) =>
   statement<Range, TimelineRow & { found: number }>(
     name,
     boundedPage({
-      rows: `SELECT t.sequence, t.at, t.run, t.type, t.follow_up_id, ${text} AS text, t.data
+      rows: `SELECT t.sequence, t.at, t.run, t.type, t.follow_up_id, ${entryText} AS text, t.data
         FROM timeline t WHERE ${conditions} ORDER BY ${order} LIMIT $4 + 1`,
       bytes: 'octet_length(text) + octet_length(data::text)',
       order,
@@ -64,6 +64,17 @@ export function readTimeline(connection: Connection, side: 'after' | 'before', .
   const areMilestones = range[4]?.every((type) => milestones.includes(type));
   return (areMilestones ? readMilestones : readEntries)[side](connection, ...range);
 }
+
+/** A page, and after which of its entries the next one begins; null at the end. */
+export interface TimelinePage {
+  readonly rows: TimelineRow[];
+  readonly next: number | null;
+}
+
+export const pageOfRows = (rows: (TimelineRow & { found: number })[]): TimelinePage => ({
+  rows,
+  next: hasMore(rows) ? (rows.at(-1)?.sequence ?? null) : null,
+});
 
 /** The oldest entry that is still kept; none if all were deleted. */
 export const readFirstSequence = statement<

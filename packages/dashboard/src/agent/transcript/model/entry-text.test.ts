@@ -16,23 +16,26 @@ describe('the text of a system entry', () => {
   it.each([
     ['→ waiting for a runner', entry('PHASE_CHANGED', 'NO_RUNNER', { reason: 'NO_RUNNER' })],
     ['→ a newer reason', entry('PHASE_CHANGED', 'A_NEWER_REASON', { reason: 'A_NEWER_REASON' })],
-    ['message queued: fix it', entry('FOLLOW_UP_QUEUED', 'fix it\nnow', { from: '', to: 'QUEUED' })],
-    ['scheduled message is due', entry('FOLLOW_UP_QUEUED', '', { from: 'DEFERRED', to: 'QUEUED' })],
-    ['message removed', entry('FOLLOW_UP_REMOVED')],
-    ['message cleared', entry('FOLLOW_UP_CLEARED', 'cleared', { reason: 'CLEARED' })],
+    ['Message queued: fix it', entry('FOLLOW_UP_QUEUED', 'fix it\nnow', { from: '', to: 'QUEUED' })],
+    ['Scheduled message is due', entry('FOLLOW_UP_QUEUED', '', { from: 'DEFERRED', to: 'QUEUED' })],
+    ['Message removed', entry('FOLLOW_UP_REMOVED')],
+    ['Message cleared', entry('FOLLOW_UP_CLEARED', 'cleared', { reason: 'CLEARED' })],
     [
-      'message cleared: preempted by a newer one',
+      'Message cleared: preempted by a newer one',
       entry('FOLLOW_UP_CLEARED', 'preempted', { reason: 'PREEMPTED' }),
     ],
-    ['message cleared (KILLED: gone)', entry('FOLLOW_UP_CLEARED', 'KILLED: gone', { reason: 'KILLED' })],
-    ['review threads: 1 answered', entry('THREADS_CHANGED', '1 answered')],
-    ['task in progress: Write it', entry('TASK_CHANGED', 'Write it', { status: 'TASK_STATUS_IN_PROGRESS' })],
+    ['Message cleared (KILLED: gone)', entry('FOLLOW_UP_CLEARED', 'KILLED: gone', { reason: 'KILLED' })],
+    ['Review comments: 1 answered', entry('THREADS_CHANGED', '1 answered')],
+    ['2 review comments sent to the agent', entry('THREADS_CHANGED', 'told', { threadIds: ['a', 'b'] })],
+    ['1 review thread reopened', entry('THREADS_CHANGED', 'open', { threadIds: ['a'] })],
+    ['1 review thread resolved', entry('THREADS_CHANGED', 'resolved', { threadIds: ['a'] })],
+    ['Task in progress: Write it', entry('TASK_CHANGED', 'Write it', { status: 'TASK_STATUS_IN_PROGRESS' })],
     [
-      'task removed: Write it',
+      'Task removed: Write it',
       entry('TASK_CHANGED', 'Write it', { status: 'TASK_STATUS_PENDING', removed: true }),
     ],
     [
-      'settings: persona planner, model opus, effort high, fast mode',
+      'Settings: persona planner, model opus, effort high, fast mode',
       entry('SETTINGS_CHANGED', '', {
         persona: 'planner',
         model: 'opus',
@@ -41,10 +44,7 @@ describe('the text of a system entry', () => {
         fastMode: true,
       }),
     ],
-    [
-      'all processes of run 2 ended (confirmed by its runner)',
-      entry('PROCESS_GONE', 'confirmed by its runner'),
-    ],
+    ['Run 2 has stopped on its runner', entry('PROCESS_GONE', 'confirmed by its runner')],
     ['something new: with words', entry('SOMETHING_NEW', 'with words\nand more')],
   ])('is "%s"', (text, given) => {
     expect(systemText(given)).toBe(text);
@@ -52,13 +52,13 @@ describe('the text of a system entry', () => {
 
   it('leaves out the text of a message in its brief form', () => {
     expect(systemText(entry('FOLLOW_UP_QUEUED', 'fix it', { from: '', to: 'QUEUED' }), true)).toBe(
-      'message queued',
+      'Message queued',
     );
   });
 
   it('names the time of a scheduled message', () => {
     const scheduled = entry('FOLLOW_UP_DEFERRED', 'later', { deliverAt: '2026-01-01T12:00:00.000Z' });
-    expect(systemText(scheduled)).toMatch(/^message scheduled for .*\d\d:\d\d: later$/);
+    expect(systemText(scheduled)).toMatch(/^Message scheduled for .*\d\d:\d\d: later$/);
   });
 
   it('shows the status of a child, and types that it does not know', () => {

@@ -7,6 +7,7 @@ import {
   statusText,
   type TimelineEntry,
 } from '@muster/sdk/contract';
+import { plural } from '../../../parts/model/text.ts';
 import { outcomeText } from '../../model/status-text.ts';
 import { stringIn } from './rows.ts';
 
@@ -18,23 +19,25 @@ export function systemText(entry: TimelineEntry, isBrief = false): string {
     case 'PHASE_CHANGED':
       return `→ ${reasonText(stringIn(data, 'reason') || text)}`;
     case 'FOLLOW_UP_QUEUED':
-      return data.from === 'DEFERRED' ? 'scheduled message is due' : `message queued${quoted}`;
+      return data.from === 'DEFERRED' ? 'Scheduled message is due' : `Message queued${quoted}`;
     case 'FOLLOW_UP_DEFERRED': {
       const time = stringIn(data, 'deliverAt');
-      return `message scheduled${time === '' ? '' : ` for ${clock(time)}`}${quoted}`;
+      return `Message scheduled${time === '' ? '' : ` for ${clock(time)}`}${quoted}`;
     }
     case 'FOLLOW_UP_CLEARED':
       return clearedText(entry);
     case 'FOLLOW_UP_REMOVED':
-      return 'message removed';
+      return 'Message removed';
     case 'TASK_CHANGED':
       return taskText(entry);
     case 'THREADS_CHANGED':
-      return `review threads: ${firstLine(text)}`;
+      return threadsText(entry);
     case 'SETTINGS_CHANGED':
-      return `settings: ${settingsText(data)}`;
+      return `Settings: ${settingsText(data)}`;
     case 'PROCESS_GONE':
-      return `all processes of run ${entry.runId} ended${inParentheses(text)}`;
+      return `Run ${entry.runId} has stopped on its runner`;
+    case 'RUN_STARTED':
+      return `Run ${entry.runId} started`;
     default:
       return unknownText(entry);
   }
@@ -48,20 +51,28 @@ function reasonText(reason: string): string {
 }
 
 function clearedText({ text, data }: TimelineEntry): string {
-  if (data.reason === 'PREEMPTED') return 'message cleared: preempted by a newer one';
-  return data.reason === 'CLEARED' ? 'message cleared' : `message cleared${inParentheses(text)}`;
+  if (data.reason === 'PREEMPTED') return 'Message cleared: preempted by a newer one';
+  return data.reason === 'CLEARED' ? 'Message cleared' : `Message cleared${inParentheses(text)}`;
+}
+
+/** The text is a state, such as `resolved`, or counts, such as `2 answered, 1 declined`. */
+function threadsText({ text, data: { threadIds } }: TimelineEntry): string {
+  const count = Array.isArray(threadIds) ? threadIds.length : 1;
+  if (text === 'told') return `${plural(count, 'review comment')} sent to the agent`;
+  if (/^\d/.test(text)) return `Review comments: ${firstLine(text)}`;
+  return `${plural(count, 'review thread')} ${text === 'open' ? 'reopened' : firstLine(text)}`;
 }
 
 const taskTexts: Readonly<Record<string, string>> = {
-  TASK_STATUS_PENDING: 'task to do',
-  TASK_STATUS_IN_PROGRESS: 'task in progress',
-  TASK_STATUS_COMPLETED: 'task done',
-  TASK_STATUS_DELETED: 'task deleted',
+  TASK_STATUS_PENDING: 'Task to do',
+  TASK_STATUS_IN_PROGRESS: 'Task in progress',
+  TASK_STATUS_COMPLETED: 'Task done',
+  TASK_STATUS_DELETED: 'Task deleted',
 };
 
 function taskText({ text, data }: TimelineEntry): string {
-  const status = data.removed === true ? 'task removed' : taskTexts[stringIn(data, 'status')];
-  return `${status ?? 'task'}: ${firstLine(text)}`;
+  const status = data.removed === true ? 'Task removed' : taskTexts[stringIn(data, 'status')];
+  return `${status ?? 'Task'}: ${firstLine(text)}`;
 }
 
 const settings: readonly (readonly [field: string, name: string])[] = [

@@ -17,7 +17,8 @@ const timeline = (...given: Given[]): TimelineEntry[] =>
 
 const call = (id: string): Given => ({ type: 'TOOL_CALL', text: 'ls', data: { tool: 'Bash', id } });
 const result = (id: string): Given => ({ type: 'TOOL_RESULT', text: 'a file', data: { tool: 'Bash', id } });
-const phase: Given = { type: 'PHASE_CHANGED', text: 'WORKING', data: { reason: 'WORKING' } };
+const phase: Given = { type: 'PHASE_CHANGED', text: 'BLOCKED', data: { reason: 'BLOCKED' } };
+const working: Given = { type: 'PHASE_CHANGED', text: 'WORKING', data: { reason: 'WORKING' } };
 
 const kindsOf = (entries: readonly TimelineEntry[]) => new Rows().update(entries).map(({ kind }) => kind);
 
@@ -77,6 +78,44 @@ describe('the rows of a timeline', () => {
       phase,
     );
     expect(kindsOf(entries)).toEqual(['system', 'setup', 'setup', 'system']);
+  });
+
+  it('joins the start of a run and the bookkeeping around it, up to the next run', () => {
+    const started: Given = { type: 'RUN_STARTED' };
+    const entries = timeline(
+      { type: 'FOLLOW_UP_QUEUED' },
+      working,
+      started,
+      working,
+      phase,
+      started,
+      working,
+    );
+    const rows = new Rows().update(entries);
+    expect(rows).toMatchObject([
+      { kind: 'run-start', key: 'e1', entry: { sequence: '3' }, entries: { length: 5 } },
+      { kind: 'run-start', entry: { sequence: '6' }, entries: { length: 2 } },
+    ]);
+  });
+
+  it('has no row for a phase that the row before shows, and still finds its entry', () => {
+    const rows = new Rows();
+    expect(rows.update(timeline({ type: 'MESSAGE' }, working, { type: 'MESSAGE' }))).toMatchObject([
+      { kind: 'message' },
+      { kind: 'message' },
+    ]);
+    expect(rows.indexOf(2)).toBe(0);
+  });
+
+  it('joins a call about tasks and what it changed', () => {
+    const task: Given = { type: 'TOOL_CALL', text: 'add Sweep', data: { tool: 'task', id: 't' } };
+    const changed: Given = { type: 'TASK_CHANGED', text: 'Sweep' };
+    const done: Given = { type: 'TOOL_RESULT', data: { tool: 'task', id: 't' } };
+    for (const entries of [timeline(task, changed, done), timeline(task, done, changed)])
+      expect(new Rows().update(entries)).toMatchObject([
+        { kind: 'tool', results: { length: 1 }, changes: { length: 1 } },
+      ]);
+    expect(kindsOf(timeline(call('a'), changed, result('a')))).toEqual(['tool', 'system']);
   });
 
   it('shows a delivered message with the text from when it was queued', () => {

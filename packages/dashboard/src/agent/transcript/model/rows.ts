@@ -2,7 +2,8 @@ import type { TimelineEntry } from '@muster/sdk/contract';
 
 /**
  * The rows of the transcript, built from timeline entries as they arrive. A tool call and its results are one row,
- * whatever the place of the results; so are consecutive system entries, and the pieces of one setup output.
+ * whatever the place of the results; so are consecutive system entries with the start of a run, and the pieces of one
+ * setup output. What a call did to the checklist is in the row of the call.
  *
  * A row keeps its key while it grows at either end, because the list keeps its scroll position by key when an older page
  * is loaded. So once an entry was part of a row, any later row with that entry has the same key.
@@ -18,6 +19,12 @@ export type Row = RowBase &
   (
     | { readonly kind: 'user'; readonly entry: TimelineEntry; readonly text: string | null }
     | { [K in EntryKind]: { readonly kind: K; readonly entry: TimelineEntry } }[EntryKind]
+    /** The start of a run, with the bookkeeping around it. */
+    | {
+        readonly kind: 'run-start';
+        readonly entry: TimelineEntry;
+        readonly entries: readonly TimelineEntry[];
+      }
     | { readonly kind: 'run-end'; readonly entry: TimelineEntry; readonly startedAt: string | null }
     | {
         readonly kind: 'tool';
@@ -25,6 +32,8 @@ export type Row = RowBase &
         readonly results: readonly TimelineEntry[];
         /** No result follows after the end of the run. */
         readonly hasRunEnded: boolean;
+        /** What a call about tasks did to the checklist. */
+        readonly changes: readonly TimelineEntry[];
         /** What it has printed so far, while it runs. */
         readonly liveOutput?: string;
       }
@@ -38,7 +47,6 @@ type EntryKind =
   | 'question'
   | 'push'
   | 'child'
-  | 'run-start'
   | 'warning'
   | 'error'
   | 'abandoned'
@@ -55,7 +63,6 @@ const kinds: Readonly<Partial<Record<TimelineEntry['type'], EntryKind>>> = {
   PUSH: 'push',
   CHILD_SPAWNED: 'child',
   CHILD_SETTLED: 'child',
-  RUN_STARTED: 'run-start',
   WARNING: 'warning',
   ERROR: 'error',
   BATCH_ABANDONED: 'abandoned',
@@ -73,7 +80,13 @@ const systemTypes: ReadonlySet<string> = new Set([
   'THREADS_CHANGED',
   'SETTINGS_CHANGED',
   'PROCESS_GONE',
+  'RUN_STARTED',
 ]);
+
+/** Phases that the rows around them show anyway. */
+const quietReasons: readonly string[] = ['STARTING', 'WORKING', 'QUESTION'];
+export const isQuiet = ({ type, data }: TimelineEntry): boolean =>
+  type === 'PHASE_CHANGED' && quietReasons.includes(stringIn(data, 'reason'));
 
 export const sequenceOf = (entry: TimelineEntry): number => Number(entry.sequence);
 /** The key of the row of a live text. */
@@ -137,7 +150,7 @@ export class Rows {
   }
 
   #add(entry: TimelineEntry): void {
-    const { type, followUpId, text, data } = entry;
+    const { type, followUpId, text } = entry;
     if (text !== '' && (type === 'FOLLOW_UP_QUEUED' || type === 'FOLLOW_UP_DEFERRED'))
       this.#messageTexts.set(followUpId, text);
     switch (type) {
@@ -155,12 +168,12 @@ export class Rows {
       case 'TOOL_RESULT':
         return this.#result(entry);
       case 'SETUP_OUTPUT':
-        return this.#join('setup', entry, ({ entries }) => entries[0]?.data.command === data.command);
+        return this.#addOutput(entry);
       case 'RUN_ENDED':
         return this.#endRun(entry);
       default:
-        if (systemTypes.has(type)) return this.#join('system', entry, () => true);
         if (type === 'RUN_STARTED') this.#runStarts.set(entry.runId, entry.at);
+        if (systemTypes.has(type)) return this.#bookkeep(entry);
         return this.#push({ ...this.#base(entry), kind: kinds[type] ?? 'unknown', entry });
     }
   }
@@ -203,20 +216,56 @@ export class Rows {
     this.#rows[index] = takesOver ? { ...row, key } : row;
   }
 
-  #join<K extends 'setup' | 'system'>(
-    kind: K,
-    entry: TimelineEntry,
-    isSameGroup: (row: { readonly entries: readonly TimelineEntry[] }) => boolean,
-  ): void {
+  /** Consecutive bookkeeping is one row, and so is what surrounds the start of a run. */
+  #bookkeep(entry: TimelineEntry): void {
+    const index = this.#rows.length - 1;
+    const last = this.#rows[index];
+    const isStart = entry.type === 'RUN_STARTED';
+    if (last?.kind === 'system' || (last?.kind === 'run-start' && !isStart)) {
+      const entries = [...last.entries, entry];
+      const row: Row = isStart ? { ...last, kind: 'run-start', entry, entries } : { ...last, entries };
+      return this.#extend(index, row, entry);
+    }
+    const changed = entry.type === 'TASK_CHANGED' ? this.#taskCall() : undefined;
+    if (changed) {
+      const row = { ...changed.row, changes: [...changed.row.changes, entry] };
+      return this.#extend(changed.index, row, entry);
+    }
+    if (last && isQuiet(entry)) return this.#extend(index, last, entry);
+    this.#push({
+      ...this.#base(entry),
+      ...(isStart ? { kind: 'run-start', entry } : { kind: 'system' }),
+      entries: [entry],
+    });
+  }
+
+  /** The call that changed a task: the last row, or one without a result. */
+  #taskCall(): { readonly index: number; readonly row: RowOf<'tool'> } | undefined {
+    const open = [...this.#openCalls.values()].reverse();
+    for (const index of [...open, this.#rows.length - 1]) {
+      const row = this.#rows[index];
+      if (row?.kind === 'tool' && isAboutTasks(row.call ?? row.results[0])) return { index, row };
+    }
+    return undefined;
+  }
+
+  #addOutput(entry: TimelineEntry): void {
     const last = this.#rows.at(-1);
-    if (last?.kind !== kind || !isSameGroup(last))
-      return this.#push({ ...this.#base(entry), kind, entries: [entry] });
+    if (last?.kind !== 'setup' || last.entries[0]?.data.command !== entry.data.command)
+      return this.#push({ ...this.#base(entry), kind: 'setup', entries: [entry] });
     this.#extend(this.#rows.length - 1, { ...last, entries: [...last.entries, entry] }, entry);
   }
 
   #call(entry: TimelineEntry): void {
     this.#openCalls.set(callName(entry), this.#rows.length);
-    this.#push({ ...this.#base(entry), kind: 'tool', call: entry, results: [], hasRunEnded: false });
+    this.#push({
+      ...this.#base(entry),
+      kind: 'tool',
+      call: entry,
+      results: [],
+      hasRunEnded: false,
+      changes: [],
+    });
   }
 
   #result(entry: TimelineEntry): void {
@@ -229,6 +278,7 @@ export class Rows {
         call: null,
         results: [entry],
         hasRunEnded: true,
+        changes: [],
       });
     this.#extend(index, { ...row, results: [...row.results, entry] }, entry);
   }
@@ -243,6 +293,9 @@ export class Rows {
     this.#push({ ...this.#base(entry), kind: 'run-end', entry, startedAt });
   }
 }
+
+const isAboutTasks = (call: TimelineEntry | undefined): boolean =>
+  call !== undefined && /task|todo/i.test(`${stringIn(call.data, 'tool')} ${call.text.slice(0, 200)}`);
 
 /** A harness without call ids makes one call at a time. */
 const callName = ({ data }: TimelineEntry): string =>

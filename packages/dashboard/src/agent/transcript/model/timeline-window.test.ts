@@ -251,7 +251,10 @@ describe('the window of a timeline', () => {
   it('opens at the end if the entry does not exist', async () => {
     const { window, seen } = await opened(new FakeService(20), { around: 77 });
     expect(seen()).toEqual(from(11, 20));
-    expect(window.view().position).toBe('end');
+    expect(window.view()).toMatchObject({ position: 'end', missing: 77 });
+    await window.moveTo(5);
+    await settled();
+    expect(window.view()).toMatchObject({ position: 5, missing: null });
   });
 
   it('loads the timeline again when the stream misses an entry', async () => {

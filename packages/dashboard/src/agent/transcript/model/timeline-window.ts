@@ -42,6 +42,8 @@ export interface TimelineView {
   /** Counts the moves to another position; a scroll offset is valid within one of them. */
   readonly epoch: number;
   readonly position: Position;
+  /** The entry of the last move, if there is none; the view is at the end instead. */
+  readonly missing: number | null;
   readonly isOpen: boolean;
   readonly isAtStart: boolean;
   readonly isAtEnd: boolean;
@@ -102,6 +104,7 @@ export class TimelineWindow {
   #liveTexts: readonly LiveText[] = [];
   #epoch = 0;
   #position: Position = 'end';
+  #missing: number | null = null;
   #isOpen = false;
   #areOlderRemoved = false;
   /** The current request for a page; replies to earlier ones are ignored. */
@@ -173,7 +176,7 @@ export class TimelineWindow {
     this.#loading = null;
     return this.#load('elsewhere', async (signal, isCurrent) => {
       const { entries, found } = await this.#readPage(position, signal);
-      if (isCurrent()) this.#show(entries, found);
+      if (isCurrent()) this.#show(entries, found, position);
     });
   }
 
@@ -193,10 +196,11 @@ export class TimelineWindow {
     return { entries: await before(afterLast, limit, signal), found: 'end' };
   }
 
-  #show(entries: readonly TimelineEntry[], position: Position): void {
+  #show(entries: readonly TimelineEntry[], position: Position, wanted = position): void {
     this.#entries = entries;
     this.#loading = null;
     this.#position = position;
+    this.#missing = typeof wanted === 'number' && position !== wanted ? wanted : null;
     this.#epoch += 1;
     this.#isOpen = true;
     this.isFollowed = position === 'end';
@@ -258,7 +262,7 @@ export class TimelineWindow {
     const isInside = around !== undefined && entries.some((entry) => sequenceOf(entry) === around);
     if (around === undefined || isInside) return this.#show(entries, around ?? 'end');
     const there = await this.#readPage(around, signal);
-    this.#show(there.entries, there.found);
+    this.#show(there.entries, there.found, around);
   }
 
   #receive(entry: TimelineEntry): void {
@@ -316,6 +320,7 @@ export class TimelineWindow {
       liveTexts: this.#liveTexts,
       epoch: this.#epoch,
       position: this.#position,
+      missing: this.#missing,
       isOpen: this.#isOpen,
       isAtStart: this.#isAtStart,
       isAtEnd: this.#isAtEnd,

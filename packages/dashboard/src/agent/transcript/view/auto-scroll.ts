@@ -12,6 +12,9 @@ const holdMs = 600;
  * A scroll event does not tell its cause: rows that are lower than estimated move the view up, too. So the reader
  * scrolled away if the event follows user input, or if the view moved up although the height did not shrink. The reader
  * is back when the view is near the end after a downward move. While text is selected the view does not move.
+ *
+ * After a jump the view is pinned to an entry instead, until the reader scrolls: rows above it are measured, images are
+ * loaded and pages are added long after the jump.
  */
 export class AutoScroll {
   readonly #scroller: HTMLElement;
@@ -19,6 +22,7 @@ export class AutoScroll {
   readonly #onChange: () => void;
   #isFollowing = true;
   #isSelecting = false;
+  #isPinned = false;
   #top = 0;
   #height = 0;
   #inputMs = Number.NEGATIVE_INFINITY;
@@ -41,18 +45,31 @@ export class AutoScroll {
     return this.#isFollowing && !this.#isSelecting;
   }
 
+  /** The view stays at one entry, wherever its row is. */
+  get isPinned(): boolean {
+    return this.#isPinned;
+  }
+
   follow(): void {
     this.#holdMs = Number.NEGATIVE_INFINITY;
+    this.#isPinned = false;
     this.#set(true);
     this.onResize();
   }
 
   stopFollowing(): void {
+    this.#isPinned = false;
+    this.#set(false);
+  }
+
+  pin(): void {
+    this.#isPinned = true;
     this.#set(false);
   }
 
   /** Scrolls to the first row. If everything fits on the screen, that is also the end. */
   toTop(): void {
+    this.#isPinned = false;
     this.#scroller.scrollTop = 0;
     this.#set(this.#isWithin(1));
   }
@@ -60,6 +77,7 @@ export class AutoScroll {
   /** Stays at this offset while a row on the screen expands or collapses. */
   holdPosition(): void {
     this.#holdMs = performance.now();
+    this.#isPinned = false;
     this.#set(false);
   }
 
@@ -94,6 +112,7 @@ export class AutoScroll {
 
   #onInput(isUp: boolean): void {
     this.#inputMs = performance.now();
+    this.#isPinned = false;
     if (isUp && this.#scroller.scrollTop > 0) this.#set(false);
   }
 
@@ -109,6 +128,7 @@ export class AutoScroll {
     const isInput = performance.now() - this.#inputMs < inputMs;
     const isLayout = scrollHeight < this.#height;
     this.#remember();
+    if (this.#isPinned) return;
     if (isUp && (isInput || !isLayout) && !this.#isWithin(1)) this.#set(false);
     else if (!isUp && this.#isWithin(nearPx) && performance.now() - this.#holdMs >= holdMs) this.#set(true);
   }

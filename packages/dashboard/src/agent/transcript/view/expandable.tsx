@@ -71,6 +71,10 @@ export function MarkdownText({ name, text }: { readonly name: string; readonly t
   );
 }
 
+/** The long texts that a row with this key may have. */
+export const namesOfLongTexts = (key: string): string[] =>
+  ['', ' call', ' diff', ' result', ' commits', ' files'].map((part) => `all of ${key}${part}`);
+
 /** Shows a part of a long text, and a button for the rest. */
 function Shortened({
   name,

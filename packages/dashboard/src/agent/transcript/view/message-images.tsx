@@ -1,45 +1,47 @@
-import { agentPage } from '@muster/sdk/contract';
-import { useQuery } from '@tanstack/react-query';
-import { useEffect, useState } from 'react';
-import { useTranscript } from './transcript-context.ts';
+import { lazy, Suspense, useState } from 'react';
+import { useImageUrl } from './image-url.ts';
+import '../tools.css';
+
+const ImageViewer = lazy(async () => ({ default: (await import('./image-viewer.tsx')).ImageViewer }));
 
 /** The images of a delivered message, or of a tool. */
 export function MessageImages({ ids, of = '' }: { readonly ids: readonly string[]; readonly of?: string }) {
+  const [shown, setShown] = useState<number | null>(null);
   if (ids.length === 0) return null;
+  const names = ids.map((_, i) => `Image ${i + 1}${of && `: ${of}`}`);
   return (
-    <ul className="message-images wrap" aria-label="Images">
-      {ids.map((id, i) => (
-        <li key={id}>
-          <MessageImage id={id} name={`Image ${i + 1}${of && `: ${of}`}`} />
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul className="message-images wrap" aria-label="Images">
+        {ids.map((id, i) => (
+          <li key={id}>
+            <MessageImage id={id} name={names[i] ?? ''} onOpen={() => setShown(i)} />
+          </li>
+        ))}
+      </ul>
+      {shown !== null && (
+        <Suspense>
+          <ImageViewer {...{ ids, names, shown }} onShow={setShown} onClose={() => setShown(null)} />
+        </Suspense>
+      )}
+    </>
   );
 }
 
-function MessageImage({ id, name }: { readonly id: string; readonly name: string }) {
-  const { agentId, client } = useTranscript();
-  const { data, error } = useQuery({
-    queryKey: ['attachment', agentPage(agentId), id],
-    queryFn: async ({ signal }) => {
-      const { content, mediaType } = await client.attachments.read(agentId, id, { signal });
-      return new Blob([Uint8Array.from(atob(content), (byte) => byte.charCodeAt(0))], { type: mediaType });
-    },
-    staleTime: Number.POSITIVE_INFINITY,
-    retry: false,
-  });
-  const [url, setUrl] = useState('');
-  useEffect(() => {
-    if (!data) return;
-    const made = URL.createObjectURL(data);
-    setUrl(made);
-    return () => URL.revokeObjectURL(made);
-  }, [data]);
-  if (error) return <p className="secondary">{name} was deleted.</p>;
+function MessageImage({
+  id,
+  name,
+  onOpen,
+}: {
+  readonly id: string;
+  readonly name: string;
+  readonly onOpen: () => void;
+}) {
+  const { url, isDeleted } = useImageUrl(id);
+  if (isDeleted) return <p className="secondary">{name} was deleted.</p>;
   if (url === '') return <p className="secondary">Loading {name} …</p>;
   return (
-    <a href={url} target="_blank" rel="noreferrer">
+    <button type="button" className="image-button" onClick={onOpen}>
       <img src={url} alt={name} />
-    </a>
+    </button>
   );
 }

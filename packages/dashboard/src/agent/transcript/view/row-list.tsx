@@ -1,7 +1,8 @@
 import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from '@tanstack/react-virtual';
-import { type RefObject, useCallback, useEffect, useLayoutEffect } from 'react';
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from 'react';
 import type { Row } from '../model/rows.ts';
 import type { AutoScroll } from './auto-scroll.ts';
+import { matchesIn } from './match-marks.ts';
 import { RowView } from './row-view.tsx';
 import type { useTimeline } from './use-timeline.ts';
 
@@ -16,11 +17,14 @@ interface RowListProps {
   readonly autoScroll: AutoScroll;
   /** The entry in the address, highlighted and scrolled into view when it changes. */
   readonly target: { readonly sequence: number } | null;
+  /** What is searched for: of a target that is larger than the screen, this text is shown. */
+  readonly findText: string;
+  readonly onRun: (run: number) => void;
 }
 
 /** A virtual list: only the rows on the screen are mounted. It is mounted again for another start position. */
 export function RowList(props: RowListProps) {
-  const { timeline, scroller, target } = props;
+  const { timeline, scroller, target, onRun } = props;
   const { window, view, rows, indexOf } = timeline;
   const virtualizer = useVirtualizer({
     count: rows.length,
@@ -41,6 +45,9 @@ export function RowList(props: RowListProps) {
   useScrollPosition(props, virtualizer, targetIndex);
 
   const { startIndex = 0, endIndex = 0 } = virtualizer.range ?? {};
+  const middle = (virtualizer.scrollOffset ?? 0) + (scroller.current?.clientHeight ?? 0) / 2;
+  const shownRun = runOf(rows, virtualizer.getVirtualItemForOffset(middle)?.index ?? startIndex);
+  useEffect(() => onRun(shownRun), [onRun, shownRun]);
   const isNearStart = startIndex < loadAheadRows;
   const isNearEnd = endIndex > rows.length - 1 - loadAheadRows;
   useEffect(() => {
@@ -76,9 +83,9 @@ export function RowList(props: RowListProps) {
   );
 }
 
-/** Starts at the position of the view, follows the end, and shows each new target. */
+/** Starts at the position of the view, follows the end, and keeps each new target in view. */
 function useScrollPosition(
-  { timeline: { view, indexOf }, scroller, autoScroll, target }: RowListProps,
+  { timeline: { view }, scroller, autoScroll, target, findText }: RowListProps,
   virtualizer: Virtualizer<HTMLElement, Element>,
   targetIndex: number | undefined,
 ): void {
@@ -88,25 +95,65 @@ function useScrollPosition(
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs once, for the start position.
   useLayoutEffect(() => {
-    if (position === 'end') return autoScroll.follow();
-    autoScroll.stopFollowing();
-    const first = typeof position === 'number' ? indexOf(position) : undefined;
-    if (first !== undefined) virtualizer.scrollToIndex(first, { align: 'center' });
+    if (position === 'end') autoScroll.follow();
+    else autoScroll.stopFollowing();
   }, []);
   // biome-ignore lint/correctness/useExhaustiveDependencies: runs after each change of the height.
   useLayoutEffect(() => autoScroll.onResize(), [autoScroll, height]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls once per target, not when its row moves.
+  const isLoaded = targetIndex !== undefined;
+  const isNewList = useRef(true);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: pins once per target, not when its row moves.
   useLayoutEffect(() => {
-    if (targetIndex === undefined) return;
+    if (!isLoaded) return;
     autoScroll.stopFollowing();
     const { scrollTop = 0, clientHeight = 0 } = scroller.current ?? {};
     const isVisible = items.some(
       ({ index, start, end }) =>
         index === targetIndex && start >= scrollTop && end <= scrollTop + clientHeight,
     );
-    if (!isVisible) virtualizer.scrollToIndex(targetIndex, { align: 'center' });
-  }, [target]);
+    // Of a new list, no row is measured.
+    if (!isVisible || isNewList.current) autoScroll.pin();
+    isNewList.current = false;
+  }, [target, isLoaded]);
+  // The index and the offset of a row change while pages are loaded and rows are measured, so both are read each time.
+  useLayoutEffect(() => {
+    if (targetIndex === undefined || !autoScroll.isPinned) return;
+    const item = virtualizer.measurementsCache[targetIndex];
+    if (!item || !scroller.current) return;
+    const match = item.size > scroller.current.clientHeight && matchIn(scroller.current, findText);
+    const top = offsetInView(match || item, scroller.current);
+    if (Math.abs(top - (virtualizer.scrollOffset ?? 0)) > 1) virtualizer.scrollToOffset(top);
+  });
+}
+
+/** The first match in the target, as if it was a row. */
+function matchIn(scroller: HTMLElement, text: string): { start: number; size: number } | undefined {
+  const content = scroller.querySelector('[data-target="true"] .row-content');
+  const [match] = content ? matchesIn(content, text, 1) : [];
+  if (!match) return undefined;
+  const { top, height } = match.getBoundingClientRect();
+  return { start: top - scroller.getBoundingClientRect().top + scroller.scrollTop, size: height };
+}
+
+const topMarginPx = 32;
+
+/** In the middle of the view, or with its beginning at the top if it does not fit. */
+function offsetInView({ start, size }: { start: number; size: number }, scroller: HTMLElement): number {
+  const { clientHeight, scrollHeight } = scroller;
+  const top = start - Math.max(topMarginPx, (clientHeight - size) / 2);
+  return Math.max(0, Math.min(top, scrollHeight - clientHeight));
+}
+
+/** The run of the row, or of the next row that has one. */
+function runOf(rows: readonly Row[], index: number): number {
+  for (const row of rows.slice(index, index + loadAheadRows)) {
+    const entries =
+      'entry' in row ? [row.entry] : 'entries' in row ? row.entries : [row.call ?? row.results[0]];
+    const run = Number(entries.at(-1)?.runId ?? 0);
+    if (run > 0) return run;
+  }
+  return 0;
 }
 
 const isToolRow = (row: Row | undefined): boolean => row?.kind === 'tool' || row?.kind === 'setup';

@@ -1,13 +1,13 @@
-import { agentPage, clock, dollars, firstLine, planStepsIn, type TimelineEntry } from '@muster/sdk/contract';
+import { agentPage, dollars, firstLine, planStepsIn, type TimelineEntry } from '@muster/sdk/contract';
 import { memo, type ReactNode, useEffect } from 'react';
 import { Link } from 'wouter';
 import { durationText, plural } from '../../../parts/model/text.ts';
 import { ErrorBoundary } from '../../../parts/problem.tsx';
-import { wholeTime } from '../../../parts/times.tsx';
 import { outcomeText } from '../../model/status-text.ts';
 import { PlanSteps } from '../../panels/view/plan.tsx';
 import { childText, contextIn, systemText, unknownText } from '../model/entry-text.ts';
-import { type Row, type RowOf, stringIn, stringsIn } from '../model/rows.ts';
+import { isQuiet, type Row, type RowOf, stringIn, stringsIn } from '../model/rows.ts';
+import { EntryLines, EntryTime } from './entry-time.tsx';
 import { Expandable, LongText, MarkdownText } from './expandable.tsx';
 import { MessageImages } from './message-images.tsx';
 import { SetupRow, ToolRow } from './tool-row.tsx';
@@ -36,27 +36,6 @@ export const RowView = memo(function RowView({
     </>
   );
 });
-
-function EntryTime({
-  at,
-  sequence,
-  className,
-}: {
-  readonly at: string;
-  readonly sequence: number | string;
-  readonly className?: string;
-}) {
-  const { isLinked } = useTranscript();
-  const attributes = { className, title: wholeTime(at) };
-  const time = <time dateTime={at}>{clock(at)}</time>;
-  if (!isLinked || sequence === 0) return <span {...attributes}>{time}</span>;
-  return (
-    <a {...attributes} href={`#e${sequence}`}>
-      <span className="visually-hidden">Entry {sequence}, </span>
-      {time}
-    </a>
-  );
-}
 
 /** Shown if a row fails to render. */
 function plainText(row: Row): string {
@@ -269,13 +248,28 @@ function ChildLink({ entry: { text, data } }: Pick<RowOf<'child'>, 'entry'>) {
   return <Link href={agentPage({ ...agentId, agent: child as string[] })}>{text}</Link>;
 }
 
-function RunStartRow({ row: { entry } }: { readonly row: RowOf<'run-start'> }) {
+function RunStartRow({ row: { key, entry, entries } }: { readonly row: RowOf<'run-start'> }) {
   const runner = stringIn(entry.data, 'runner');
-  return (
-    <p className="run-row secondary">
+  const others = entries.filter((each) => each !== entry && !isQuiet(each));
+  const line = (
+    <>
       <strong>Run {entry.runId}</strong> started{entry.text !== '' && ` · ${entry.text}`}
       {runner !== '' && ` · on ${runner}`}
-    </p>
+    </>
+  );
+  if (others.length === 0) return <p className="run-row secondary">{line}</p>;
+  return (
+    <Expandable
+      name={key}
+      className="run-row secondary"
+      head={
+        <span className="expandable-line">
+          {line} · {summaryOf(others)}
+        </span>
+      }
+    >
+      {() => <EntryLines entries={entries} />}
+    </Expandable>
   );
 }
 
@@ -297,32 +291,24 @@ function RunEndRow({ row: { entry, startedAt } }: { readonly row: RowOf<'run-end
 }
 
 const summarizedEntries = 4;
-const maxLines = 500;
 
 function SystemRow({ row: { entries, key } }: { readonly row: RowOf<'system'> }) {
   const [first] = entries;
   if (first && entries.length === 1) return <p className="system-row system-line">{systemText(first)}</p>;
-  const newest = entries.slice(-summarizedEntries).map((entry) => systemText(entry, true));
-  const rest = entries.length - newest.length;
+  const loud = entries.filter((entry) => !isQuiet(entry));
   return (
     <Expandable
       name={key}
       className="system-row"
-      head={
-        <span className="expandable-line">
-          {[...(rest > 0 ? [`${rest} more`] : []), ...newest].join(' · ')}
-        </span>
-      }
+      head={<span className="expandable-line">{summaryOf(loud.length > 0 ? loud : entries)}</span>}
     >
-      {() => (
-        <ol className="system-list">
-          {entries.slice(-maxLines).map((entry) => (
-            <li key={entry.sequence}>
-              <EntryTime at={entry.at} sequence={entry.sequence} /> {systemText(entry)}
-            </li>
-          ))}
-        </ol>
-      )}
+      {() => <EntryLines entries={entries} />}
     </Expandable>
   );
+}
+
+function summaryOf(entries: readonly TimelineEntry[]): string {
+  const newest = entries.slice(-summarizedEntries).map((entry) => systemText(entry, true));
+  const rest = entries.length - newest.length;
+  return [...newest, ...(rest > 0 ? [`${rest} earlier`] : [])].join(' · ');
 }

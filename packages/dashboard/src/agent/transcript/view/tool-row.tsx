@@ -16,6 +16,7 @@ import {
   toolOutcome,
   toolSummary,
 } from '../model/tool-call.ts';
+import { EntryLines } from './entry-time.tsx';
 import { Expandable, LongText } from './expandable.tsx';
 import { MessageImages } from './message-images.tsx';
 
@@ -86,6 +87,7 @@ function ToolDetails({ row }: ToolProps) {
       ) : (
         <LongText name={`${row.key} result`} text={changes} isDiff />
       )}
+      {row.changes.length > 0 && <EntryLines entries={row.changes} />}
     </>
   );
 }

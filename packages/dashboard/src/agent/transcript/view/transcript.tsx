@@ -1,16 +1,32 @@
 import type { AgentId, MusterClient, TimelineEntry } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
-import { memo, startTransition, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import {
+  lazy,
+  memo,
+  type ReactNode,
+  type RefObject,
+  Suspense,
+  startTransition,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { useShortcuts } from '../../../parts/page.tsx';
 import { Problem } from '../../../parts/problem.tsx';
 import { announcementOf } from '../model/entry-text.ts';
 import type { TimelineView, TimelineWindow } from '../model/timeline-window.ts';
 import { type AutoScroll, useAutoScroll } from './auto-scroll.ts';
+import { namesOfLongTexts } from './expandable.tsx';
 import { RowList } from './row-list.tsx';
+import { Toolbar, useFind } from './toolbar.tsx';
 import { ExpandedNames, TranscriptContext, type TranscriptTools } from './transcript-context.ts';
 import { type EntryTarget, useEntryTarget, useTimeline } from './use-timeline.ts';
 import '../transcript.css';
+
+const RunRail = lazy(async () => ({ default: (await import('./run-rail.tsx')).RunRail }));
 
 export interface TranscriptProps {
   readonly agentId: AgentId;
@@ -26,8 +42,9 @@ export const Transcript = memo((props: TranscriptProps) => (
 ));
 
 function OneTranscript({ agentId, client, onEntries, isLinked = true }: TranscriptProps) {
-  const { announcement, announce } = useAnnouncement(onEntries);
-  const [target, clearTarget] = useEntryTarget(isLinked);
+  const { target, clear: clearTarget, showMatch } = useEntryTarget(isLinked);
+  const find = useFind(clearTarget);
+  const { announcement, announce } = useAnnouncement(find, onEntries);
   const timeline = useTimeline(client, agentId, target?.sequence, announce);
   const { window, view, rows, indexOf, findMessageText } = timeline;
   const scroller = useRef<HTMLElement>(null);
@@ -50,65 +67,139 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
     }),
     [client, isLinked, autoScroll, findMessageText],
   );
-  const targetRow = target && rows[indexOf(target.sequence) ?? -1];
-  useExpandTarget(tools.expanded, target, targetRow?.key);
+  useExpandTarget(tools.expanded, target, target ? rows[indexOf(target.sequence) ?? -1]?.key : undefined);
   const newCount = stoppedAt === null ? 0 : view.newest - stoppedAt;
   const hasLeftEnd = stoppedAt !== null && (!autoScroll?.isFollowing || newCount > 0);
-  const top = topText(view);
+  const [shownRun, setShownRun] = useState(0);
+  const newestRun = useNewestRun(view, isLinked);
 
   return (
     <TranscriptContext value={tools}>
       <div className="transcript">
-        <Problem error={view.error} />
-        <Problem error={view.pageError}>
-          <Button onClick={() => void window.tryAgain()}>Try again</Button>
-        </Problem>
-        <section
-          ref={scroller}
-          className="transcript-scroller"
-          aria-label="Transcript"
-          aria-busy={view.loading !== null || !view.isOpen}
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
-          tabIndex={0}
-        >
-          {top !== '' && <p className="transcript-top secondary">{top}</p>}
-          {view.isOpen && autoScroll && (
-            <RowList key={view.epoch} {...{ timeline, scroller, autoScroll, target }} />
+        <TranscriptProblems {...{ window, view, target }} onDismiss={clearTarget} />
+        <Toolbar {...{ find, newestRun, shownRun }} scroller={scroller.current} onShow={showMatch} />
+        <div className="transcript-columns">
+          {newestRun > 1 && (
+            <Suspense>
+              <RunRail {...{ newestRun, shownRun }} />
+            </Suspense>
           )}
-          {hasLeftEnd && <JumpButtons newCount={newCount} onStart={toStart} onEnd={toEnd} />}
-        </section>
-        <p className="visually-hidden" role="status">
-          {announcement}
-        </p>
+          <TranscriptScroller view={view} scroller={scroller}>
+            {view.isOpen && autoScroll && (
+              <RowList
+                key={view.epoch}
+                {...{ timeline, scroller, autoScroll, target }}
+                findText={find.text}
+                onRun={setShownRun}
+              />
+            )}
+            {hasLeftEnd && <JumpButtons newCount={newCount} onStart={toStart} onEnd={toEnd} />}
+          </TranscriptScroller>
+        </div>
+        <Announcement text={announcement} />
       </div>
     </TranscriptContext>
   );
 }
 
+function TranscriptScroller({
+  view,
+  scroller,
+  children,
+}: {
+  readonly view: TimelineView;
+  readonly scroller: RefObject<HTMLElement | null>;
+  readonly children: ReactNode;
+}) {
+  const top = topText(view);
+  return (
+    <section
+      ref={scroller}
+      className="transcript-scroller"
+      aria-label="Transcript"
+      aria-busy={view.loading !== null || !view.isOpen}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
+      tabIndex={0}
+    >
+      {top !== '' && <p className="transcript-top secondary">{top}</p>}
+      {children}
+    </section>
+  );
+}
+
+const TranscriptProblems = ({
+  window,
+  view,
+  target,
+  onDismiss,
+}: {
+  readonly window: TimelineWindow;
+  readonly view: TimelineView;
+  readonly target: EntryTarget | null;
+  readonly onDismiss: () => void;
+}) => (
+  <>
+    <Problem error={view.error} />
+    <Problem error={view.pageError}>
+      <Button onClick={() => void window.tryAgain()}>Try again</Button>
+    </Problem>
+    {target && view.missing === target.sequence && (
+      <div className="problem wrap" role="alert">
+        <p>{missingText(target.sequence, view.newest)}</p>
+        <Button onClick={onDismiss}>Dismiss</Button>
+      </div>
+    )}
+  </>
+);
+
+const missingText = (sequence: number, newest: number): string =>
+  sequence > newest || sequence < 1
+    ? `There is no entry ${sequence.toLocaleString('en')}: the newest is ${newest.toLocaleString('en')}.`
+    : `Entry ${sequence.toLocaleString('en')} was removed. Entries are kept for 30 days after an agent ends.`;
+
+const Announcement = ({ text }: { readonly text: string }) => (
+  <p className="visually-hidden" role="status">
+    {text}
+  </p>
+);
+
 /** What a screen reader says about new entries. */
-function useAnnouncement(onEntries: TranscriptProps['onEntries']) {
+function useAnnouncement(find: ReturnType<typeof useFind>, onEntries: TranscriptProps['onEntries']) {
   const [announcement, setAnnouncement] = useState('');
   // A transition, so that the new rows are drawn first.
-  const announce = (entries: readonly TimelineEntry[]) =>
+  const announce = (entries: readonly TimelineEntry[]) => {
+    find.onEntries(entries);
     startTransition(() => {
       setAnnouncement((before) => announcementOf(entries) ?? before);
       onEntries?.(entries);
     });
+  };
   return { announcement, announce };
 }
 
-/** Expands the entry in the address once; then the reader may collapse it. */
-function useExpandTarget(
-  expanded: ExpandedNames,
-  target: EntryTarget | null,
-  name: string | undefined,
-): void {
+/** Expands the entry in the address once; then the reader may collapse it. A match is collapsed after the next one. */
+function useExpandTarget(expanded: ExpandedNames, target: EntryTarget | null, key: string | undefined): void {
   const done = useRef<EntryTarget>(null);
+  const toCollapse = useRef<readonly string[]>([]);
   useLayoutEffect(() => {
-    if (target === null || name === undefined || done.current === target) return;
+    if (done.current !== target) {
+      for (const name of toCollapse.current) expanded.set(name, false);
+      toCollapse.current = [];
+    }
+    if (target === null || key === undefined || done.current === target) return;
     done.current = target;
-    expanded.set(name, true);
-  }, [expanded, target, name]);
+    const names = target.isMatch ? [key, ...namesOfLongTexts(key)] : [key];
+    if (target.isMatch) toCollapse.current = names.filter((name) => !expanded.has(name));
+    for (const name of names) expanded.set(name, true);
+  }, [expanded, target, key]);
+}
+
+/** The number of the newest run that was seen; 0 where nothing links to runs. */
+function useNewestRun({ entries }: TimelineView, isLinked: boolean): number {
+  const newest = useRef(0);
+  const run = Number(entries.findLast(({ runId }) => runId !== '0')?.runId ?? 0);
+  newest.current = Math.max(newest.current, run);
+  return isLinked ? newest.current : 0;
 }
 
 function useJumps(window: TimelineWindow, autoScroll: AutoScroll | null, clearTarget: () => void) {

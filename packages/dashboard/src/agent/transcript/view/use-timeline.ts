@@ -98,11 +98,13 @@ async function loadMessageText(
 
 export interface EntryTarget {
   readonly sequence: number;
+  /** Found by a search, so all of its text is shown. */
+  readonly isMatch?: boolean;
 }
 
-/** The entry in the address, as `#e123`. Each navigation gives a new object. */
-export function useEntryTarget(isLinked: boolean): readonly [target: EntryTarget | null, clear: () => void] {
-  const [target, setTarget] = useState(() => (isLinked ? targetOfAddress() : null));
+/** The entry in the address, as `#e123`, or of a search. Each navigation gives a new object. */
+export function useEntryTarget(isLinked: boolean) {
+  const [target, setTarget] = useState<EntryTarget | null>(() => (isLinked ? targetOfAddress() : null));
   useEffect(() => {
     if (!isLinked) return;
     const onHashChange = () => setTarget(targetOfAddress());
@@ -115,7 +117,8 @@ export function useEntryTarget(isLinked: boolean): readonly [target: EntryTarget
     if (isLinked && targetOfAddress())
       history.replaceState(history.state, '', location.pathname + location.search);
   }, [isLinked]);
-  return [target, clear];
+  const showMatch = useCallback((sequence: number) => setTarget({ sequence, isMatch: true }), []);
+  return { target, clear, showMatch };
 }
 
 function targetOfAddress(): EntryTarget | null {
