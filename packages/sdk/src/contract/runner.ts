@@ -203,10 +203,7 @@ export const claim = reply('RunnerClaim', {
     ...providerAccountName,
     description: 'The account that its last run used. It stays with it where it can; empty if there is none.',
   },
-  retried: {
-    type: 'boolean',
-    description: 'A person has retried the agent: accounts that a provider has refused are no longer paused.',
-  },
+  retried: { type: 'boolean', description: 'A person retried the agent: refused accounts are asked again.' },
   models: {
     type: 'array',
     items: text,
