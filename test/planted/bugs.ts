@@ -1,3 +1,4 @@
+import { accessBugs } from './access-bugs.ts';
 import { accountBugs } from './account-bugs.ts';
 import { attentionBugs } from './attention-bugs.ts';
 import { budgetBugs } from './budget-bugs.ts';
@@ -23,6 +24,7 @@ const service = 'packages/service/src';
 const dashboard = 'packages/dashboard/src';
 
 export const plantedBugs: readonly PlantedBug[] = [
+  ...accessBugs,
   ...accountBugs,
   ...attentionBugs,
   ...budgetBugs,
