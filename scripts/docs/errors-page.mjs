@@ -76,6 +76,8 @@ const preconditions = {
   NOT_BLOCKED: 'the agent is neither blocked, retrying nor rate limited',
   NOT_IN_WORKSPACE: 'the repository is not one of the workspace',
   NO_INTEGRATION: 'no integration covers the repository, or its change requests are off',
+  LAST_ADMIN: 'no other account with a valid key would be an admin of the tenant',
+  OWN_ACCOUNT: 'nobody disables its own account or changes its own role',
   OWN_RUNNER: 'the runner is that of the service itself',
   PARTS_MISSING: 'parts of the checkpoint are missing',
   PAUSED: 'the notification is paused',

@@ -1,3 +1,4 @@
+import { memberExamples } from './member-examples.mjs';
 import { runnerExamples } from './runner-examples.mjs';
 
 /**
@@ -68,36 +69,6 @@ for (const { name, runCount, free } of runners) console.log(name, runCount, free
     cli: 'muster runner drain default',
     ts: `const { runners } = await muster.drainRunners('default');
 for (const { name, runs } of runners) console.log(name, runs);`,
-  },
-  undrainRunners: {
-    body: { pool: 'default', runners: ['builder-1'] },
-    cli: 'muster runner undrain default builder-1',
-    ts: `const { runners } = await muster.undrainRunners('default', ['builder-1']);
-for (const { name, draining } of runners) console.log(name, draining);`,
-  },
-  listMembers: {
-    cli: 'muster members ls',
-    ts: `for await (const { account, role, lastSeenAt } of muster.members()) console.log(account, role, lastSeenAt);`,
-  },
-  updateMember: {
-    body: {
-      account: 'mia',
-      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
-      disabled: true,
-      justification: 'left the team',
-    },
-    cli: 'muster members disable mia --yes --justification "left the team"',
-    ts: `const { role } = await muster.updateMember({
-  account: 'mia',
-  ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
-  role: 'viewer',
-});
-console.log(role);`,
-  },
-  setup: {
-    cli: null,
-    ts: `const { steps } = await muster.setup();
-for (const { name, state, text } of steps) console.log(name, state, text);`,
   },
   signInCode: {
     cli: 'muster open',
@@ -477,5 +448,6 @@ console.log(state);`,
 console.log(state, error);`,
   },
 
+  ...memberExamples,
   ...runnerExamples,
 };

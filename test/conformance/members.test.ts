@@ -65,7 +65,14 @@ describe('the list of members', () => {
     );
     expect(await find(account)).toEqual({
       ...{ ownerProvider, account, displayName: '', role: 'admin', roleOverride: '', disabled: false },
-      ...{ signIn: '', lastSeenAt: expect.any(String), keys: 2, sessions: 1, liveAgents: 1, spendUsd: 2.5 },
+      ...{
+        lastSignIn: '',
+        lastSeenAt: expect.any(String),
+        keys: 2,
+        sessions: 1,
+        liveAgents: 1,
+        spendUsd: 2.5,
+      },
     });
     await database.query('DELETE FROM keys WHERE account = $1', [account]);
     expect(await find(account)).toMatchObject({
@@ -97,7 +104,11 @@ describe('the list of members', () => {
     const all = await membersOf(admin, { text: word.toUpperCase() });
     // The same name at two providers is two accounts.
     expect(all.map(({ account }) => account)).toEqual([...rows.slice(2), ...rows.slice(0, 3)]);
-    expect(all.at(-1)).toMatchObject({ ownerProvider: 'PROVIDER_IDP_OIDC', role: 'viewer', signIn: 'acme' });
+    expect(all.at(-1)).toMatchObject({
+      ownerProvider: 'PROVIDER_IDP_OIDC',
+      role: 'viewer',
+      lastSignIn: 'acme',
+    });
     expect(await membersOf(admin, { text: `${rows[0]} love` })).toHaveLength(1);
     const paged: Member[] = [];
     let pageToken = '';

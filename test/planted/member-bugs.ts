@@ -16,7 +16,7 @@ export const memberBugs: readonly PlantedBug[] = [
     name: 'members: open streams of a disabled account go on',
     file: `${service}/store/statements/tick.ts`,
     find: "${isValid('k')} AND ${isEnabled('k')})",
-    replace: "${isValid('k')})",
+    replace: "${isValid('k')} AND (true OR ${isEnabled('k')}))",
     suites: conformance,
   },
   {

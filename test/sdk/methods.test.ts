@@ -8,6 +8,7 @@ import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant } from '../support/test-tenant.ts';
 import { testAccessMethods } from './access-methods.ts';
 import { collect, testCodeHostMethods } from './code-host-methods.ts';
+import { testMemberMethods } from './member-methods.ts';
 import { testNotificationMethods } from './notification-methods.ts';
 import { testSignInMethods } from './sign-in-methods.ts';
 import { testTriggerMethods } from './trigger-methods.ts';
@@ -445,19 +446,7 @@ test('listRunners shows the runners of a pool; poolDemand counts them; others ta
   await expect(client.undrainRunners(pool, ['nobody'])).rejects.toBeInstanceOf(NotFoundError);
 });
 
-test('members lists the accounts, updateMember changes one, and setup says what is missing', async () => {
-  const account = uniqueName('mia');
-  await client.catalog.write('token', uniqueName('key'), { role: 'member', account });
-  const { ownerProvider } = await client.whoami();
-  const found = [];
-  for await (const member of client.members({ text: account })) found.push(member);
-  expect(found).toMatchObject([{ account, ownerProvider, role: 'member', disabled: false }]);
-  expect((await client.listMembers({ text: account, pageSize: 1 })).entries).toEqual(found);
-  expect(await client.updateMember({ account, ownerProvider, disabled: true })).toMatchObject({
-    disabled: true,
-  });
-  expect((await client.setup()).steps).toHaveLength(4);
-});
+testMemberMethods(client);
 
 test('every route except the runner protocol was called', () => {
   const unused = Object.entries(routes)

@@ -38,7 +38,7 @@ export const member = reply('Member', {
     description: 'The role that an admin has set: empty if none.',
   },
   disabled: { ...boolean, description: 'None of its keys and sessions works.' },
-  signIn: {
+  lastSignIn: {
     ...text,
     description: 'The `sign-in` of the catalog that it last signed in with; empty if it uses keys.',
   },

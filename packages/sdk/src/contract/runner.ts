@@ -291,11 +291,7 @@ export const pollReply = reply('RunnerPollReply', {
   },
   steers: { ...list(steer), description: 'Only for a runner with the capability `steer`.' },
   drain: { ...boolean, description: 'It is asked to drain: it claims nothing more, and ends.' },
-  undrain: {
-    ...boolean,
-    description:
-      'It drains because it was asked to, and is asked to take runs again. Only with the capability `undrain`.',
-  },
+  undrain: { ...boolean, description: 'It drains as it was asked to, and is asked to take runs again.' },
 });
 export type PollReply = Infer<typeof pollReply>;
 

@@ -40,7 +40,7 @@ async function list({ client, output, signal }: Invocation, text = ''): Promise<
       { title: 'ACCOUNT', of: nameOf, isFlexible: true },
       { title: 'NAME', of: ({ displayName }) => displayName, isFlexible: true, isOptional: true },
       { title: 'ROLE', of: roleOf },
-      { title: 'SIGN-IN', of: ({ signIn }) => signIn || '–' },
+      { title: 'SIGN-IN', of: ({ lastSignIn }) => lastSignIn || '–' },
       { title: 'LAST SEEN', of: ({ lastSeenAt }) => lastSeenAt?.slice(0, 16).replace('T', ' ') ?? '–' },
       { title: 'KEYS', of: ({ keys }) => String(keys), isRight: true },
       { title: 'SESSIONS', of: ({ sessions }) => String(sessions), isRight: true },

@@ -20,9 +20,9 @@ export class Drain {
     else this.#end();
   }
 
-  /** The runner could take runs again. */
-  get isReversible(): boolean {
-    return this.#state === 'asked';
+  /** Whether the runner takes runs, or could take some again. Without any, it ends. */
+  capabilities(isServing: boolean, runs: number): readonly 'undrain'[] {
+    return isServing || (this.#state === 'asked' && runs > 0) ? ['undrain'] : [];
   }
 
   /** Returns whether the runner takes runs again. */

@@ -307,9 +307,7 @@ export class Runner {
       capabilities: [
         'deferral',
         'steer',
-        ...(this.#state === 'serving' || (this.#drain.isReversible && this.#runs.size > 0)
-          ? ['undrain']
-          : []),
+        ...this.#drain.capabilities(this.#state === 'serving', this.#runs.size),
         ...(sandbox ? ['sandbox'] : []),
         ...(this.#disk.isBelow ? ['disk-full'] : []),
       ],

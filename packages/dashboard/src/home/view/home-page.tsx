@@ -1,13 +1,13 @@
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
 import { Link } from 'wouter';
 import { type Fleet, useFleet } from '../../live/fleet.ts';
-import { isAdmin } from '../../live/model/allowed-actions.ts';
 import { attentionTitles, type EndedWindow, endedWindows, isSeen } from '../../live/model/attention.ts';
 import { Button, CopyButton } from '../../parts/button.tsx';
 import { plural } from '../../parts/model/text.ts';
 import { Empty, useShortcuts } from '../../parts/page.tsx';
-import { ErrorBoundary, Problem } from '../../parts/problem.tsx';
+import { Problem } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
+import { SetupSlot } from '../../setup/view/setup-slot.tsx';
 import { maySpawn } from '../../spawn/open-spawn.ts';
 import type { Summary } from '../model/arrange.ts';
 import { type Filter, listUrl, ownerOf } from '../model/filter.ts';
@@ -21,11 +21,6 @@ import '../home.css';
 /** Loaded with the first selection. */
 const SelectionBar = lazy(async () => ({
   default: (await import('../bulk/selection-bar.tsx')).SelectionBar,
-}));
-
-/** Loaded on demand: once it is done or dismissed, nobody needs it. */
-const SetupCard = lazy(async () => ({
-  default: (await import('../../setup/view/setup-card.tsx')).SetupCard,
 }));
 
 /** The live list of all agents at every depth. Agents that need a person are at the top. */
@@ -52,13 +47,7 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
   return (
     <div className="home-page">
       <HomeTop {...{ control, summary }} />
-      {isAdmin(caller) && (
-        <ErrorBoundary fallback={null}>
-          <Suspense fallback={null}>
-            <SetupCard />
-          </Suspense>
-        </ErrorBoundary>
-      )}
+      <SetupSlot />
       <p className="visually-hidden" role="status">
         {isLoaded && attentionText(summary.needingAttention)}
       </p>

@@ -96,7 +96,7 @@ const MemberTable = ({ members }: { readonly members: readonly Member[] }) => (
 
 function MemberRow({ member }: { readonly member: Member }) {
   const { caller } = useSignedIn();
-  const { ownerProvider, account, roleOverride, disabled, signIn, lastSeenAt } = member;
+  const { ownerProvider, account, roleOverride, disabled, lastSignIn, lastSeenAt } = member;
   const [state, tone] = stateOf(member);
   const isSelf = account === caller.account && ownerProvider === caller.ownerProvider;
   const owner = encodeURIComponent(fullName(member));
@@ -106,7 +106,7 @@ function MemberRow({ member }: { readonly member: Member }) {
         {personName(member)} {isSelf && <strong>you</strong>}
         <small>
           {member.displayName && `${account}, `}
-          {signIn ? `signs in with ${signIn}` : providerName(ownerProvider)}
+          {lastSignIn ? `signs in with ${lastSignIn}` : providerName(ownerProvider)}
         </small>
       </th>
       <td>

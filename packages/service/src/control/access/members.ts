@@ -176,7 +176,7 @@ const viewOf = (row: MemberRow): Member => ({
   role: row.role,
   roleOverride: row.role_override as Member['roleOverride'],
   disabled: row.disabled,
-  signIn: row.sign_in,
+  lastSignIn: row.sign_in,
   lastSeenAt: row.last_seen_at,
   keys: row.keys,
   sessions: row.sessions,

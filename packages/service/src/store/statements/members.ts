@@ -30,7 +30,7 @@ const accountsOf = (name: string, table: string, condition: string): string => {
   return `${name} AS (
      (${next('($2::text, $3::text)')})
      UNION ALL
-     SELECT l.* FROM ${name} o CROSS JOIN LATERAL (${next(place('o'))}) l
+     SELECT l.owner_provider, l.account FROM ${name} o CROSS JOIN LATERAL (${next(place('o'))}) l
    )`;
 };
 
@@ -83,9 +83,9 @@ export const listMembers = statement<[...Account, text: string, limit: number], 
      ${pageOf(`SELECT m.owner_provider, m.account FROM members m WHERE m.tenant = $1 AND ${place('m')} > ($2, $3)
        ORDER BY m.owner_provider, m.account`)}
      UNION
-     ${pageOf('SELECT * FROM of_keys')}
+     ${pageOf('SELECT owner_provider, account FROM of_keys')}
      UNION
-     ${pageOf(`SELECT o.* FROM of_agents o WHERE EXISTS (SELECT FROM agents a
+     ${pageOf(`SELECT o.owner_provider, o.account FROM of_agents o WHERE EXISTS (SELECT FROM agents a
        WHERE a.tenant = $1 AND a.owner_provider = o.owner_provider AND a.account = o.account AND a.current
          AND a.is_root IN (true, false) AND a.is_live)`)}
      ORDER BY owner_provider, account LIMIT $5

@@ -365,7 +365,9 @@ export const listRunners = statement<
   `SELECT r.tenant, r.id, r.name, r.pool, r.backends, r.rehearses, r.build, r.leaving, r.accounts, r.capabilities, r.free_real,
      r.free_rehearsed, r.machine, r.joined_at, r.polled_at, h.run_count, h.runs
    FROM (
-     SELECT * FROM runners r
+     SELECT tenant, id, name, pool, backends, rehearses, build, leaving, accounts, capabilities, free_real, free_rehearsed, machine,
+       joined_at, polled_at
+     FROM runners r
      WHERE r.tenant IN (0, $1) AND r.lease_until > now() AND ($2::text IS NULL OR r.pool = $2)
        AND ($4::text = '' OR strpos(lower(r.name || ' ' || r.pool || ' ' || coalesce(r.machine ->> 'system', '')), $4) > 0)
        AND (r.pool, r.name, r.id) > ($5::text, $6::text, $7::uuid)
