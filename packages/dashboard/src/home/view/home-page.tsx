@@ -1,3 +1,4 @@
+import type { Caller } from '@muster/sdk';
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
 import { Link } from 'wouter';
 import { type Fleet, useFleet } from '../../live/fleet.ts';
@@ -38,7 +39,7 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
   const { sections, summary, isBehind, isLoaded, error } = useSyncExternalStore(order.subscribe, () =>
     order.view(filter),
   );
-  const { onBusy, onUpdateOrder, onToggleSeen, onTogglePin, onMarkAllSeen } = useListActions(fleet, order);
+  const { onUpdateOrder, ...actions } = useListActions(fleet, order);
   const selection = useSelection(sections, url);
   const field = useRef<HTMLInputElement>(null);
   const body = useRef<HTMLDivElement>(null);
@@ -46,22 +47,14 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
   // Effects of children run first: on the first render the stream is not open yet, so it opens only once.
   useEffect(() => fleet.showEnded(filter.ended), [fleet, filter.ended]);
 
-  const { owners, scope, totals } = summary;
-  const isEmpty = totals.everyone === 0;
+  const { owners, scope } = summary;
+  const isEmpty = summary.totals.everyone === 0;
   const hasOthers = owners.some((owner) => owner !== ownerOf(caller));
   return (
     <div className="home-page">
       <HomeTop {...{ control, summary }} />
-      {isAdmin(caller) && (
-        <ErrorBoundary fallback={null}>
-          <Suspense fallback={null}>
-            <SetupCard />
-          </Suspense>
-        </ErrorBoundary>
-      )}
-      <p className="visually-hidden" role="status">
-        {isLoaded && attentionText(summary.needingAttention)}
-      </p>
+      {isAdmin(caller) && <Setup />}
+      <AttentionStatus count={isLoaded ? summary.needingAttention : null} />
       {!isEmpty && (
         <FilterBar
           {...{ control, summary, isLoaded, isBehind, field, onUpdateOrder }}
@@ -73,9 +66,8 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
         <Problem error={error}>
           <Button onClick={() => fleet.restart()}>Try again</Button>
         </Problem>
+        {isLoaded && <NothingListed {...{ control, summary, caller, onSpawn }} />}
         {isEmpty && !isLoaded && error === null && <p className="page-loading">Loading agents …</p>}
-        {isEmpty && isLoaded && <NoAgents maySpawn={maySpawn(caller)} onSpawn={onSpawn} />}
-        {!isEmpty && isLoaded && summary.shown === 0 && <NoMatches control={control} summary={summary} />}
         {summary.shown > 0 && (
           <AgentList
             key={url}
@@ -83,25 +75,29 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
             group={filter.group}
             owners={owners}
             selection={selection}
-            isLoaded={isLoaded}
+            {...{ isLoaded, ...actions }}
             showsOwner={scope === 'everyone' && owners.length > 1 && filter.group !== 'person'}
             showsWorkspace={summary.workspaces.length > 1 && filter.group !== 'workspace'}
-            onBusy={onBusy}
-            onToggleSeen={onToggleSeen}
-            onTogglePin={onTogglePin}
-            onMarkAllSeen={onMarkAllSeen}
           />
         )}
         {isLoaded && <EndedNote filter={filter} />}
       </div>
       {selection.pages.size > 0 && (
         <Suspense>
-          <SelectionBar {...{ selection, onMarkAllSeen, body }} />
+          <SelectionBar {...{ selection, body }} onMarkAllSeen={actions.onMarkAllSeen} />
         </Suspense>
       )}
     </div>
   );
 }
+
+const Setup = () => (
+  <ErrorBoundary fallback={null}>
+    <Suspense fallback={null}>
+      <SetupCard />
+    </Suspense>
+  </ErrorBoundary>
+);
 
 /** The user's own actions update the order immediately, even while it is held. */
 function useListActions(fleet: Fleet, order: ListOrder) {
@@ -152,10 +148,22 @@ const HomeTop = ({ control: { filter, url, change }, summary }: HomeTopProps) =>
   </div>
 );
 
-const attentionText = (count: number): string =>
-  count === 0
-    ? 'No agent needs attention.'
-    : `${plural(count, 'agent')} ${count === 1 ? 'needs' : 'need'} attention.`;
+const AttentionStatus = ({ count }: { readonly count: number | null }) => (
+  <p className="visually-hidden" role="status">
+    {count === 0 && 'No agent needs attention.'}
+    {count !== null && count > 0 && `${plural(count, 'agent')} ${count === 1 ? 'needs' : 'need'} attention.`}
+  </p>
+);
+
+interface NothingListedProps extends NoMatchesProps {
+  readonly caller: Caller;
+  readonly onSpawn: () => void;
+}
+
+function NothingListed({ control, summary, caller, onSpawn }: NothingListedProps) {
+  if (summary.totals.everyone === 0) return <NoAgents maySpawn={maySpawn(caller)} onSpawn={onSpawn} />;
+  return summary.shown === 0 && <NoMatches control={control} summary={summary} />;
+}
 
 /** If most agents are rehearsed, the provider key may be missing. */
 function RehearsalNote({ summary: { rehearsed, total } }: { readonly summary: Summary }) {
@@ -210,7 +218,7 @@ const NoAgents = ({
 
 interface NoMatchesProps {
   readonly control: Pick<FilterControl, 'filter' | 'change' | 'clear'>;
-  readonly summary: Pick<Summary, 'scope' | 'totals'>;
+  readonly summary: Pick<Summary, 'scope' | 'totals' | 'shown'>;
 }
 
 function NoMatches({ control: { filter, change, clear }, summary: { scope, totals } }: NoMatchesProps) {
