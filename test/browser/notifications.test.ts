@@ -1,4 +1,4 @@
-import type { BrowserContext, Page, Route } from 'playwright-core';
+import type { BrowserContext, Page, Request, Route } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import { Mailbox } from '../notify/mailbox.ts';
 import { Agents } from '../support/agents.ts';
@@ -66,16 +66,22 @@ describeInBrowser('the page of notifications', () => {
     expect(await browser.titles(1)).toEqual(['Test message']);
     await card(page, 'Sent lately').getByText('sent', { exact: true }).waitFor();
 
-    // The first request arrives last. What was chosen is shown meanwhile, and what was chosen last is kept.
+    // Requests are sent in the order of the choices. What was chosen is shown meanwhile.
     const held: Route[] = [];
     await page.route('**/v1/push/subscribe', (route) => void held.push(route), { times: 1 });
     await page.getByLabel('About').selectOption('All agents that I may read');
     await expect.poll(() => held).toHaveLength(1);
+    const early: string[] = [];
+    const note = (request: Request) =>
+      void (request.url().includes('/v1/push/') && early.push(request.url()));
+    page.on('request', note);
     await page.getByLabel('Quiet hours').check();
     await page.getByLabel('From').focus();
     await page.keyboard.type('0930PM');
     expect(await page.getByLabel('About').inputValue()).toBe('ALL');
     expect(await page.getByLabel('From').inputValue()).toBe('21:30');
+    expect(early).toEqual([]);
+    page.off('request', note);
     const saved = subscribed(page, /21:30/);
     await held[0]?.continue();
     await saved;

@@ -119,11 +119,11 @@ describeInBrowser('the pages of a team', () => {
 
   test('the settings have what is set up with its state, and links to where it is changed', async () => {
     await writeResource(fixture.api, 'secret', 'npm-token', { value: 'very secret value' });
-    await writeResource(fixture.api, 'token', 'old', { role: 'viewer', expiresAt: '2001-01-01T00:00:00Z' });
+    await writeResource(fixture.api, 'token', 'ci', { role: 'viewer' });
     await visitor.goto('/');
     await press(',', '/settings');
     const section = (name: string) => page.getByRole('region', { name, exact: true });
-    await section('Your keys').getByText('expired').waitFor();
+    await section('Your keys').getByText('Token ci').waitFor();
     await section('Secrets').getByRole('link', { name: 'npm-token' }).waitFor();
     await section('Your sessions').getByText('This browser').waitFor();
     await section('Integrations').getByText('No integration.').waitFor();

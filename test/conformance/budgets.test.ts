@@ -71,6 +71,14 @@ describe('a run', () => {
     expect(budget(await t.status('a'), name)?.reservedUsd).toBe(0);
   });
 
+  test('has spent amounts that are shown without the rest of floating-point sums', async () => {
+    const { t, name, run } = await limited({ amountUsd: 1 });
+    await t.credit(run, 0.6);
+    for (const usd of [0.1, 0.2, 0.3]) await t.spend(run, usd);
+    await t.end(run);
+    expect(budget(await t.status('a'), name)?.spentUsd).toBe(0.6);
+  });
+
   test('is not limited without a budget, nor by that of another workspace or account', async () => {
     const t = await newTestTenant(api);
     const other = await newTestTenant(api);

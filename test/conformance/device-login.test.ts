@@ -1,62 +1,25 @@
-import type {
-  AuditEntry,
-  Caller,
-  ListedKey,
-  PendingLogin,
-  PolledLogin,
-  StartedLogin,
-} from '@muster/sdk/contract';
+import type { PendingLogin, PolledLogin } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { createKey, deleteResource, uniqueName } from '../support/catalog.ts';
+import { deleteResource } from '../support/catalog.ts';
 import { useDatabase } from '../support/database.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
-import { type RawAnswer, sendRaw } from '../support/raw-requests.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { useTwoNodes } from '../support/shared-server.ts';
 import { browserOf, type SignedInBrowser } from '../support/sign-in.ts';
-import { newTenant } from '../support/tenants.ts';
+
+import { loginRequests } from './login-requests.ts';
 
 const { secondUrl, ...server } = await useTwoNodes();
 const admin = server.api;
 const database = await useDatabase(server.databaseUrl);
 
-/** As the command line sends it: without a key, at any node. */
-const send = (path: string, body: unknown, { url = server.url, headers = {} } = {}): Promise<RawAnswer> =>
-  sendRaw(url, {
-    path,
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
-const start = async (client = 'muster on box'): Promise<StartedLogin> =>
-  expectOk(await send('/v1/device/start', { client })) as StartedLogin;
-/** Its pause is over. */
-async function poll({ deviceCode }: StartedLogin, url = secondUrl): Promise<PolledLogin> {
-  await database.query("UPDATE device_logins SET polled_at = now() - interval '1 minute'");
-  return expectOk(await send('/v1/device/poll', { deviceCode }, { url })) as PolledLogin;
-}
-
-const newPerson = async (document: Record<string, unknown> = {}) => {
-  const account = uniqueName('mia');
-  return { account, ...(await createKey(admin, { role: 'member', account, ...document })) };
-};
-const approve = (person: Api, { userCode }: StartedLogin) =>
-  person.post('/v1/device/answer', { userCode, approve: true });
-
-/** A command line that has signed in as this person. */
-async function loggedIn(person: Api, client?: string): Promise<Api> {
-  const login = await start(client);
-  expectOk(await approve(person, login));
-  const { state, apiKey } = await poll(login);
-  expect(state).toBe('GRANTED');
-  return admin.as(apiKey);
-}
-
-const whoami = async (api: Api): Promise<Caller> => expectOk(await api.get<Caller>('/v1/whoami'));
-const keysOf = async (api: Api, body = {}): Promise<ListedKey[]> =>
-  expectOk(await api.post<{ entries: ListedKey[] }>('/v1/keys', body)).entries;
-const auditOf = async (body: object): Promise<AuditEntry[]> =>
-  expectOk(await admin.post<{ entries: AuditEntry[] }>('/v1/audit', body)).entries;
+const { send, start, poll, newPerson, approve, loggedIn, whoami, keysOf, auditOf } = loginRequests(
+  admin,
+  secondUrl,
+  database,
+);
 
 const untilRefused = (api: Api) =>
   until(
@@ -389,72 +352,4 @@ describe('the key of a command line', () => {
     );
     await untilRefused(commandLine);
   });
-});
-
-describe('keys', () => {
-  test('are listed for their account, and for admins of all accounts, page by page', async () => {
-    const mine = await newPerson();
-    const theirs = await newPerson({ role: 'viewer' });
-    await loggedIn(mine.api, 'my laptop');
-    const own = await keysOf(mine.api);
-    expect(own.map(({ kind, name, client, role }) => [kind, name, client, role]).sort()).toEqual([
-      ['login', '', 'my laptop', 'member'],
-      ['token', mine.name, '', 'member'],
-    ]);
-    expect(own.every(({ lastUsedAt }) => lastUsedAt !== null)).toBe(true);
-    expectError(await mine.api.post('/v1/keys', { account: theirs.account }), 'PERMISSION_DENIED');
-    expectError(await mine.api.post('/v1/keys', { account: '*' }), 'PERMISSION_DENIED');
-    expect(await keysOf(admin, { account: theirs.account })).toMatchObject([
-      { name: theirs.name, role: 'viewer' },
-    ]);
-    const all = await keysOf(admin, { account: '*' });
-    const paged: ListedKey[] = [];
-    let pageToken = '';
-    do {
-      const reply = expectOk(
-        await admin.post<{ entries: ListedKey[]; nextPageToken: string }>('/v1/keys', {
-          account: '*',
-          pageSize: 3,
-          pageToken,
-        }),
-      );
-      paged.push(...reply.entries);
-      pageToken = reply.nextPageToken;
-    } while (pageToken !== '');
-    expect(paged.map(({ keyId }) => keyId)).toEqual(all.map(({ keyId }) => keyId));
-    expect(JSON.stringify(all)).not.toContain(mine.key.split('.')[1]);
-  });
-
-  test('of tokens are revoked by deleting the token, with its record', async () => {
-    const { api, name } = await newPerson();
-    const { keyId } = await whoami(api);
-    expectOk(await admin.post('/v1/keys/revoke', { keyId, justification: 'left' }));
-    expectError(await api.get('/v1/whoami'), 'UNAUTHENTICATED');
-    expectError(await admin.get(`/v1/catalog/token/${name}`), 'NOT_FOUND');
-    expect((await auditOf({ kind: 'token', name }))[0]).toMatchObject({
-      action: 'DELETE',
-      justification: 'left',
-    });
-    expectError(await admin.post('/v1/keys/revoke', { keyId }), 'NOT_FOUND');
-  });
-
-  test('of others and of other tenants can not be revoked, nor seen', async () => {
-    const [mine, theirs] = await Promise.all([newPerson(), newPerson()]);
-    const { keyId } = await whoami(theirs.api);
-    expectError(await mine.api.post('/v1/keys/revoke', { keyId }), 'PERMISSION_DENIED');
-    const { admin: chief } = await newTenant(server.operator);
-    expectError(await chief.post('/v1/keys/revoke', { keyId }), 'NOT_FOUND');
-    expect((await keysOf(chief, { account: '*' })).map(({ keyId }) => keyId)).not.toContain(keyId);
-    expectError(await chief.post('/v1/keys', { tenant: server.tenant }), 'PERMISSION_DENIED');
-    const operator = await loggedIn(await operatorHere());
-    const { keyId: operatorKey } = await whoami(operator);
-    expectError(await admin.post('/v1/keys/revoke', { keyId: operatorKey }), 'PERMISSION_DENIED');
-    await whoami(theirs.api);
-  });
-
-  const operatorHere = async (): Promise<Api> => {
-    const { api, name } = await createKey(admin, { role: 'admin', account: uniqueName('op') });
-    await database.query("UPDATE keys SET role = 'operator' WHERE name = $1", [name]);
-    return api;
-  };
 });

@@ -5,6 +5,7 @@ import { routeEntries } from '../support/contract-schemas.ts';
 import { FaultProxy } from '../support/fault-proxy.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 import { lostCodeHostReplies } from './lost-code-host-reply-cases.ts';
+import { lostLoginReplies } from './lost-login-reply-cases.ts';
 import { type LostReply, lostReplies } from './lost-reply-cases.ts';
 import { lostRunnerReplies } from './lost-runner-reply-cases.ts';
 import { lostScheduleReplies } from './lost-schedule-reply-cases.ts';
@@ -63,7 +64,7 @@ interface Loss {
 
 const cases = {
   ...{ ...lostReplies, ...lostRunnerReplies, ...lostThreadReplies },
-  ...{ ...lostCodeHostReplies, ...lostScheduleReplies },
+  ...{ ...lostCodeHostReplies, ...lostScheduleReplies, ...lostLoginReplies },
 };
 
 const prepareAll = (): Promise<Loss[]> => {

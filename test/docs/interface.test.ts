@@ -1,15 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startLogin } from '@muster/sdk';
-import {
-  type Caller,
-  needsKey,
-  type ReplyOf,
-  type RouteName,
-  routes,
-  type Schema,
-} from '@muster/sdk/contract';
+import { needsKey, type ReplyOf, type RouteName, routes, type Schema } from '@muster/sdk/contract';
 import { afterAll, describe, expect, test } from 'vitest';
 import { FakeGithub } from '../codehost/github.ts';
 import { Receiver } from '../notify/receiver.ts';
@@ -28,6 +20,7 @@ import { browserOf, codeOf } from '../support/sign-in.ts';
 import { newTenant } from '../support/tenants.ts';
 import { readText } from '../tidy/sources.ts';
 import { TestTrigger } from '../triggers/requests.ts';
+import { accessSetUps } from './access-set-ups.ts';
 import { type Block, blocksOf, runTypeScript } from './code-blocks.ts';
 import { jsonValuesIn } from './compare-output.ts';
 import { addressInPages, PageShell } from './page-shell.ts';
@@ -215,12 +208,6 @@ const signedIn: SetUp = async (admin) => {
   return { COOKIE: cookie, SESSION: session.id };
 };
 
-/** With a command line that waits for an approval. */
-const waitingLogin: SetUp = async (admin) => {
-  const { deviceCode, userCode } = await startLogin(admin.url, 'muster on laptop');
-  return { DEVICE: deviceCode, CODE: userCode };
-};
-
 /** With notifications, whose push service is the code host. */
 const subscribed: SetUp = async (admin) => {
   const browser = await browserOf(admin.url, admin.key);
@@ -262,16 +249,7 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   signOut: signedIn,
   listSessions: signedIn,
   revokeSession: signedIn,
-  audit: nothing,
-  listKeys: nothing,
-  revokeKey: async (admin) => {
-    const { api } = await createKey(admin, { role: 'viewer' });
-    return { KEY: expectOk(await api.get<Caller>('/v1/whoami')).keyId };
-  },
-  startLogin: nothing,
-  pollLogin: waitingLogin,
-  showLogin: waitingLogin,
-  answerLogin: waitingLogin,
+  ...accessSetUps,
   pushSubscriptions: subscribed,
   subscribePush: signedIn,
   unsubscribePush: subscribed,

@@ -1,3 +1,4 @@
+import { accessBugs } from './access-bugs.ts';
 import { accountBugs } from './account-bugs.ts';
 import { attentionBugs } from './attention-bugs.ts';
 import { budgetBugs } from './budget-bugs.ts';
@@ -6,6 +7,7 @@ import { hostileBugs } from './hostile-bugs.ts';
 import { memberBugs } from './member-bugs.ts';
 import { notificationBugs } from './notification-bugs.ts';
 import { scheduleBugs } from './schedule-bugs.ts';
+import { signInBugs } from './sign-in-bugs.ts';
 import { storeBugs } from './store-bugs.ts';
 import { triggerBugs } from './trigger-bugs.ts';
 
@@ -22,12 +24,14 @@ const service = 'packages/service/src';
 const dashboard = 'packages/dashboard/src';
 
 export const plantedBugs: readonly PlantedBug[] = [
+  ...accessBugs,
   ...accountBugs,
   ...attentionBugs,
   ...budgetBugs,
   ...memberBugs,
   ...notificationBugs,
   ...scheduleBugs,
+  ...signInBugs,
   ...triggerBugs,
   {
     name: 'tasks/update looks for cycles in the checklist alone',

@@ -36,8 +36,8 @@ export const memberBugs: readonly PlantedBug[] = [
   {
     name: 'members: the role that an admin set raises the role of a token',
     file: `${service}/store/statements/key-roles.ts`,
-    find: "AND ${k}.granted_by = 'sign-in'))",
-    replace: "OR ${k}.kind = 'token'))",
+    find: "WHEN ${k}.kind = 'sign-in' OR ${k}.granted_by = 'sign-in' THEN",
+    replace: "WHEN ${k}.kind <> '' THEN",
     suites: conformance,
   },
   {

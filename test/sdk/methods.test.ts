@@ -1,21 +1,15 @@
-import {
-  MusterClient,
-  NotFoundError,
-  pollLogin,
-  signIn,
-  startLogin,
-  UnauthenticatedError,
-} from '@muster/sdk';
+import { MusterClient, NotFoundError, signIn, UnauthenticatedError } from '@muster/sdk';
 import { routes } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { uniqueName } from '../support/catalog.ts';
-import { execute } from '../support/database.ts';
 import { png } from '../support/images.ts';
 import { PushedBrowser } from '../support/push-service.ts';
 import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant } from '../support/test-tenant.ts';
+import { testAccessMethods } from './access-methods.ts';
 import { collect, testCodeHostMethods } from './code-host-methods.ts';
 import { testNotificationMethods } from './notification-methods.ts';
+import { testSignInMethods } from './sign-in-methods.ts';
 import { testTriggerMethods } from './trigger-methods.ts';
 
 const server = await useSharedServer({ runner: false });
@@ -98,25 +92,6 @@ describe('agents', () => {
     await expect(stale.whoami()).rejects.toBeInstanceOf(UnauthenticatedError);
     await page.signOut();
     await expect(page.whoami()).rejects.toBeInstanceOf(UnauthenticatedError);
-  });
-
-  test('logins of command lines, keys and the audit', async () => {
-    const { deviceCode, userCode } = await startLogin(server.url, 'a test', { fetch: recordingFetch });
-    expect(await client.showLogin(userCode)).toMatchObject({ userCode, client: 'a test' });
-    await client.answerLogin(userCode, true);
-    await expect(client.answerLogin(userCode, true)).rejects.toBeInstanceOf(NotFoundError);
-    // Its pause is over.
-    await execute(server.databaseUrl, "UPDATE device_logins SET polled_at = now() - interval '1 minute'");
-    const { apiKey } = await pollLogin(server.url, deviceCode, { fetch: recordingFetch });
-    const { keyId } = await clientOf(apiKey).whoami();
-    expect((await collect(client.keys())).map((key) => key.keyId)).toContain(keyId);
-    await client.revokeKey(keyId, { justification: 'tested' });
-    await expect(client.revokeKey(keyId)).rejects.toBeInstanceOf(NotFoundError);
-    const records = await collect(client.auditAll({ name: keyId, from: new Date(0), pageSize: 1 }));
-    expect(records.map(({ action }) => action)).toEqual(['REVOKE', 'GRANT']);
-    await client.catalog.write('persona', 'audited', { instructions: 'x' });
-    const { entries } = await client.audit({ kind: 'persona', name: 'audited', documents: true });
-    expect(entries).toMatchObject([{ document: { instructions: 'x' }, previousDocument: null }]);
   });
 
   test('spawn with all fields, and with none', async () => {
@@ -274,6 +249,7 @@ describe('agents', () => {
     expect(await client.timeline(name('watched'), { after: 1 })).toEqual({
       entries: all.slice(1),
       more: false,
+      nextSequence: '',
     });
     expect(await client.timelineNewest(name('watched'), { limit: 2 })).toEqual(all.slice(-2));
     const changes = await collect(client.timelineAll(name('watched'), { types: ['PHASE_CHANGED'] }));
@@ -411,7 +387,9 @@ describe('the catalog', () => {
 
 testCodeHostMethods(client, testTenant);
 testTriggerMethods(client);
+testAccessMethods(client, { ...server, fetch: recordingFetch });
 testNotificationMethods(client);
+testSignInMethods(client, server.url, recordingFetch);
 
 test('usage adds up what agents used, page by page', async () => {
   const { rows, nextPageToken } = await client.usage({

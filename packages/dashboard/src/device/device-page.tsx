@@ -12,7 +12,7 @@ import './device.css';
 
 /**
  * Where a person approves a command line that signs in. A link to this page only fills in the code: anyone can send a
- * link, so the person is told who asks, and decides with a button.
+ * link, so the page says who asks, and the person decides with a button.
  */
 export function DevicePage() {
   const [answer, setAnswer] = useState<'approved' | 'denied' | null>(null);

@@ -8,8 +8,15 @@ import { useClient } from './session.ts';
 
 const keysKey = ['keys'];
 
+export const KeysSection = () => (
+  <section className="keys-section" aria-labelledby="keys-title">
+    <h3 id="keys-title">Keys</h3>
+    <OwnKeys />
+  </section>
+);
+
 /** The keys of this account: tokens, command lines and sign-ins. */
-export function KeysSection() {
+export function OwnKeys() {
   const client = useClient();
   const { data, error } = useQuery({
     queryKey: keysKey,
@@ -20,8 +27,7 @@ export function KeysSection() {
     },
   });
   return (
-    <section className="keys-section" aria-labelledby="keys-title">
-      <h3 id="keys-title">Keys</h3>
+    <>
       <p>Command lines that signed in, and tokens of the catalog. The sessions of a key end with it.</p>
       <Problem error={error} />
       <ul className="sessions stack" aria-label="Keys">
@@ -29,7 +35,7 @@ export function KeysSection() {
           <KeyRow key={entry.keyId} entry={entry} />
         ))}
       </ul>
-    </section>
+    </>
   );
 }
 

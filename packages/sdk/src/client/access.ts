@@ -1,5 +1,6 @@
 import type { AuditEntry } from '../contract/audit.ts';
 import type { PendingLogin } from '../contract/device-login.ts';
+import type { BrowserSession, SignedIn, SignInCode } from '../contract/identity.ts';
 import type { ListedKey } from '../contract/keys.ts';
 import type { BodyOf, ReplyOf } from '../contract/routes.ts';
 import { AttentionClient } from './attention.ts';
@@ -32,6 +33,38 @@ export class AccessClient extends AttentionClient {
   constructor(caller: Caller) {
     super(caller);
     this.#caller = caller;
+  }
+
+  /** A code that signs a browser in with this client's key, once: at `/#code=<code>` of the service. */
+  signInCode(settings: CallSettings = {}): Promise<SignInCode> {
+    return this.#caller.call('signInCode', {}, settings);
+  }
+
+  /** Who is signed in with this browser. */
+  session(settings: CallSettings = {}): Promise<SignedIn> {
+    return this.#caller.call('session', undefined, settings);
+  }
+
+  /** Ends the session of this browser. */
+  signOut(settings: CallSettings = {}): Promise<ReplyOf<'signOut'>> {
+    return this.#caller.call('signOut', {}, settings, {
+      whenRepeated: async ({ status }) => (status === 'UNAUTHENTICATED' ? {} : undefined),
+    });
+  }
+
+  /** Your browser sessions, newest first; admins also see those of others, by `account`. */
+  listSessions(
+    filter: BodyOf<'listSessions'> = {},
+    settings: CallSettings = {},
+  ): Promise<Page<BrowserSession>> {
+    return this.#caller.call('listSessions', filter, settings);
+  }
+
+  /** Ends a browser session. One that has already ended is NOT_FOUND. */
+  revokeSession(id: string, settings: CallSettings = {}): Promise<ReplyOf<'revokeSession'>> {
+    return this.#caller.call('revokeSession', { id }, settings, {
+      whenRepeated: async ({ status }) => (status === 'NOT_FOUND' ? {} : undefined),
+    });
   }
 
   /** One page of the audit, newest first. A page without entries may be followed by others. */

@@ -1,7 +1,7 @@
 import type { AgentEntry, AgentStatus, SpawnReply } from '../contract/agent.ts';
 import type { Service } from '../contract/backend.ts';
 import type { PendingFollowUp } from '../contract/follow-up.ts';
-import type { BrowserSession, Caller as Identity, SignedIn, SignInCode } from '../contract/identity.ts';
+import type { Caller as Identity } from '../contract/identity.ts';
 import type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 import type { Run, StopMode } from '../contract/run.ts';
 import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
@@ -71,38 +71,6 @@ export class MusterClient extends AccessClient {
   /** The backends that are ready, and the live runners of the caller's tenant. */
   service(settings: CallSettings = {}): Promise<Service> {
     return this.#caller.call('service', undefined, settings);
-  }
-
-  /** A code that signs a browser in with this client's key, once: at `/#code=<code>` of the service. */
-  signInCode(settings: CallSettings = {}): Promise<SignInCode> {
-    return this.#caller.call('signInCode', {}, settings);
-  }
-
-  /** Who is signed in with this browser. */
-  session(settings: CallSettings = {}): Promise<SignedIn> {
-    return this.#caller.call('session', undefined, settings);
-  }
-
-  /** Ends the session of this browser. */
-  signOut(settings: CallSettings = {}): Promise<ReplyOf<'signOut'>> {
-    return this.#caller.call('signOut', {}, settings, {
-      whenRepeated: async ({ status }) => (status === 'UNAUTHENTICATED' ? {} : undefined),
-    });
-  }
-
-  /** Your browser sessions, newest first; admins also see those of others, by `account`. */
-  listSessions(
-    filter: BodyOf<'listSessions'> = {},
-    settings: CallSettings = {},
-  ): Promise<Page<BrowserSession>> {
-    return this.#caller.call('listSessions', filter, settings);
-  }
-
-  /** Ends a browser session. One that has already ended is NOT_FOUND. */
-  revokeSession(id: string, settings: CallSettings = {}): Promise<ReplyOf<'revokeSession'>> {
-    return this.#caller.call('revokeSession', { id }, settings, {
-      whenRepeated: async ({ status }) => (status === 'NOT_FOUND' ? {} : undefined),
-    });
   }
 
   spawn({ path, outputSchema, ...fields }: SpawnInput, settings: SpawnSettings = {}): Promise<SpawnReply> {

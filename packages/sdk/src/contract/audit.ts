@@ -89,7 +89,10 @@ export type AuditRequest = Infer<typeof auditRequest>;
 
 export const auditEntry = reply('AuditEntry', {
   at: timestamp,
-  actor: { ...text, description: '`provider_name/account` of the key, or of whoever tried to sign in.' },
+  actor: {
+    ...text,
+    description: '`provider_name/account` of the key, or of the account that tried to sign in.',
+  },
   keyId: { ...text, description: 'The key that was used; empty for a sign-in that was refused.' },
   kind: text,
   name: { ...text, description: 'What it was done to, such as the name of a resource or an account.' },

@@ -13,6 +13,7 @@ export * from './document-warnings.ts';
 export * from './errors.ts';
 export * from './faults.ts';
 export * from './follow-up.ts';
+export * from './git-credential.ts';
 export { globProblem, matchingGlobs } from './glob.ts';
 export * from './identity.ts';
 export * from './keys.ts';

@@ -3,18 +3,7 @@ import { agentId } from './identity.ts';
 import { limits } from './limits.ts';
 import { runnerMachine } from './pool-runners.ts';
 import { providerAccountFields, providerAccountName } from './provider-account.ts';
-import {
-  boolean,
-  type Infer,
-  list,
-  nullable,
-  reply,
-  requestWith,
-  type Schema,
-  text,
-  timestamp,
-  timestampOrNull,
-} from './schema.ts';
+import { boolean, type Infer, list, reply, requestWith, type Schema, text, timestamp } from './schema.ts';
 import { task } from './task.ts';
 
 /**
@@ -392,46 +381,6 @@ export const loadCheckpointReply = reply('LoadCheckpointReply', {
 
 export const runnerAttachmentRequest = aboutHeldRun('RunnerAttachmentRequest', {
   attachmentId: { type: 'string', maxLength: limits.idLength },
-});
-
-/**
- * Asks for what git needs for a repository of the run's workspace. The runner uses it for its own git and never shows it
- * to the agent.
- */
-export const gitCredentialRequest = requestWith(
-  'GitCredentialRequest',
-  ['runnerId', 'agentKey', 'runId', 'repo'],
-  {
-    runnerId: { type: 'string', format: 'uuid' },
-    ...runRef,
-    repo: { type: 'string', maxLength: 4096, description: 'Its URL in the workspace, without credentials.' },
-    submoduleOf: {
-      type: 'string',
-      maxLength: 4096,
-      description: 'If `repo` is a submodule: the repository of the workspace that contains it.',
-    },
-    refused: {
-      type: 'boolean',
-      description: 'The host did not accept the last one: a new one is made, if that is possible.',
-    },
-  },
-);
-
-export const gitCredential = reply('GitCredential', {
-  integration: { type: 'string', description: 'The name of the integration that covers the repository.' },
-  url: { type: 'string', description: 'The URL over HTTP that the credential is for; use no other.' },
-  username: text,
-  password: text,
-  expiresAt: { ...timestampOrNull, description: 'Null if it does not expire.' },
-  missing: {
-    ...list(text),
-    description: 'With `refused`: what the credential lacks, and how to change that.',
-  },
-});
-export type GitCredential = Infer<typeof gitCredential>;
-
-export const gitCredentialReply = reply('GitCredentialReply', {
-  credential: { ...nullable(gitCredential), description: 'Null if no integration covers the repository.' },
 });
 
 /** Asks which agents have ended, so that the runner may remove their folders. */

@@ -1,9 +1,8 @@
 import { type AgentRef, type MusterClient, NotFoundError, type WaitSettings } from '../client/index.ts';
-import type { AgentStatus } from '../contract/agent.ts';
-import type { TimelineEntry } from '../contract/timeline.ts';
 import { htmlWriter } from './html.ts';
 import { jsonWriter } from './json.ts';
 import { markdownWriter } from './markdown.ts';
+import type { Images, TranscriptWriter } from './transcript-writer.ts';
 
 /**
  * Writes whole transcripts as a document, for the command line and for browsers. The service only answers its usual
@@ -11,18 +10,6 @@ import { markdownWriter } from './markdown.ts';
  */
 export const transcriptFormats = ['md', 'json', 'html'] as const;
 export type TranscriptFormat = (typeof transcriptFormats)[number];
-
-/** The parts of a document in one format. */
-export interface TranscriptWriter {
-  readonly start: (exportedAt: string) => string;
-  readonly agentStart: (status: AgentStatus, isFirst: boolean) => string;
-  readonly entry: (entry: TimelineEntry, isFirst: boolean, images: Images) => string | Promise<string>;
-  readonly agentEnd: string;
-  readonly end: string;
-}
-
-/** Reads an image of the agent as a `data:` URL; null if it was deleted. */
-export type Images = (attachmentId: string) => Promise<string | null>;
 
 const writers: Readonly<Record<TranscriptFormat, TranscriptWriter>> = {
   md: markdownWriter,

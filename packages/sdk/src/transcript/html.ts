@@ -1,7 +1,7 @@
 import { pathOf } from '../contract/display-text.ts';
 import type { TimelineEntry } from '../contract/timeline.ts';
 import { detailsOf, imageIdsOf, isOfProgram, noteOf, plainText, titleOf } from './entry-parts.ts';
-import type { Images, TranscriptWriter } from './export-transcript.ts';
+import type { Images, TranscriptWriter } from './transcript-writer.ts';
 
 /**
  * One file without scripts that loads nothing: its policy forbids both, also for what a hostile text would add. All texts

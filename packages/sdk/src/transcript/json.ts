@@ -1,4 +1,4 @@
-import type { TranscriptWriter } from './export-transcript.ts';
+import type { TranscriptWriter } from './transcript-writer.ts';
 
 /** One JSON object, with one entry per line. */
 export const jsonWriter: TranscriptWriter = {

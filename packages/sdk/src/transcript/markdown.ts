@@ -1,7 +1,7 @@
 import { pathOf } from '../contract/display-text.ts';
 import type { TimelineEntry } from '../contract/timeline.ts';
 import { detailsOf, imageIdsOf, isOfProgram, noteOf, plainText, titleOf } from './entry-parts.ts';
-import type { TranscriptWriter } from './export-transcript.ts';
+import type { TranscriptWriter } from './transcript-writer.ts';
 
 export const markdownWriter: TranscriptWriter = {
   start: () => '',

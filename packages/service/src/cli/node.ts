@@ -71,18 +71,8 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   const { codeHosts, triggers, notifications, signIns } = served;
   const { rateLimit, trustedProxies, keepAliveMs } = config;
   const app = buildServer({
-    ...{
-      control,
-      ...served,
-      log,
-      metrics,
-      tracer,
-      workers,
-      rateLimit,
-      trustedProxies,
-      keepAliveMs,
-      publicUrl,
-    },
+    ...{ control, ...served, log, metrics, tracer, workers, publicUrl },
+    ...{ rateLimit, trustedProxies, keepAliveMs },
     databaseDisk: new DatabaseDisk(config.databaseUrl ? null : config.dataFolder),
     draining: draining.signal,
     closing: closing.signal,

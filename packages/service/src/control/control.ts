@@ -7,11 +7,9 @@ import type { OtherWorkers } from '../lib/worker-channel.ts';
 import type { DatabaseConfig } from '../store/connection.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import { readReadiness } from '../store/statements/tick.ts';
-import { Audit } from './access/audit.ts';
 import { BrowserSessions } from './access/browser-sessions.ts';
 import { DeviceLogins } from './access/device-logins.ts';
 import { Keys } from './access/keys.ts';
-import { ListedKeys } from './access/listed-keys.ts';
 import { SignInCodes } from './access/sign-in-codes.ts';
 import { Tenants } from './access/tenants.ts';
 import { Attachments } from './agents/attachments.ts';
@@ -150,13 +148,9 @@ export class Control {
     this.live = new LiveOutputRelay({ ...shared, bus: this.#bus });
     const parts = {
       ...shared,
-      ...{ audit: new Audit(shared), deviceLogins: this.deviceLogins },
-      listedKeys: new ListedKeys({ ...shared, catalog: this.catalog }),
-      catalog: this.catalog,
-      ...{ lists: this.lists, ownRuns: this.ownRuns },
+      ...{ catalog: this.catalog, lists: this.lists, ownRuns: this.ownRuns },
       ...{ runners: this.runners, poolRunners: this.poolRunners },
-      attachments: this.attachments,
-      live: this.live,
+      ...{ attachments: this.attachments, live: this.live, deviceLogins: this.deviceLogins },
       credits: new RunCredits(shared),
       checkpoints: new Checkpoints(database, heldRuns, this.#quotas, metrics),
       models: this.models,

@@ -1,6 +1,6 @@
-import type { Audit } from './access/audit.ts';
+import { Audit } from './access/audit.ts';
 import type { DeviceLogins } from './access/device-logins.ts';
-import type { ListedKeys } from './access/listed-keys.ts';
+import { ListedKeys, type ListedKeysOptions } from './access/listed-keys.ts';
 import { Members, type MembersOptions } from './access/members.ts';
 import { Setup, type SetupOptions } from './access/setup.ts';
 import { Budgets, type BudgetsOptions } from './agents/budgets.ts';
@@ -25,12 +25,8 @@ type Parts = BudgetsOptions &
   RetriesOptions &
   RunnerOperationsOptions &
   SetupOptions &
-  ThreadsOptions & {
-    readonly audit: Audit;
-    readonly deviceLogins: DeviceLogins;
-    readonly listedKeys: ListedKeys;
-    readonly poolRunners: PoolRunners;
-  };
+  ListedKeysOptions &
+  ThreadsOptions & { readonly deviceLogins: DeviceLogins; readonly poolRunners: PoolRunners };
 
 /** The operations of the API that need nothing of HTTP but a caller and a body, under their names in the contract. */
 export function operationsOf(parts: Parts) {
@@ -38,9 +34,9 @@ export function operationsOf(parts: Parts) {
   return {
     ...inspection,
     ...parts.lists,
-    ...parts.audit,
+    ...new Audit(parts),
     ...parts.deviceLogins,
-    ...parts.listedKeys,
+    ...new ListedKeys(parts),
     ...new Lifecycle(parts),
     ...new Budgets(parts),
     ...new Marks(parts),

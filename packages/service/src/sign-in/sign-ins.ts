@@ -201,7 +201,7 @@ const unreachable = (title: string): string =>
 const notConfirmed = (title: string): string =>
   `“${title}” did not confirm who you are. Try again; an admin sees the reason in the catalog, under sign-in.`;
 
-/** At most so many in a second, of each document. */
+/** Limits how many pass in a second, of each document. */
 class Pace {
   readonly #perSecond: number;
   #second = 0;

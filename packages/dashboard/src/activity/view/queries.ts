@@ -3,7 +3,7 @@ import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/
 import { type ActivityView, sinceOf } from '../model/activity.ts';
 
 const pageSize = 50;
-/** The service looks at some thousand records for a page. So many pages are read before the user is asked to go on. */
+/** The service looks at some thousand records for a page. The most pages that are read before the user is asked to go on. */
 const mostPages = 25;
 
 /** A page with at least one record, unless there is none in very many. */

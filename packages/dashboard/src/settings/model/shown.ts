@@ -1,4 +1,3 @@
-import type { Caller } from '@muster/sdk';
 import { type Kind, kindTable } from '@muster/sdk/contract';
 import type { Tone } from '../../parts/model/tone.ts';
 
@@ -23,6 +22,3 @@ function stateOf({ paused, pausedReason, expiresAt }: Document, nowMs: number): 
   if (typeof expiresAt === 'string' && Date.parse(expiresAt) <= nowMs) return ['expired', 'bad'];
   return null;
 }
-
-export const isOwnToken = ({ ownerProvider, account }: Document, caller: Caller): boolean =>
-  ownerProvider === caller.ownerProvider && account === caller.account;

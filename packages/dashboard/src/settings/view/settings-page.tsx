@@ -6,9 +6,10 @@ import { isAdmin } from '../../live/model/allowed-actions.ts';
 import { resourcesQuery } from '../../live/resources.ts';
 import { Mark, useTitle } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
-import { useSignedIn } from '../../session/session.ts';
+import { OwnKeys } from '../../session/keys-section.tsx';
+import { useClient, useSignedIn } from '../../session/session.ts';
 import { OwnSessions } from '../../session/session-dialogs.tsx';
-import { isOwnToken, type Shown, shownOf } from '../model/shown.ts';
+import { type Shown, shownOf } from '../model/shown.ts';
 import '../settings.css';
 
 /** What is set up, in one place: each section lists what there is, and links to where it is changed. */
@@ -27,7 +28,9 @@ export function SettingsPage() {
       <Section title="Your sessions">
         <OwnSessions />
       </Section>
-      <Documents kind="token" title="Your keys" none="You have no tokens." isOwn />
+      <Section title="Your keys">
+        <OwnKeys />
+      </Section>
       {isAdmin(caller) && (
         <>
           <Documents kind="sign-in" none="Nobody can sign in with a provider: everyone needs a key." />
@@ -59,21 +62,16 @@ const Section = ({ title, children }: { readonly title: string; readonly childre
 
 interface DocumentsProps {
   readonly kind: Kind;
-  readonly title?: string;
   /** What it means that there is none. */
   readonly none: string;
-  /** Only those of the account that is signed in. */
-  readonly isOwn?: boolean;
 }
 
 const mostShown = 10;
 
 /** The documents of a kind with their state, and links to the catalog. */
-function Documents({ kind, title = kindTable[kind].title, none, isOwn = false }: DocumentsProps) {
-  const { client, caller } = useSignedIn();
-  const { data, error } = useQuery(resourcesQuery(client, kind));
-  const entries = data?.filter(({ document }) => !isOwn || isOwnToken(document, caller));
-  const { one } = kindTable[kind];
+function Documents({ kind, none }: DocumentsProps) {
+  const { data: entries, error } = useQuery(resourcesQuery(useClient(), kind));
+  const { one, title } = kindTable[kind];
   return (
     <Section title={title}>
       <Problem error={error} />

@@ -1,5 +1,6 @@
 import { emptyReply } from '../agent.ts';
 import { attachment, attachmentContent, imageTypes } from '../attachment.ts';
+import * as credential from '../git-credential.ts';
 import { limits } from '../limits.ts';
 import * as runner from '../runner.ts';
 import * as report from '../runner-report.ts';
@@ -73,8 +74,8 @@ export const runnerOperations = {
   runnerGitCredential: {
     summary: "Returns an integration's credential for a repository of a run.",
     access: 'runner',
-    body: runner.gitCredentialRequest,
-    reply: runner.gitCredentialReply,
+    body: credential.gitCredentialRequest,
+    reply: credential.gitCredentialReply,
   },
   runnerEndedAgents: {
     summary: 'Lists which agents have ended.',

@@ -56,8 +56,8 @@ export interface DeviceLoginsOptions {
 
 /**
  * Command lines that sign in. Each has two codes: a long one, which it keeps and polls with, and for which it gets a key
- * once; and a short one, which a signed-in person approves. Whoever has only the short code can approve it, and so give
- * a key of the own account to the program, but gets nothing.
+ * once; and a short one, which a signed-in person approves. A person who has only the short code can
+ * approve it, and so give the program a key of the own account, but gets nothing.
  */
 export class DeviceLogins {
   readonly #options: DeviceLoginsOptions;

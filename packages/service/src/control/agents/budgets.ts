@@ -54,10 +54,13 @@ const reservedOf = async (database: pg.Pool, tenant: number): Promise<ReadonlyMa
 
 function shownOf(budget: Budget, reserved: ReadonlyMap<string, number> = new Map()): ShownBudget {
   const { key, name, amountUsd, takenUsd, warnAt, resetsAt } = budget;
-  const reservedUsd = Math.max(0, reserved.get(key) ?? 0);
-  const spentUsd = Math.max(0, takenUsd - (reserved.get(key) ?? 0));
+  const reservedUsd = amountOf(reserved.get(key) ?? 0);
+  const spentUsd = amountOf(takenUsd - (reserved.get(key) ?? 0));
   return { name, isOfAgent: isOfAgent(budget), amountUsd, spentUsd, reservedUsd, warnAt, resetsAt };
 }
+
+/** Without the last digits, which are only left from adding and returning. */
+const amountOf = (usd: number): number => Math.max(0, Number(usd.toFixed(9)));
 
 export interface BudgetsOptions {
   readonly database: pg.Pool;

@@ -33,6 +33,17 @@ type Message = Awaited<ReturnType<typeof loadBatches>>[number];
 /** What agents were asked may be large. */
 const few = { maxBatch: 8 };
 
+const messageOf = (
+  followUpId: string,
+  text: string,
+  sent: Partial<Pick<Message, 'attachment_ids' | 'traceparent'>> | undefined,
+): Claim['messages'][number] => ({
+  followUpId,
+  text,
+  attachmentIds: sent?.attachment_ids ?? [],
+  ...(sent?.traceparent && { traceparent: sent.traceparent }),
+});
+
 /** Reads what a runner gets with a run that it has claimed. */
 export class ClaimReader {
   readonly #options: ClaimReaderOptions;
@@ -76,22 +87,8 @@ export class ClaimReader {
       attempt: batch.tries,
       preface: batch.preface,
       messages: [
-        ...(batch.spawn
-          ? [
-              {
-                followUpId: '',
-                text: brief?.description ?? '',
-                attachmentIds: [],
-                ...(brief?.traceparent && { traceparent: brief.traceparent }),
-              },
-            ]
-          : []),
-        ...messages.map((m) => ({
-          followUpId: m.id,
-          text: m.description,
-          attachmentIds: m.attachment_ids ?? [],
-          ...(m.traceparent && { traceparent: m.traceparent }),
-        })),
+        ...(batch.spawn ? [messageOf('', brief?.description ?? '', brief)] : []),
+        ...messages.map((m) => messageOf(m.id, m.description, m)),
       ],
       expectedOutput: brief?.expected_output ?? '',
       persona: { name: settings.persona, instructions: settings.instructions },

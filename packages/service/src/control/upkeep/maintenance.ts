@@ -179,17 +179,12 @@ export class Maintenance {
       runners: () => deleteOldRunners(this.#options.database).then(() => {}),
       watches: () => deleteOldWatches(this.#options.database).then(() => {}),
       sessions: () => deleteOldSessions(this.#options.database).then(() => {}),
-      'sign-in codes': () => deleteOldSignInCodes(this.#options.database).then(() => {}),
-      logins: async () => {
-        await deleteOldLogins(this.#options.database);
-        await deleteOldLoginKeys(this.#options.database);
-      },
+      'sign-in codes': () => this.#oldCodes(),
       secrets: async () => {
         await this.#options.sealAgain?.();
         await deleteOldEarlierValues(this.#options.database, limits.mostTurnMinutes / (24 * 60));
       },
-      audit: () =>
-        this.#inBatches((most) => deleteOldAudit(this.#options.database, limits.auditDays, most).then(count)),
+      audit: () => this.#oldAudit(),
       catalog: () => describeRest(this.#options.database),
       deliveries: async () => {
         const { database } = this.#options;
@@ -205,10 +200,7 @@ export class Maintenance {
         const kept = limits.notificationDeliveriesPerTarget;
         await this.#inBatches((most) => deleteManyNotifications(database, kept, most).then(count));
       },
-      schedules: () =>
-        this.#inBatches((most) =>
-          deleteOldFires(this.#options.database, limits.scheduleHistoryDays, most).then(count),
-        ),
+      schedules: () => this.#oldFires(),
       usage: async () => {
         const { database } = this.#options;
         await meterRest(database, (batch) => this.#inBatches(batch));
@@ -234,6 +226,23 @@ export class Maintenance {
         this.#options.log.warn({ err: error, task }, 'maintenance failed');
       }
     }
+  }
+
+  async #oldAudit(): Promise<void> {
+    const { database } = this.#options;
+    await this.#inBatches((most) => deleteOldAudit(database, limits.auditDays, most).then(count));
+  }
+
+  async #oldFires(): Promise<void> {
+    const { database } = this.#options;
+    await this.#inBatches((most) => deleteOldFires(database, limits.scheduleHistoryDays, most).then(count));
+  }
+
+  async #oldCodes(): Promise<void> {
+    const { database } = this.#options;
+    await deleteOldSignInCodes(database);
+    await deleteOldLogins(database);
+    await deleteOldLoginKeys(database);
   }
 
   async #partitions(): Promise<void> {

@@ -164,7 +164,7 @@ function startTimelineStream(
           await nextTurn();
           reads += 1;
           options.duringRead?.(reads, () => controller.abort());
-          return { entries, more: false, firstSequence: '1' };
+          return { entries, more: false, nextSequence: '' };
         },
       },
       live: {

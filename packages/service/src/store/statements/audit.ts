@@ -40,7 +40,7 @@ const insertAudit = statement<[rows: string], never>(
 export const recordAudit = (connection: Connection, records: readonly NewAuditRecord[]): Promise<unknown> =>
   insertAudit(connection, auditRows(records));
 
-/** The same for what anyone can repeat without effect, as a sign-in: of one account only so many in an hour. */
+/** The same for what anyone can repeat without effect, as a sign-in: of one account, a limited number in an hour. */
 export async function recordRepeatable(connection: Connection, record: NewAuditRecord): Promise<void> {
   const [found] = await countRecent(connection, record.tenant, record.actor);
   if ((found?.recent ?? 0) < limits.auditSignInsPerHour) await recordAudit(connection, [record]);
@@ -105,6 +105,7 @@ export interface AuditFilter {
   readonly text: string | null;
 }
 
+const shown = 'at, id, actor, key_id, kind, action, name, justification, details, generation, update_mask';
 const order = 'at DESC, id DESC NULLS LAST, kind DESC, name DESC, generation DESC';
 
 /**
@@ -131,7 +132,7 @@ const readAudit = statement<
 >(
   'read-audit',
   `WITH looked AS MATERIALIZED (
-     SELECT * FROM (
+     SELECT ${shown} FROM (
        (SELECT at, id, actor, key_id, kind, action, name, justification, details::text AS details, 0::bigint AS generation,
           '' AS update_mask
         FROM audit WHERE $17 AND tenant = $1 AND at >= $2 AND (at, id) < ($3::timestamptz, $4::uuid)
@@ -144,7 +145,7 @@ const readAudit = statement<
         ORDER BY tenant DESC, at DESC, kind DESC, name DESC, generation DESC LIMIT $9)
      ) recorded ORDER BY ${order} LIMIT $9
    ), found AS (
-     SELECT * FROM looked
+     SELECT ${shown} FROM looked
      WHERE ($10::text IS NULL OR actor = $10) AND ($11::text IS NULL OR kind = $11) AND ($12::text IS NULL OR name = $12)
        AND ($13::text IS NULL OR action = $13)
        AND ($14::text IS NULL
@@ -154,9 +155,9 @@ const readAudit = statement<
    SELECT at, id, actor, key_id, kind, action, name, justification, details::json AS details, generation, update_mask,
      is_last
    FROM (
-     SELECT *, false AS is_last FROM found
+     SELECT ${shown}, false AS is_last FROM found
      UNION ALL
-     (SELECT *, true FROM looked WHERE (SELECT count(*) FROM looked) = $9 ORDER BY at, id NULLS FIRST, kind, name, generation
+     (SELECT ${shown}, true FROM looked WHERE (SELECT count(*) FROM looked) = $9 ORDER BY at, id NULLS FIRST, kind, name, generation
       LIMIT 1)
    ) read ORDER BY is_last, ${order}`,
 );

@@ -36,7 +36,7 @@ export const findMember = statement<[tenant: number, ownerProvider: Provider, ac
 );
 
 /**
- * Of these account names, those that somebody has or had: a person who signed in, a key, an agent, or whoever wrote a
+ * Of these account names, those that somebody has or had: a person who signed in, a key, an agent, or the author of a
  * document of the catalog. `$4` are the same names as documents say who created them.
  */
 export const takenAccounts = statement<
@@ -215,7 +215,8 @@ export const listSignIns = statement<[tenant: number, name: string, outcomes: re
   'list-sign-ins',
   `SELECT id, at, outcome, reason, owner_provider, account, display_name, subject, role, rule, claims
    FROM (
-     SELECT *, row_number() OVER (PARTITION BY outcome = 'ACCEPTED' ORDER BY at DESC, id DESC) AS number
+     SELECT id, at, outcome, reason, owner_provider, account, display_name, subject, role, rule, claims,
+       row_number() OVER (PARTITION BY outcome = 'ACCEPTED' ORDER BY at DESC, id DESC) AS number
      FROM sign_ins WHERE tenant = $1 AND name = $2) counted
    WHERE number <= ${limits.signInsKept} AND (cardinality($3::text[]) = 0 OR outcome = ANY ($3))
    ORDER BY at DESC, id DESC`,

@@ -1,5 +1,5 @@
 import { ConnectionError, NotFoundError, OutOfRangeError, type TimelineEntry } from '@muster/sdk';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { eventually } from '../../../../../../test/support/async.ts';
 import { type TimelineSource, TimelineWindow, type TimelineWindowOptions } from './timeline-window.ts';
 
@@ -253,7 +253,8 @@ describe('the window of a timeline', () => {
     expect(seen()).toEqual(from(11, 20));
     expect(window.view()).toMatchObject({ position: 'end', missing: 77 });
     await window.moveTo(5);
-    await vi.waitFor(() => expect(window.view()).toMatchObject({ position: 5, missing: null }));
+    await settled();
+    expect(window.view()).toMatchObject({ position: 5, missing: null });
   });
 
   it('loads the timeline again when the stream misses an entry', async () => {

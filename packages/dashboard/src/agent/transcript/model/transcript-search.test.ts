@@ -1,5 +1,6 @@
 import type { EntryType, TimelineEntry } from '@muster/sdk/contract';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../../../../../../test/support/async.ts';
 import { countText, type SearchPage, TranscriptSearch } from './transcript-search.ts';
 
 const entryOf = (sequence: number, type: EntryType = 'MESSAGE', more: Partial<TimelineEntry> = {}) => ({
@@ -24,7 +25,7 @@ function newSearch(pauseAfter?: number) {
   const answer = async (sequences: readonly number[], nextSequence = '') => {
     const entries = sequences.map((sequence) => entryOf(sequence));
     asked.shift()?.answer({ entries, nextSequence });
-    await vi.waitFor(() => expect(search.view.isSearching && asked.length === 0).toBe(false));
+    await eventually(() => expect(search.view.isSearching && asked.length === 0).toBe(false));
   };
   return { search, asked, answer };
 }
@@ -84,7 +85,7 @@ describe('the search in a transcript', () => {
       ],
       nextSequence: '',
     });
-    await vi.waitFor(() => expect(search.view.isSearching).toBe(false));
+    await eventually(() => expect(search.view.isSearching).toBe(false));
     expect(search.view.matches).toEqual([7, 6]);
     search.add([
       entryOf(7),
@@ -99,7 +100,7 @@ describe('the search in a transcript', () => {
     search.search(needle);
     await answer([40], '30');
     asked.shift()?.fail(new Error('incident'));
-    await vi.waitFor(() => expect(search.view.error).toMatchObject({ message: 'incident' }));
+    await eventually(() => expect(search.view.error).toMatchObject({ message: 'incident' }));
     search.tryAgain();
     expect(asked[0]?.before).toBe('30');
     await answer([20]);

@@ -58,6 +58,7 @@ export class AutoScroll {
   }
 
   stopFollowing(): void {
+    this.#isPinned = false;
     this.#set(false);
   }
 

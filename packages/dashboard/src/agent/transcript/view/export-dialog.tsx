@@ -5,7 +5,6 @@ import { Dialog, DialogActions } from '../../../parts/dialog.tsx';
 import { plural } from '../../../parts/model/text.ts';
 import { Problem } from '../../../parts/problem.tsx';
 import { useTranscript } from './transcript-context.ts';
-import '../tools.css';
 
 const formats: Readonly<Record<TranscriptFormat, readonly [title: string, mediaType: string]>> = {
   html: ['Web page', 'text/html'],
@@ -13,11 +12,15 @@ const formats: Readonly<Record<TranscriptFormat, readonly [title: string, mediaT
   json: ['JSON', 'application/json'],
 };
 
+interface Choice {
+  readonly format: TranscriptFormat;
+  readonly hasChildren: boolean;
+}
+
 /** Saves the whole transcript as a file. The browser reads it page by page; the service has no more work than for a reader. */
 export function ExportDialog({ onClose }: { readonly onClose: () => void }) {
-  const { agentId, client, isLinked } = useTranscript();
-  const [format, setFormat] = useState<TranscriptFormat>('html');
-  const [hasChildren, setHasChildren] = useState(false);
+  const { agentId, client } = useTranscript();
+  const [choice, setChoice] = useState<Choice>({ format: 'html', hasChildren: false });
   const [count, setCount] = useState<number | null>(null);
   const [error, setError] = useState<unknown>(null);
   const stop = useRef<AbortController>(null);
@@ -31,9 +34,10 @@ export function ExportDialog({ onClose }: { readonly onClose: () => void }) {
     setError(null);
     setCount(0);
     try {
-      const settings = { format, hasChildren, signal, onEntries: countInSteps(setCount) };
-      const file = await fileOf(exportTranscript(client, agentId, settings), formats[format][1]);
-      download(file, `${agentId.agent.join('-')}.${format}`);
+      const settings = { ...choice, signal, onEntries: countInSteps(setCount) };
+      const [, mediaType] = formats[choice.format];
+      const file = await fileOf(exportTranscript(client, agentId, settings), mediaType);
+      download(file, `${agentId.agent.join('-')}.${choice.format}`);
       onClose();
     } catch (problem) {
       if (signal.aborted) return;
@@ -43,31 +47,7 @@ export function ExportDialog({ onClose }: { readonly onClose: () => void }) {
   };
   return (
     <Dialog title="Export transcript" onClose={onClose}>
-      <fieldset className="export-formats" disabled={isRunning}>
-        <legend className="visually-hidden">Format</legend>
-        {Object.entries(formats).map(([name, [title]]) => (
-          <label key={name}>
-            <input
-              type="radio"
-              name="format"
-              value={name}
-              checked={format === name}
-              onChange={() => setFormat(name as TranscriptFormat)}
-            />
-            {title}
-          </label>
-        ))}
-        {isLinked && (
-          <label>
-            <input
-              type="checkbox"
-              checked={hasChildren}
-              onChange={({ currentTarget }) => setHasChildren(currentTarget.checked)}
-            />
-            With all agents below it
-          </label>
-        )}
-      </fieldset>
+      <Choices {...{ choice, isRunning }} onChoose={setChoice} />
       <Problem error={error} />
       <p className="secondary" role="status">
         {isRunning && `Reading: ${plural(count, 'entry', 'entries')}`}
@@ -79,6 +59,43 @@ export function ExportDialog({ onClose }: { readonly onClose: () => void }) {
         </Button>
       </DialogActions>
     </Dialog>
+  );
+}
+
+interface ChoicesProps {
+  readonly choice: Choice;
+  readonly isRunning: boolean;
+  readonly onChoose: (choice: Choice) => void;
+}
+
+function Choices({ choice, isRunning, onChoose }: ChoicesProps) {
+  const { isLinked } = useTranscript();
+  return (
+    <fieldset className="export-formats" disabled={isRunning}>
+      <legend className="visually-hidden">Format</legend>
+      {Object.entries(formats).map(([name, [title]]) => (
+        <label key={name}>
+          <input
+            type="radio"
+            name="format"
+            value={name}
+            checked={choice.format === name}
+            onChange={() => onChoose({ ...choice, format: name as TranscriptFormat })}
+          />
+          {title}
+        </label>
+      ))}
+      {isLinked && (
+        <label>
+          <input
+            type="checkbox"
+            checked={choice.hasChildren}
+            onChange={({ currentTarget }) => onChoose({ ...choice, hasChildren: currentTarget.checked })}
+          />
+          With all agents below it
+        </label>
+      )}
+    </fieldset>
   );
 }
 

@@ -11,7 +11,6 @@ import {
 } from '../model/transcript-search.ts';
 import { markMatches } from './match-marks.ts';
 import { useTranscript } from './transcript-context.ts';
-import '../tools.css';
 
 const pageEntries = 200;
 const typingMs = 200;
@@ -54,9 +53,7 @@ export function FindBar({ scroller, onShow, onText, onClose, opened, watchEntrie
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'Escape') onClose();
-    else if (event.key === 'Enter' && event.target === input.current) search.move(event.shiftKey ? -1 : 1);
-    else return;
-    event.preventDefault();
+    if (event.key === 'Enter' && event.target === input.current) search.move(event.shiftKey ? -1 : 1);
   };
   return (
     <search className="find-bar" aria-label="Search in the transcript" onKeyDown={onKeyDown}>
@@ -81,27 +78,7 @@ export function FindBar({ scroller, onShow, onText, onClose, opened, watchEntrie
           </option>
         ))}
       </select>
-      <span className="find-count secondary" role="status" title="Counted from the newest match">
-        {!isEmpty && countText(view)}
-      </span>
-      <Button
-        look="quiet"
-        aria-label="Previous match"
-        title="Previous match (Enter)"
-        disabled={view.matches.length === 0}
-        onClick={() => search.move(1)}
-      >
-        ↑
-      </Button>
-      <Button
-        look="quiet"
-        aria-label="Next match"
-        title="Next match (Shift+Enter)"
-        disabled={view.matches.length === 0}
-        onClick={() => search.move(-1)}
-      >
-        ↓
-      </Button>
+      <MatchButtons search={search} view={view} isEmpty={isEmpty} />
       <Button look="quiet" aria-label="Close search" title="Close (Escape)" onClick={onClose}>
         ✕
       </Button>
@@ -109,6 +86,45 @@ export function FindBar({ scroller, onShow, onText, onClose, opened, watchEntrie
         <Button onClick={() => search.tryAgain()}>Try again</Button>
       </Problem>
     </search>
+  );
+}
+
+function MatchButtons({
+  search,
+  view,
+  isEmpty,
+}: {
+  readonly search: TranscriptSearch;
+  readonly view: SearchView;
+  /** Nothing is searched for. */
+  readonly isEmpty: boolean;
+}) {
+  const disabled = view.matches.length === 0;
+  const move = (step: 1 | -1) => () => search.move(step);
+  return (
+    <>
+      <span className="find-count secondary" role="status" title="Counted from the newest match">
+        {!isEmpty && countText(view)}
+      </span>
+      <Button
+        look="quiet"
+        aria-label="Previous match"
+        title="Previous match (Enter)"
+        {...{ disabled }}
+        onClick={move(1)}
+      >
+        ↑
+      </Button>
+      <Button
+        look="quiet"
+        aria-label="Next match"
+        title="Next match (Shift+Enter)"
+        {...{ disabled }}
+        onClick={move(-1)}
+      >
+        ↓
+      </Button>
+    </>
   );
 }
 

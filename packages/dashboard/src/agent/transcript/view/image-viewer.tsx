@@ -2,7 +2,6 @@ import { useEffect } from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { Dialog } from '../../../parts/dialog.tsx';
 import { useImageUrl } from './image-url.ts';
-import '../tools.css';
 
 interface ImageViewerProps {
   readonly ids: readonly string[];

@@ -1,5 +1,6 @@
 import { lazy, Suspense, useState } from 'react';
 import { useImageUrl } from './image-url.ts';
+import '../tools.css';
 
 const ImageViewer = lazy(async () => ({ default: (await import('./image-viewer.tsx')).ImageViewer }));
 

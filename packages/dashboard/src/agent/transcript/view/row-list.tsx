@@ -1,5 +1,5 @@
 import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from '@tanstack/react-virtual';
-import { type RefObject, useCallback, useEffect, useLayoutEffect } from 'react';
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from 'react';
 import type { Row } from '../model/rows.ts';
 import type { AutoScroll } from './auto-scroll.ts';
 import { matchesIn } from './match-marks.ts';
@@ -102,6 +102,7 @@ function useScrollPosition(
   useLayoutEffect(() => autoScroll.onResize(), [autoScroll, height]);
 
   const isLoaded = targetIndex !== undefined;
+  const isNewList = useRef(true);
   // biome-ignore lint/correctness/useExhaustiveDependencies: pins once per target, not when its row moves.
   useLayoutEffect(() => {
     if (!isLoaded) return;
@@ -111,7 +112,9 @@ function useScrollPosition(
       ({ index, start, end }) =>
         index === targetIndex && start >= scrollTop && end <= scrollTop + clientHeight,
     );
-    if (!isVisible) autoScroll.pin();
+    // Of a new list, no row is measured.
+    if (!isVisible || isNewList.current) autoScroll.pin();
+    isNewList.current = false;
   }, [target, isLoaded]);
   // The index and the offset of a row change while pages are loaded and rows are measured, so both are read each time.
   useLayoutEffect(() => {

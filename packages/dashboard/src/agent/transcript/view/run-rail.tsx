@@ -5,7 +5,6 @@ import { useCallback, useEffect, useRef, useState } from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { useDismiss } from '../../../parts/dialog.tsx';
 import { useTranscript } from './transcript-context.ts';
-import '../tools.css';
 
 const maxRuns = 1000;
 

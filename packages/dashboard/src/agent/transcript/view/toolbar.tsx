@@ -3,6 +3,7 @@ import { lazy, Suspense, useCallback, useRef, useState } from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { useShortcuts } from '../../../parts/page.tsx';
 import type { FindBarProps } from './find-bar.tsx';
+import '../tools.css';
 
 const FindBar = lazy(async () => ({ default: (await import('./find-bar.tsx')).FindBar }));
 const ExportDialog = lazy(async () => ({ default: (await import('./export-dialog.tsx')).ExportDialog }));
@@ -10,7 +11,7 @@ const RunMenu = lazy(async () => ({ default: (await import('./run-rail.tsx')).Ru
 
 type Watch = (entries: readonly TimelineEntry[]) => void;
 
-/** The search of a transcript, and what it is told of new entries. */
+/** Whether the search is open, and who gets new entries. */
 export function useFind(onClose: () => void) {
   const [isOpen, setOpen] = useState(false);
   const [opened, setOpened] = useState(0);

@@ -3,6 +3,8 @@ import { agentPage } from '@muster/sdk/contract';
 import {
   lazy,
   memo,
+  type ReactNode,
+  type RefObject,
   Suspense,
   startTransition,
   useEffect,
@@ -40,13 +42,10 @@ export const Transcript = memo((props: TranscriptProps) => (
 ));
 
 function OneTranscript({ agentId, client, onEntries, isLinked = true }: TranscriptProps) {
-  const { announcement, announce } = useAnnouncement(onEntries);
   const { target, clear: clearTarget, showMatch } = useEntryTarget(isLinked);
   const find = useFind(clearTarget);
-  const timeline = useTimeline(client, agentId, target?.sequence, (entries) => {
-    find.onEntries(entries);
-    announce(entries);
-  });
+  const { announcement, announce } = useAnnouncement(find, onEntries);
+  const timeline = useTimeline(client, agentId, target?.sequence, announce);
   const { window, view, rows, indexOf, findMessageText } = timeline;
   const scroller = useRef<HTMLElement>(null);
   const { autoScroll, stoppedAt } = useAutoScroll(scroller, window);
@@ -68,40 +67,24 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
     }),
     [client, isLinked, autoScroll, findMessageText],
   );
-  const [shownRun, setShownRun] = useState(0);
-  const newestRun = useNewestRun(view);
-  const targetRow = target && rows[indexOf(target.sequence) ?? -1];
-  useExpandTarget(tools.expanded, target, targetRow?.key);
+  useExpandTarget(tools.expanded, target, target ? rows[indexOf(target.sequence) ?? -1]?.key : undefined);
   const newCount = stoppedAt === null ? 0 : view.newest - stoppedAt;
   const hasLeftEnd = stoppedAt !== null && (!autoScroll?.isFollowing || newCount > 0);
-  const top = topText(view);
+  const [shownRun, setShownRun] = useState(0);
+  const newestRun = useNewestRun(view, isLinked);
 
   return (
     <TranscriptContext value={tools}>
       <div className="transcript">
-        <Problem error={view.error} />
-        <Problem error={view.pageError}>
-          <Button onClick={() => void window.tryAgain()}>Try again</Button>
-        </Problem>
-        {target && view.missing === target.sequence && (
-          <MissingEntry view={view} sequence={target.sequence} onClose={clearTarget} />
-        )}
+        <TranscriptProblems {...{ window, view, target }} onDismiss={clearTarget} />
         <Toolbar {...{ find, newestRun, shownRun }} scroller={scroller.current} onShow={showMatch} />
         <div className="transcript-columns">
-          {isLinked && newestRun > 1 && (
+          {newestRun > 1 && (
             <Suspense>
               <RunRail {...{ newestRun, shownRun }} />
             </Suspense>
           )}
-          <section
-            ref={scroller}
-            className="transcript-scroller"
-            aria-label="Transcript"
-            aria-busy={view.loading !== null || !view.isOpen}
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
-            tabIndex={0}
-          >
-            {top !== '' && <p className="transcript-top secondary">{top}</p>}
+          <TranscriptScroller view={view} scroller={scroller}>
             {view.isOpen && autoScroll && (
               <RowList
                 key={view.epoch}
@@ -111,25 +94,86 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
               />
             )}
             {hasLeftEnd && <JumpButtons newCount={newCount} onStart={toStart} onEnd={toEnd} />}
-          </section>
+          </TranscriptScroller>
         </div>
-        <p className="visually-hidden" role="status">
-          {announcement}
-        </p>
+        <Announcement text={announcement} />
       </div>
     </TranscriptContext>
   );
 }
 
+function TranscriptScroller({
+  view,
+  scroller,
+  children,
+}: {
+  readonly view: TimelineView;
+  readonly scroller: RefObject<HTMLElement | null>;
+  readonly children: ReactNode;
+}) {
+  const top = topText(view);
+  return (
+    <section
+      ref={scroller}
+      className="transcript-scroller"
+      aria-label="Transcript"
+      aria-busy={view.loading !== null || !view.isOpen}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
+      tabIndex={0}
+    >
+      {top !== '' && <p className="transcript-top secondary">{top}</p>}
+      {children}
+    </section>
+  );
+}
+
+const TranscriptProblems = ({
+  window,
+  view,
+  target,
+  onDismiss,
+}: {
+  readonly window: TimelineWindow;
+  readonly view: TimelineView;
+  readonly target: EntryTarget | null;
+  readonly onDismiss: () => void;
+}) => (
+  <>
+    <Problem error={view.error} />
+    <Problem error={view.pageError}>
+      <Button onClick={() => void window.tryAgain()}>Try again</Button>
+    </Problem>
+    {target && view.missing === target.sequence && (
+      <div className="problem wrap" role="alert">
+        <p>{missingText(target.sequence, view.newest)}</p>
+        <Button onClick={onDismiss}>Dismiss</Button>
+      </div>
+    )}
+  </>
+);
+
+const missingText = (sequence: number, newest: number): string =>
+  sequence > newest || sequence < 1
+    ? `There is no entry ${sequence.toLocaleString('en')}: the newest is ${newest.toLocaleString('en')}.`
+    : `Entry ${sequence.toLocaleString('en')} was removed. Entries are kept for 30 days after an agent ends.`;
+
+const Announcement = ({ text }: { readonly text: string }) => (
+  <p className="visually-hidden" role="status">
+    {text}
+  </p>
+);
+
 /** What a screen reader says about new entries. */
-function useAnnouncement(onEntries: TranscriptProps['onEntries']) {
+function useAnnouncement(find: ReturnType<typeof useFind>, onEntries: TranscriptProps['onEntries']) {
   const [announcement, setAnnouncement] = useState('');
   // A transition, so that the new rows are drawn first.
-  const announce = (entries: readonly TimelineEntry[]) =>
+  const announce = (entries: readonly TimelineEntry[]) => {
+    find.onEntries(entries);
     startTransition(() => {
       setAnnouncement((before) => announcementOf(entries) ?? before);
       onEntries?.(entries);
     });
+  };
   return { announcement, announce };
 }
 
@@ -150,32 +194,13 @@ function useExpandTarget(expanded: ExpandedNames, target: EntryTarget | null, ke
   }, [expanded, target, key]);
 }
 
-/** The number of the newest run that was seen. */
-function useNewestRun({ entries }: TimelineView): number {
+/** The number of the newest run that was seen; 0 where nothing links to runs. */
+function useNewestRun({ entries }: TimelineView, isLinked: boolean): number {
   const newest = useRef(0);
   const run = Number(entries.findLast(({ runId }) => runId !== '0')?.runId ?? 0);
   newest.current = Math.max(newest.current, run);
-  return newest.current;
+  return isLinked ? newest.current : 0;
 }
-
-const MissingEntry = ({
-  view: { newest },
-  sequence,
-  onClose,
-}: {
-  readonly view: TimelineView;
-  readonly sequence: number;
-  readonly onClose: () => void;
-}) => (
-  <div className="problem wrap" role="alert">
-    <p>
-      {sequence > newest || sequence < 1
-        ? `There is no entry ${sequence.toLocaleString('en')}: the newest is ${newest.toLocaleString('en')}.`
-        : `Entry ${sequence.toLocaleString('en')} was removed. Entries are kept for 30 days after an agent ends.`}
-    </p>
-    <Button onClick={onClose}>Dismiss</Button>
-  </div>
-);
 
 function useJumps(window: TimelineWindow, autoScroll: AutoScroll | null, clearTarget: () => void) {
   const toEnd = () => {
