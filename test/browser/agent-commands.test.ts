@@ -379,8 +379,8 @@ describeInBrowser("the commands on an agent's page", () => {
     );
   });
 
-  const expectReadOnly = async (watcher: Visitor) => {
-    await watcher.page.getByText('Read-only access.').waitFor();
+  const expectReadOnly = async (watcher: Visitor, why: string) => {
+    await watcher.page.getByText(why).waitFor();
     await watcher.page.getByText('a message').first().waitFor();
     for (const name of ['Stop turn', 'Kill agent', 'Remove', 'Clear queue', 'Send', 'Options'])
       await expect.poll(() => watcher.page.getByRole('button', { name }).count(), { message: name }).toBe(0);
@@ -394,7 +394,7 @@ describeInBrowser("the commands on an agent's page", () => {
     const path = await addressOf(agents, 'watched');
     const { key } = await apiWithNewKey(fixture.api, { role: 'viewer' });
     const viewer = await fixture.visit({ path, key });
-    await expectReadOnly(viewer);
+    await expectReadOnly(viewer, 'Read-only access.');
     await viewer.leave();
 
     const ada = await apiWithNewKey(fixture.api, { role: 'member', account: 'ada' });
@@ -402,7 +402,7 @@ describeInBrowser("the commands on an agent's page", () => {
     await own.spawn('own', { description: '!say mine' });
     const { agentId } = await own.wait('own');
     const member = await fixture.visit({ path, key: ada.key });
-    await expectReadOnly(member);
+    await expectReadOnly(member, 'owns this agent.');
     await member.follow(agentPage(agentId));
     await member.page.getByLabel('Message to the agent').fill('!say as you like');
     await member.page.getByRole('button', { name: 'Send', exact: true }).click();

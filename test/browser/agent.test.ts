@@ -100,7 +100,7 @@ describeInBrowser("an agent's page", () => {
 
   test('sends a message by keyboard, and keeps the draft during a visit to another page', async () => {
     await rested('keys');
-    await header('waiting for you').waitFor();
+    await header('idle').waitFor();
     await page.keyboard.press('m');
     await page.keyboard.type('!say first');
     await page.keyboard.press('Enter');

@@ -186,7 +186,7 @@ describeInBrowser('the list of a team', () => {
     await expectAccessible(visitor);
 
     // The shortcut moves to the actions.
-    await page.keyboard.press('a');
+    await page.keyboard.press('.');
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     const dialog = page.getByRole('dialog', { name: 'Message 3 agents' });

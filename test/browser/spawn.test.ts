@@ -339,7 +339,7 @@ describeInBrowser('the dialog for a new agent', () => {
     await openDialog(page);
     await dialog(page).getByLabel('Name').fill(name);
     await dialog(page).getByLabel('Model').fill('rehearsal-a');
-    await page.getByText('No model runs this agent').waitFor();
+    await page.getByText('This agent is a rehearsal: scripted, without a model.').waitFor();
     await page.getByRole('button', { name: 'Insert example' }).click();
     await expect.poll(() => description(page).inputValue()).toContain('!ask');
     await start(page);

@@ -151,10 +151,10 @@ describe('ps', () => {
   test('says what agents answered, asked and are doing, and how many tasks are done', async () => {
     const { workspace } = ada.agents;
     const prefix = await idle('!task add one\n!task add two\n!task done one\n!say Builds **green**.');
-    await ada.spawnAndWait(`${prefix}/asks`, '!ask Which colour?\nRed or blue?');
+    await ada.spawnAndWait(`${prefix}/asks`, '!ask Which **colour**?');
     const listed = await ada.prints(['ps', '--workspace', workspace]);
     expect(listed).toMatch(new RegExp(`^${prefix} .* 1 of 2 +Builds green\\.`, 'm'));
-    expect(listed).toMatch(/^· asks +needs input .* Which colour\? Red or blue\?/m);
+    expect(listed).toMatch(/^· asks +needs input .* Which colour\?/m);
   });
 
   test('shows the whole path of an agent whose parent has ended', async () => {

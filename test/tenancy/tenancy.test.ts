@@ -103,9 +103,9 @@ const isOwnWord = (name: RouteName): boolean => ['ask', 'finish', 'fail'].includ
 const isOfOwnDocument = (name: RouteName): boolean =>
   /^(runSchedule|scheduleHistory|(list|redeliver|test)(To)?(Trigger|Notification)(Deliveries)?)$/.test(name);
 
-/** About integrations, which only admins administer. */
+/** About integrations and sign-ins, which only admins administer. */
 const isAdmins = (name: RouteName): boolean =>
-  ['listDeliveries', 'redeliver', 'testIntegration'].includes(name);
+  ['listDeliveries', 'redeliver', 'testIntegration', 'listSignIns', 'testSignIn'].includes(name);
 
 /** About runners, the members of the tenant and what they did. */
 const isOfAdmins = (name: RouteName): boolean =>

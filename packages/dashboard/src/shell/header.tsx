@@ -237,7 +237,7 @@ const shortcuts: readonly (readonly [keys: string, action: string])[] = [
   ['s', 'Mark the selected agent seen or unseen'],
   ['p', 'Pin or unpin the selected agent'],
   ['x', 'Select the agent; with Shift all from the last one selected'],
-  ['a', 'Go to the actions on the selected agents'],
+  ['.', 'Go to the actions on the selected agents'],
   ['n', 'New agent'],
   ['g', 'Go to agents'],
   ['c', 'Go to the catalog'],

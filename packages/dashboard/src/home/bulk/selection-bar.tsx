@@ -32,7 +32,7 @@ export function SelectionBar({ selection, onMarkAllSeen, body }: SelectionBarPro
   // What an action applies to changes with the agents.
   useSyncExternalStore(fleet.subscribe, fleet.view);
   const selected = targetsOf(selection.pages, fleet.agent);
-  useShortcuts({ a: () => first.current?.focus() });
+  useShortcuts({ '.': () => first.current?.focus() });
   const onClose = useCallback(
     (done: readonly string[]) => {
       setAction(null);

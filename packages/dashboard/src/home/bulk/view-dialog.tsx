@@ -2,8 +2,13 @@ import { type FormEvent, useState } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
 import { TextField } from '../../parts/field.tsx';
-import { maxNameLength, maxViews, withoutView, withView } from '../model/saved-views.ts';
-import type { SavedViewsControl } from '../view/saved-views.tsx';
+import {
+  maxNameLength,
+  maxViews,
+  type SavedViewsControl,
+  withoutView,
+  withView,
+} from '../model/saved-views.ts';
 
 interface ViewDialogProps {
   readonly control: SavedViewsControl;

@@ -95,7 +95,7 @@ export const isFiltering = ({ text, owner, workspace, phases, labels }: Filter):
 export const ownerOf = ({ ownerProvider, account }: Pick<AgentId, 'ownerProvider' | 'account'>): string =>
   `${providerName(ownerProvider)}/${account}`;
 
-/** Members can answer only their own agents. Whoever looks for a person's agents looks among all. */
+/** Members can answer only their own agents. A filter by person is among all agents. */
 export function scopeOf({ scope, owner }: Filter, { role }: Pick<Caller, 'role'>): Scope {
   if (owner !== '') return 'everyone';
   return scope || (role === 'member' ? 'mine' : 'everyone');

@@ -4,6 +4,11 @@ export interface SavedView {
   readonly url: string;
 }
 
+export interface SavedViewsControl {
+  readonly views: readonly SavedView[];
+  readonly save: (views: readonly SavedView[]) => void;
+}
+
 export const maxViews = 20;
 export const maxNameLength = 40;
 

@@ -35,7 +35,7 @@ interface AgentListProps {
 /** All sections. Only the visible rows are rendered; each section has the height of all of its rows. */
 export const AgentList = memo(function AgentList(props: AgentListProps) {
   const { sections, group, owners, selection, isLoaded, onBusy, onMarkAllSeen } = props;
-  const { showsOwner, showsWorkspace, onToggleSeen, onTogglePin } = props;
+  const { onToggleSeen, onTogglePin } = props;
   const sizes = useSizes();
   const layout = useMemo(() => new Layout(sections, sizes), [sections, sizes]);
   const list = useRef<HTMLDivElement>(null);
@@ -78,34 +78,41 @@ export const AgentList = memo(function AgentList(props: AgentListProps) {
         >
           {indexes
             .filter((index) => index >= section.first && index < section.first + section.pages.length)
-            .map((index) => {
-              const page = layout.rows[index] ?? '';
-              const isTabStop = page === focus.tabStop;
-              return (
-                <AgentRow
-                  key={page}
-                  page={page}
-                  top={(index - section.first) * sizes.row}
-                  position={index - section.first + 1}
-                  setSize={section.pages.length}
-                  showsOwner={showsOwner}
-                  showsWorkspace={showsWorkspace}
-                  heading={statusOfSection(section.id)}
-                  isSelected={selection.pages.has(page)}
-                  isTabStop={isTabStop}
-                  linkRef={isTabStop ? focus.tabStopRow : null}
-                  onFocus={focus.onFocus}
-                  onToggleSeen={onToggleSeen}
-                  onTogglePin={onTogglePin}
-                  onSelect={toggle}
-                />
-              );
-            })}
+            .map((index) => rowAt(index, section, layout, sizes.row, focus, props))}
         </ListSection>
       ))}
     </div>
   );
 });
+
+function rowAt(
+  index: number,
+  section: PositionedSection,
+  layout: Layout,
+  rowHeight: number,
+  focus: ReturnType<typeof useRowFocus>,
+  { selection, showsOwner, showsWorkspace, onToggleSeen, onTogglePin }: AgentListProps,
+): ReactNode {
+  const page = layout.rows[index] ?? '';
+  const isTabStop = page === focus.tabStop;
+  const place = index - section.first;
+  return (
+    <AgentRow
+      key={page}
+      page={page}
+      top={place * rowHeight}
+      position={place + 1}
+      setSize={section.pages.length}
+      heading={statusOfSection(section.id)}
+      isSelected={selection.pages.has(page)}
+      isTabStop={isTabStop}
+      linkRef={isTabStop ? focus.tabStopRow : null}
+      onFocus={focus.onFocus}
+      onSelect={selection.toggle}
+      {...{ showsOwner, showsWorkspace, onToggleSeen, onTogglePin }}
+    />
+  );
+}
 
 /** One listener for the links of all rows, which makes each row cheaper to render. */
 function useOpenLink(onLeave: () => void) {

@@ -8,6 +8,7 @@ import { PinIcon, StatusIcon } from '../../live/status-icon.tsx';
 import { labelTexts, plural, unpushedNote } from '../../parts/model/text.ts';
 import { Label } from '../../parts/page.tsx';
 import { Age, useNow } from '../../parts/times.tsx';
+import '../agent-row.css';
 
 interface AgentRowProps {
   readonly page: string;
@@ -53,14 +54,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       data-selected={isSelected}
       onFocus={() => onFocus(page)}
     >
-      <button
-        type="button"
-        className="agent-row-seen"
-        tabIndex={tabIndex}
-        aria-label={`Mark ${pathOf(entry.agentId)} ${isSeen ? 'unseen' : 'seen'}`}
-        title={isSeen ? 'Mark unseen (s)' : 'Mark seen (s)'}
-        onClick={() => onToggleSeen(page)}
-      />
+      <SeenToggle entry={entry} tabIndex={tabIndex} onToggle={() => onToggleSeen(page)} />
       <StatusIcon attention={attention} />
       <input
         type="checkbox"
@@ -85,13 +79,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
           )}
         </p>
       </div>
-      <div className="agent-row-status">
-        <Reason id={reasonId} entry={entry} heading={heading} />
-        <p className="agent-row-secondary" dir="auto">
-          <Labels entry={entry} />
-          {firstLine(entry.description)}
-        </p>
-      </div>
+      <Status entry={entry} reasonId={reasonId} heading={heading} />
       <Model entry={entry} />
       <Usage entry={entry} treeCost={treeCost} />
       <span className="agent-row-age secondary" title="Since the last change of status">
@@ -101,6 +89,26 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
     </li>
   );
 });
+
+interface SeenToggleProps {
+  readonly entry: AgentEntry;
+  readonly tabIndex: number;
+  readonly onToggle: () => void;
+}
+
+function SeenToggle({ entry, tabIndex, onToggle }: SeenToggleProps) {
+  const isSeen = isEntrySeen(entry);
+  return (
+    <button
+      type="button"
+      className="agent-row-seen"
+      tabIndex={tabIndex}
+      aria-label={`Mark ${pathOf(entry.agentId)} ${isSeen ? 'unseen' : 'seen'}`}
+      title={isSeen ? 'Mark unseen (s)' : 'Mark seen (s)'}
+      onClick={onToggle}
+    />
+  );
+}
 
 interface PinToggleProps {
   readonly entry: AgentEntry;
@@ -171,14 +179,24 @@ function Labels({ entry: { labels } }: { readonly entry: AgentEntry }) {
 
 const shownLabels = 3;
 
-interface ReasonProps {
-  readonly id: string;
+interface StatusProps {
   readonly entry: AgentEntry;
+  readonly reasonId: string;
   readonly heading: Attention | null;
 }
 
+const Status = ({ entry, reasonId, heading }: StatusProps) => (
+  <div className="agent-row-status">
+    <Reason id={reasonId} entry={entry} heading={heading} />
+    <p className="agent-row-secondary" dir="auto">
+      <Labels entry={entry} />
+      {firstLine(entry.description)}
+    </p>
+  </div>
+);
+
 /** A separate component, because only this part changes with the clock. */
-const Reason = ({ id, entry, heading }: ReasonProps) => (
+const Reason = ({ id, entry, heading }: Omit<StatusProps, 'reasonId'> & { readonly id: string }) => (
   <p id={id} className="agent-row-reason" dir="auto" title={entry.needsInput || entry.error || entry.news}>
     {rowText(entry, heading, useNow())}
   </p>

@@ -9,7 +9,7 @@ import { type Filter, filterOf, isFiltering, listUrl, noFilter, ownerText } from
 import { ArrangeChoices, ScopeChoice, Select } from './view-controls.tsx';
 
 export function FilterBar({
-  control: { filter, change, clear },
+  control,
   summary,
   hasScopes,
   isLoaded,
@@ -29,7 +29,8 @@ export function FilterBar({
   /** Moves the focus from the search into the list. */
   readonly onLeave: () => void;
 }) {
-  const { owners, workspaces, labels, scope, shown, total } = summary;
+  const { filter, change, clear } = control;
+  const { shown, total } = summary;
   /** On a phone the choices are hidden at first. */
   const [isOpen, setOpen] = useState(false);
   return (
@@ -48,26 +49,7 @@ export function FilterBar({
       <Button className="filter-bar-more" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         Filters
       </Button>
-      {scope === 'everyone' && (
-        <Choice
-          label="Person"
-          all="All people"
-          value={filter.owner}
-          values={owners}
-          optionText={(owner) => ownerText(owner, owners)}
-          onChange={(owner) => change({ owner })}
-        />
-      )}
-      <Choice
-        label="Workspace"
-        all="All workspaces"
-        value={filter.workspace}
-        values={workspaces}
-        optionText={(workspace) => workspace}
-        onChange={(workspace) => change({ workspace })}
-      />
-      <LabelChoice chosen={filter.labels} known={labels} onChange={(chosen) => change({ labels: chosen })} />
-      <ArrangeChoices filter={filter} labels={labels} onChange={change} />
+      <Choices control={control} summary={summary} />
       {isFiltering(filter) && <Button onClick={clear}>Clear filters</Button>}
       <p className="filter-bar-count secondary">
         {isBehind && (
@@ -83,6 +65,33 @@ export function FilterBar({
     </search>
   );
 }
+
+type ChoicesProps = Pick<Parameters<typeof FilterBar>[0], 'control' | 'summary'>;
+
+const Choices = ({ control: { filter, change }, summary }: ChoicesProps) => (
+  <>
+    {summary.scope === 'everyone' && (
+      <Choice
+        label="Person"
+        all="All people"
+        value={filter.owner}
+        values={summary.owners}
+        optionText={(owner) => ownerText(owner, summary.owners)}
+        onChange={(owner) => change({ owner })}
+      />
+    )}
+    <Choice
+      label="Workspace"
+      all="All workspaces"
+      value={filter.workspace}
+      values={summary.workspaces}
+      optionText={(workspace) => workspace}
+      onChange={(workspace) => change({ workspace })}
+    />
+    <LabelChoice chosen={filter.labels} known={summary.labels} onChange={(labels) => change({ labels })} />
+    <ArrangeChoices filter={filter} labels={summary.labels} onChange={change} />
+  </>
+);
 
 interface LabelChoiceProps {
   readonly chosen: readonly string[];

@@ -1,3 +1,4 @@
+import type { Caller } from '@muster/sdk';
 import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
 import { Link } from 'wouter';
 import { type Fleet, useFleet } from '../../live/fleet.ts';
@@ -33,7 +34,7 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
   const { sections, summary, isBehind, isLoaded, error } = useSyncExternalStore(order.subscribe, () =>
     order.view(filter),
   );
-  const { onBusy, onUpdateOrder, onToggleSeen, onTogglePin, onMarkAllSeen } = useListActions(fleet, order);
+  const { onUpdateOrder, ...actions } = useListActions(fleet, order);
   const selection = useSelection(sections, url);
   const field = useRef<HTMLInputElement>(null);
   const body = useRef<HTMLDivElement>(null);
@@ -41,16 +42,14 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
   // Effects of children run first: on the first render the stream is not open yet, so it opens only once.
   useEffect(() => fleet.showEnded(filter.ended), [fleet, filter.ended]);
 
-  const { owners, scope, totals } = summary;
-  const isEmpty = totals.everyone === 0;
+  const { owners, scope } = summary;
+  const isEmpty = summary.totals.everyone === 0;
   const hasOthers = owners.some((owner) => owner !== ownerOf(caller));
   return (
     <div className="home-page">
       <HomeTop {...{ control, summary }} />
       <SetupSlot />
-      <p className="visually-hidden" role="status">
-        {isLoaded && attentionText(summary.needingAttention)}
-      </p>
+      <AttentionStatus count={isLoaded ? summary.needingAttention : null} />
       {!isEmpty && (
         <FilterBar
           {...{ control, summary, isLoaded, isBehind, field, onUpdateOrder }}
@@ -62,9 +61,8 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
         <Problem error={error}>
           <Button onClick={() => fleet.restart()}>Try again</Button>
         </Problem>
+        {isLoaded && <NothingListed {...{ control, summary, caller, onSpawn }} />}
         {isEmpty && !isLoaded && error === null && <p className="page-loading">Loading agents …</p>}
-        {isEmpty && isLoaded && <NoAgents maySpawn={maySpawn(caller)} onSpawn={onSpawn} />}
-        {!isEmpty && isLoaded && summary.shown === 0 && <NoMatches control={control} summary={summary} />}
         {summary.shown > 0 && (
           <AgentList
             key={url}
@@ -72,20 +70,16 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
             group={filter.group}
             owners={owners}
             selection={selection}
-            isLoaded={isLoaded}
+            {...{ isLoaded, ...actions }}
             showsOwner={scope === 'everyone' && owners.length > 1 && filter.group !== 'person'}
             showsWorkspace={summary.workspaces.length > 1 && filter.group !== 'workspace'}
-            onBusy={onBusy}
-            onToggleSeen={onToggleSeen}
-            onTogglePin={onTogglePin}
-            onMarkAllSeen={onMarkAllSeen}
           />
         )}
         {isLoaded && <EndedNote filter={filter} />}
       </div>
       {selection.pages.size > 0 && (
         <Suspense>
-          <SelectionBar {...{ selection, onMarkAllSeen, body }} />
+          <SelectionBar {...{ selection, body }} onMarkAllSeen={actions.onMarkAllSeen} />
         </Suspense>
       )}
     </div>
@@ -141,10 +135,22 @@ const HomeTop = ({ control: { filter, url, change }, summary }: HomeTopProps) =>
   </div>
 );
 
-const attentionText = (count: number): string =>
-  count === 0
-    ? 'No agent needs attention.'
-    : `${plural(count, 'agent')} ${count === 1 ? 'needs' : 'need'} attention.`;
+const AttentionStatus = ({ count }: { readonly count: number | null }) => (
+  <p className="visually-hidden" role="status">
+    {count === 0 && 'No agent needs attention.'}
+    {count !== null && count > 0 && `${plural(count, 'agent')} ${count === 1 ? 'needs' : 'need'} attention.`}
+  </p>
+);
+
+interface NothingListedProps extends NoMatchesProps {
+  readonly caller: Caller;
+  readonly onSpawn: () => void;
+}
+
+function NothingListed({ control, summary, caller, onSpawn }: NothingListedProps) {
+  if (summary.totals.everyone === 0) return <NoAgents maySpawn={maySpawn(caller)} onSpawn={onSpawn} />;
+  return summary.shown === 0 && <NoMatches control={control} summary={summary} />;
+}
 
 /** If most agents are rehearsed, the provider key may be missing. */
 function RehearsalNote({ summary: { rehearsed, total } }: { readonly summary: Summary }) {
@@ -199,7 +205,7 @@ const NoAgents = ({
 
 interface NoMatchesProps {
   readonly control: Pick<FilterControl, 'filter' | 'change' | 'clear'>;
-  readonly summary: Pick<Summary, 'scope' | 'totals'>;
+  readonly summary: Pick<Summary, 'scope' | 'totals' | 'shown'>;
 }
 
 function NoMatches({ control: { filter, change, clear }, summary: { scope, totals } }: NoMatchesProps) {

@@ -80,8 +80,14 @@ function useTopOf(list: RefObject<HTMLElement | null>): number {
     const measure = () =>
       list.current && setTop(Math.round(list.current.getBoundingClientRect().top + window.scrollY));
     measure();
+    // What is above the list may appear later than the list.
+    const observer = new ResizeObserver(measure);
+    observer.observe(document.documentElement);
     addEventListener('resize', measure);
-    return () => removeEventListener('resize', measure);
+    return () => {
+      observer.disconnect();
+      removeEventListener('resize', measure);
+    };
   }, [list]);
   return top;
 }

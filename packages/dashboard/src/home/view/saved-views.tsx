@@ -3,7 +3,7 @@ import { Link } from 'wouter';
 import { Button } from '../../parts/button.tsx';
 import { Listeners } from '../../parts/model/listeners.ts';
 import { usePerson } from '../../session/session.ts';
-import { type SavedView, viewsIn } from '../model/saved-views.ts';
+import { type SavedViewsControl, viewsIn } from '../model/saved-views.ts';
 
 const ViewDialog = lazy(async () => ({ default: (await import('../bulk/view-dialog.tsx')).ViewDialog }));
 
@@ -17,11 +17,6 @@ function subscribe(listener: () => void): () => void {
     unsubscribe();
     removeEventListener('storage', listener);
   };
-}
-
-export interface SavedViewsControl {
-  readonly views: readonly SavedView[];
-  readonly save: (views: readonly SavedView[]) => void;
 }
 
 /** This browser keeps the views of each person. */
