@@ -44,8 +44,8 @@ export const accessBugs: readonly PlantedBug[] = [
   {
     name: 'audit: the next page begins after all records of the last time',
     file: `${service}/store/statements/audit.ts`,
-    find: ': { audit: [at, id], history: [nextMs(at),',
-    replace: ': { audit: [at, id], history: [at,',
+    find: 'new Date(Date.parse(at) + 1)',
+    replace: 'new Date(Date.parse(at))',
     suites: audit,
   },
   {
