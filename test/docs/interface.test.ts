@@ -181,11 +181,6 @@ const withRequest: SetUp = async (admin) => {
   return {};
 };
 
-const withSignIn: SetUp = async (admin) => {
-  await writeResource(admin, 'sign-in', 'company', { issuer: 'http://127.0.0.1:9', clientId: 'muster' });
-  return {};
-};
-
 /** With an agent that has pushed its branch to the code host. */
 const withPushedBranch: SetUp = async (admin, runnerId) => {
   await withIntegration(admin);
@@ -242,9 +237,6 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   service: nothing,
   signInCode: nothing,
   signIn: async (admin) => ({ CODE: await codeOf(admin) }),
-  signInProviders: nothing,
-  listSignIns: withSignIn,
-  testSignIn: withSignIn,
   session: signedIn,
   signOut: signedIn,
   listSessions: signedIn,
@@ -317,18 +309,6 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   poolDemand: nothing,
   listRunners: nothing,
   drainRunners: nothing,
-  undrainRunners: async (admin) => {
-    const { key } = await createKey(admin, { role: 'runner' });
-    expectOk(await new FakeRunner(admin.as(key), 'builder-1').poll({ capabilities: ['undrain'] }));
-    expectOk(await admin.post('/v1/runners/drain', { pool: 'default' }));
-    return {};
-  },
-  listMembers: nothing,
-  updateMember: async (admin) => {
-    await createKey(admin, { role: 'member', account: 'mia' });
-    return {};
-  },
-  setup: nothing,
   runnerPoll: waitingForRunner,
   runnerReport: heldByRunner,
   runnerCredit: heldByRunner,

@@ -41,16 +41,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: ['test/conformance/task-graphs.test.ts'],
   },
   {
-    name: 'a report on which the service fails is sent for ever',
-    file: `${service}/runner/run/report-stream.ts`,
-    find: 'if (failure && equal.times >= limits.equalReportFailures)',
-    replace: 'if (failure && equal.times === Number.POSITIVE_INFINITY)',
-    suites: [
-      'packages/service/src/runner/run/reports.test.ts',
-      'test/conformance/invalid-stored-states.test.ts',
-    ],
-  },
-  {
     name: 'no fence: a runner may report on a run that is not its own',
     file: `${service}/domain/commands/report-run.ts`,
     find: 'if (!run || run.number !== command.runId || run.runnerId !== command.runnerId) {',

@@ -71,4 +71,14 @@ export const hostileBugs: readonly PlantedBug[] = [
     replace: 'SET claims = 0, next_at',
     suites: ['test/store/killing-work.test.ts'],
   },
+  {
+    name: 'a report on which the service fails is sent for ever',
+    file: `${service}/runner/run/report-stream.ts`,
+    find: 'if (failure && equal.times >= limits.equalReportFailures)',
+    replace: 'if (failure && equal.times === Number.POSITIVE_INFINITY)',
+    suites: [
+      'packages/service/src/runner/run/reports.test.ts',
+      'test/conformance/invalid-stored-states.test.ts',
+    ],
+  },
 ];

@@ -20,9 +20,9 @@ const bundled = async (): Promise<string> => {
   return outputFiles[0]?.text ?? '';
 };
 
-test('the client is at most 36 KB minified, without the schemas', async () => {
+test('the client is at most 40 KB minified, without the schemas', async () => {
   const text = await bundled();
-  expect(Buffer.byteLength(text)).toBeLessThanOrEqual(36 * 1024);
+  expect(Buffer.byteLength(text)).toBeLessThanOrEqual(40 * 1024);
   expect(text).not.toContain('additionalProperties');
 });
 

@@ -1,15 +1,15 @@
-import { MusterClient, NotFoundError, signIn, UnauthenticatedError } from '@muster/sdk';
+import { MusterClient, NotFoundError } from '@muster/sdk';
 import { routes } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
 import { uniqueName } from '../support/catalog.ts';
 import { png } from '../support/images.ts';
-import { PushedBrowser } from '../support/push-service.ts';
 import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant } from '../support/test-tenant.ts';
 import { testAccessMethods } from './access-methods.ts';
 import { collect, testCodeHostMethods } from './code-host-methods.ts';
 import { testMemberMethods } from './member-methods.ts';
 import { testNotificationMethods } from './notification-methods.ts';
+import { testSessionMethods } from './session-methods.ts';
 import { testSignInMethods } from './sign-in-methods.ts';
 import { testTriggerMethods } from './trigger-methods.ts';
 
@@ -35,6 +35,8 @@ const clientOf = (apiKey: string) =>
 const client = clientOf(server.key);
 const name = (path: string) => `${testTenant.workspace}:${path}`;
 
+describe('sessions', () => testSessionMethods(server, client, recordingFetch));
+
 describe('agents', () => {
   test('whoami', async () => {
     expect(await client.whoami()).toMatchObject({ role: 'admin' });
@@ -43,56 +45,6 @@ describe('agents', () => {
   test('service', async () => {
     const { backends } = await client.service();
     expect(backends.map(({ backend }) => backend)).toEqual(['BACKEND_A', 'BACKEND_B']);
-  });
-
-  test('signInCode, and signIn with it from a page that has no key', async () => {
-    const { code } = await client.signInCode();
-    const asked: RequestInit[] = [];
-    const asPage: typeof fetch = (input, init) => {
-      asked.push(init ?? {});
-      const headers = new Headers(init?.headers);
-      headers.set('origin', server.url);
-      return recordingFetch(input, { ...init, headers });
-    };
-    const { caller } = await signIn(`${server.url}/`, { code }, { fetch: asPage });
-    expect(caller).toEqual(await client.whoami());
-    expect(asked.map(({ headers }) => new Headers(headers).has('authorization'))).toEqual([false]);
-    const again = signIn(server.url, { code }, { fetch: asPage });
-    await expect(again).rejects.toBeInstanceOf(UnauthenticatedError);
-    await expect(again).rejects.not.toThrow(code);
-  });
-
-  test('a page without a key calls with its session cookie and the session id', async () => {
-    let cookie = '';
-    const asBrowser: typeof fetch = async (input, init) => {
-      const headers = new Headers(init?.headers);
-      headers.set('origin', server.url);
-      if (cookie !== '') headers.set('cookie', cookie);
-      const response = await recordingFetch(input, { ...init, headers });
-      cookie = response.headers.get('set-cookie')?.split(';')[0] ?? cookie;
-      return response;
-    };
-    const { session, caller } = await signIn(server.url, { key: server.key }, { fetch: asBrowser });
-    const page = new MusterClient({ url: server.url, session: session.id, fetch: asBrowser });
-    expect(await page.session()).toEqual({ session, caller });
-    const { entries } = await page.listSessions();
-    expect(entries.map(({ id }) => id)).toContain(session.id);
-    const other = entries.find(({ id }) => id !== session.id);
-    await page.revokeSession(other?.id ?? '');
-    await expect(page.revokeSession(other?.id ?? '')).rejects.toBeInstanceOf(NotFoundError);
-    const { subscription } = new PushedBrowser('https://push.example/x');
-    const { id } = await page.subscribePush({ ...subscription, scope: 'ALL' });
-    const { subscriptions } = await page.pushSubscriptions();
-    expect(subscriptions).toMatchObject([
-      { id, isCurrent: true, scope: 'ALL', quietHours: null, recent: [] },
-    ]);
-    await page.unsubscribePush(id);
-    await expect(page.unsubscribePush(id)).rejects.toBeInstanceOf(NotFoundError);
-    await expect(page.testPush(id)).rejects.toBeInstanceOf(NotFoundError);
-    const stale = new MusterClient({ url: server.url, session: 'another', fetch: asBrowser });
-    await expect(stale.whoami()).rejects.toBeInstanceOf(UnauthenticatedError);
-    await page.signOut();
-    await expect(page.whoami()).rejects.toBeInstanceOf(UnauthenticatedError);
   });
 
   test('spawn with all fields, and with none', async () => {
