@@ -1,5 +1,5 @@
-import { memberExamples } from './member-examples.mjs';
 import { accessExamples } from './access-examples.mjs';
+import { memberExamples } from './member-examples.mjs';
 import { runnerExamples } from './runner-examples.mjs';
 
 /**

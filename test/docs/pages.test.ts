@@ -87,7 +87,7 @@ const rules: Readonly<Record<string, Rules>> = {
     },
   },
   'docs/schedules.md': {},
-  'docs/sign-in.md': {},
+  'docs/sign-in.md': { notRun: { 'accounts:': 'a part of a document; test/sign-in has whole ones' } },
   'docs/triggers.md': {
     notRun: {
       'muster trigger deliveries reports':
@@ -109,6 +109,8 @@ const rules: Readonly<Record<string, Rules>> = {
       'export MUSTER_URL=https://muster.example.com MUSTER_API_KEY=mst_… ANTHROPIC_API_KEY=…':
         'needs keys, and runs until it is stopped; test/agents starts runners like this',
       'The runner builder-1 serves https://muster.example.com': 'the output of the block above',
+      'muster login --url https://muster.example.com':
+        'needs a person who approves it; test/browser/device.test.ts has one',
       'muster notification test team': 'needs an endpoint; test/cli/notifications.test.ts does the same',
       '{': "a price file; the runner's unit tests read such files",
       '- provider: anthropic': "a list of accounts; the runner's unit tests read such files",

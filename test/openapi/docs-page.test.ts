@@ -97,7 +97,7 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     await expect
       .poll(() => page.locator('nav li:visible').allInnerTexts())
       .toEqual([expect.stringContaining('timeline')]);
-    await page.locator('#search').fill('CATALOG delete');
+    await page.locator('#search').fill('CATALOG deleteRes');
     await expect.poll(() => shown(page)).toEqual(['deleteResource']);
     await expect.poll(() => page.locator('.chapter > h2:visible').allInnerTexts()).toEqual(['Catalog']);
     await page.locator('#search').fill('no such thing');
