@@ -172,6 +172,20 @@ describe('draining runners', () => {
     expect(expectOk(await drain(t.workspace, both))).toEqual({ runners: [] });
   });
 
+  test('takes the name of a runner alone', async () => {
+    const [t, u] = [await newTestTenant(api), await newTestTenant(api)];
+    for (const { runner } of [t, u]) await runner.poll();
+    const byName = (action: string, name: string) => api.post(`/v1/runners/${action}`, { name });
+    const { name } = t.runner;
+    expect(expectOk(await byName('drain', name))).toEqual({ runners: [{ name, runs: 0 }] });
+    expect(await listed(t.workspace)).toMatchObject([{ name, draining: true }]);
+    expect(await listed(u.workspace)).toMatchObject([{ draining: false }]);
+    expect(expectOk(await byName('undrain', name))).toMatchObject({ runners: [{ name }] });
+    expectError(await byName('drain', 'nobody'), 'NOT_FOUND');
+    expectError(await api.post('/v1/runners/undrain', { pool: t.workspace }), 'INVALID_ARGUMENT', 'runners');
+    expectError(await api.post('/v1/runners/drain', {}), 'INVALID_ARGUMENT', 'pool');
+  });
+
   test('gives a claim again whose reply was lost, so that it is handed back', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');

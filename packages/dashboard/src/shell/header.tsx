@@ -57,7 +57,7 @@ const pages = [
   ['Activity', '/activity', /^\/activity$/],
 ] as const;
 
-const isForAdmins = (href: string): boolean => href === '/activity';
+const isForAdmins = (href: string): boolean => href === '/activity' || href === '/team';
 
 /** On a narrow screen, a button with the name of the current page opens the list. */
 function MainNavigation() {
@@ -244,7 +244,7 @@ const shortcuts: readonly (readonly [keys: string, action: string])[] = [
   ['u', 'Go to spend'],
   ['r', 'Go to runners'],
   ['t', 'Go to schedules'],
-  ['e', 'Go to the team'],
+  ['e', 'Go to the team (admins)'],
   [',', 'Go to the settings'],
   ['a', 'Go to activity (admins)'],
   ['m', 'Write a message (agent page)'],

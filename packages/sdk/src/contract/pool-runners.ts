@@ -13,7 +13,6 @@ import {
   pageIn,
   reply,
   request,
-  requestWith,
   text,
   timestamp,
 } from './schema.ts';
@@ -44,6 +43,7 @@ export const demandReply = reply('Demand', {
 export type Demand = Infer<typeof demandReply>;
 
 export const drainRunnersRequest = request('DrainRunnersRequest', {
+  name: { ...nameIn, description: 'One runner, of any pool; instead of `pool` and `runners`.' },
   pool: nameIn,
   runners: {
     type: 'array',
@@ -67,7 +67,7 @@ export const drainRunnersReply = reply('DrainRunnersReply', {
 });
 export type DrainingRunner = Infer<typeof drainRunnersReply>['runners'][number];
 
-export const undrainRunnersRequest = requestWith('UndrainRunnersRequest', ['runners'], {
+export const undrainRunnersRequest = request('UndrainRunnersRequest', {
   ...drainRunnersRequest.properties,
   runners: { ...drainRunnersRequest.properties.runners, description: 'Their names.' },
 });

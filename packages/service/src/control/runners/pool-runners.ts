@@ -1,4 +1,11 @@
-import { type Demand, type ListedRunner, limits, mostListedRuns, type Tenant } from '@muster/sdk/contract';
+import {
+  type BodyOf,
+  type Demand,
+  type ListedRunner,
+  limits,
+  mostListedRuns,
+  type Tenant,
+} from '@muster/sdk/contract';
 import type pg from 'pg';
 import { invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
 import { type AvailableRunner, demandOf, type PoolWork } from '../../domain/scheduling.ts';
@@ -11,6 +18,7 @@ import {
   findRunners,
   type ListedRunnerRow,
   listRunners,
+  poolOfRunner,
   undrainRunners,
 } from '../../store/statements/runners.ts';
 import { recordOf } from '../access/audit.ts';
@@ -58,13 +66,14 @@ export class PoolRunners {
     return demandOf(tenant, work ? poolWorkOf(work) : noWork, serving, capacity.limits(tenant, pool));
   }
 
-  readonly drainRunners: Operation<'drainRunners'> = async (caller, { pool = '', runners }) => {
-    const refused = await this.#refuse(caller, pool, runners ?? []);
-    if (refused) return refused;
+  readonly drainRunners: Operation<'drainRunners'> = async (caller, request) => {
+    const target = await this.#target(caller, request);
+    if (isRefusal(target)) return target;
+    const { pool, names } = target;
     const { wakes } = this.#options;
     const tenant = caller.tenant.id;
     const drained = await this.#recorded(caller, 'DRAIN', pool, (client) =>
-      drainRunners(client, tenant, pool, runners ?? null),
+      drainRunners(client, tenant, pool, names),
     );
     wakes.wakeRunners(drained.map(({ id }) => id));
     // Agents that waited for one of these runners may now be claimed by others.
@@ -72,9 +81,11 @@ export class PoolRunners {
     return { runners: drained.map(({ name, runs }) => ({ name, runs })).sort(byName) };
   };
 
-  readonly undrainRunners: Operation<'undrainRunners'> = async (caller, { pool = '', runners: names }) => {
-    const refused = await this.#refuse(caller, pool, names);
-    if (refused) return refused;
+  readonly undrainRunners: Operation<'undrainRunners'> = async (caller, request) => {
+    const target = await this.#target(caller, request);
+    if (isRefusal(target)) return target;
+    const { pool, names } = target;
+    if (!names) return invalid('runners', 'is required, unless `name` names one');
     const { wakes } = this.#options;
     const found = await this.#recorded(caller, 'UNDRAIN', pool, (client) =>
       undrainRunners(client, caller.tenant.id, pool, names),
@@ -120,13 +131,21 @@ export class PoolRunners {
     });
   }
 
-  /** Only admins drain runners, and only of a pool that exists. */
-  async #refuse(caller: Principal, pool: string, names: readonly string[]): Promise<Refusal | null> {
+  /** The runners that a request names; only admins may, and only in a pool that exists. */
+  async #target(
+    caller: Principal,
+    { name, pool = '', runners }: BodyOf<'drainRunners'>,
+  ): Promise<{ readonly pool: string; readonly names: string[] | null } | Refusal> {
     const refused = refuseResource(caller, caller.tenant, 'pool');
     if (refused) return refused;
-    if (!pool) return invalid('pool', 'is required');
-    const found = await this.#options.catalog.read(caller, {}, { kind: 'pool', name: pool });
-    return isRefusal(found) ? found : this.#refuseNames(caller.tenant.id, pool, names);
+    const names = name ? [name] : (runners ?? null);
+    const [runner] = name && !pool ? await poolOfRunner(this.#options.database, caller.tenant.id, name) : [];
+    if (name && !pool && !runner) return notFound(`no runner is named "${name}"`);
+    const inPool = runner?.pool ?? pool;
+    if (!inPool) return invalid('pool', 'is required, unless `name` names a runner');
+    const found = await this.#options.catalog.read(caller, {}, { kind: 'pool', name: inPool });
+    if (isRefusal(found)) return found;
+    return (await this.#refuseNames(caller.tenant.id, inPool, names ?? [])) ?? { pool: inPool, names };
   }
 
   async #refuseNames(tenant: number, pool: string, names: readonly string[]): Promise<Refusal | null> {

@@ -323,6 +323,12 @@ export const findRunners = statement<
   'SELECT DISTINCT tenant, name FROM runners WHERE tenant IN (0, $1) AND pool = $2 AND name = ANY ($3)',
 );
 
+/** The pool of the runner that has this name, or had it last. */
+export const poolOfRunner = statement<[tenant: number, name: string], { pool: string }>(
+  'pool-of-runner',
+  'SELECT pool FROM runners WHERE tenant IN (0, $1) AND name = $2 ORDER BY lease_until DESC LIMIT 1',
+);
+
 export type LiveRunnerRow = Pick<
   RunnerRow,
   'tenant' | 'name' | 'pool' | 'backends' | 'rehearses' | 'build' | 'leaving' | 'accounts'
