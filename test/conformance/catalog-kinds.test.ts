@@ -19,7 +19,7 @@ const server = await useSharedServer({ runner: false });
 const { api } = server;
 
 describe('kinds', () => {
-  test('there are sixteen', () => {
+  test('there are seventeen', () => {
     expect([...kinds].sort()).toEqual([
       'budget',
       'change-request',
@@ -33,6 +33,7 @@ describe('kinds', () => {
       'schedule',
       'secret',
       'share-link',
+      'sign-in',
       'token',
       'trigger',
       'vm-profile',

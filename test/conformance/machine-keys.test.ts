@@ -35,6 +35,7 @@ describe('machine roles', () => {
       ...((name === 'waitMany' || name === 'retryMany') && { agentIds: [agentId] }),
       ...(name === 'markAgents' && { marks: [{ agentId }] }),
       ...(name === 'revokeKey' && { keyId: 'x' }),
+      ...(name === 'updateMember' && { account: 'x', ownerProvider: 'PROVIDER_IDP_OIDC' }),
       ...(/^(show|answer)Login$/.test(name) && { userCode: 'x', approve: true }),
       ...(name === 'stopTurn' && { runId: '1' }),
       ...((name === 'removeFollowUp' || name === 'followUp') && { followUpId: 'x' }),
