@@ -25,7 +25,7 @@ describe.skipIf(!hasTerminal)('in a terminal of 80 columns', () => {
       expect(code).toBe(0);
       const lines = text.split('\n');
       expect(lines).toHaveLength(3);
-      expect(lines[0]).toMatch(/^AGENT +STATUS +FOR +RUNS +COST +MODEL +WORKSPACE +NEEDS IN.*$/);
+      expect(lines[0]).toMatch(/^AGENT +STATUS +FOR +RUNS +COST +MODEL +WORKSPACE +NEWS$/);
       expect(lines[1]).toMatch(/^a-name-that.*… +needs i.*…$/);
       expect(lines[2]).toMatch(/^· child +idle /);
       expect(Math.max(...lines.map((line) => [...line].length))).toBeLessThanOrEqual(80);
@@ -49,7 +49,7 @@ describe.skipIf(!hasTerminal)('in a terminal of 80 columns', () => {
     test('are neither truncated nor coloured in a pipe', async () => {
       await terminal.run('muster ps | cat > piped.txt');
       const piped = readFileSync(join(ada.home, 'piped.txt'), 'utf8');
-      expect(piped).toMatch(/ !ask Which of .* if I may ask\? +Which of .* if I may ask\?$/m);
+      expect(piped).toMatch(/ Which of .* if I may ask\? +!ask Which of .* if I may ask\?$/m);
       expect(piped).not.toContain('\u001b');
     });
   });
