@@ -42,8 +42,7 @@ export default defineConfig({
     reporters: ['default', new CostReporter(leftOut)],
     pool: 'forks',
     execArgv: [...testNodeFlags],
-    // Twice the processors of a small machine: the suites wait for a third of their time.
-    maxWorkers: 4,
+    maxWorkers: 3,
     // Files share no state that they change, and a process for each of them would import everything again.
     isolate: false,
     testTimeout: 90_000,
