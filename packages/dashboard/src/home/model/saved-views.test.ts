@@ -3,7 +3,7 @@ import { maxViews, viewsIn, withoutView, withView } from './saved-views.ts';
 
 const mine = { name: 'Mine', url: '/?scope=mine' };
 
-test('what is stored is read, and what is no view is left out', () => {
+test('stored views are read, and invalid ones are left out', () => {
   expect(viewsIn(null)).toEqual([]);
   expect(viewsIn('{')).toEqual([]);
   expect(viewsIn('{"name": "a"}')).toEqual([]);

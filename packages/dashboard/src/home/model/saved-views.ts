@@ -17,7 +17,7 @@ const isView = (value: unknown): value is SavedView => {
   return typeof name === 'string' && name !== '' && typeof url === 'string' && /^\/(\?|$)/.test(url);
 };
 
-/** What the browser has stored; nothing of it that is no view. */
+/** The valid views that the browser has stored. */
 export function viewsIn(stored: string | null): readonly SavedView[] {
   try {
     const parsed: unknown = JSON.parse(stored ?? '[]');

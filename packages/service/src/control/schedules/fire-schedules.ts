@@ -4,7 +4,7 @@ import { isRefusal } from '../../domain/refusal.ts';
 import { mintId } from '../../lib/ids.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Metrics } from '../../lib/metrics.ts';
-import { begin, rollBack } from '../../store/connection.ts';
+import { inTransaction } from '../../store/connection.ts';
 import { recordEvents } from '../../store/statements/events.ts';
 import {
   advanceSchedule,
@@ -140,7 +140,7 @@ export class FireSchedules {
     const goesOn = paused === '' && nextMs !== null;
     const next = goesOn ? [timeOf(nextMs), timeOf(dueMs(timing, name, nextMs))] : [null, null];
     const fire = { ...settled, tenant, schedule: name, manual: false };
-    const isNew = await this.#inTransaction(async (client) => {
+    const isNew = await inTransaction(this.#options.database, async (client) => {
       const at = await recordFire(client, { ...fire, scheduledAt, times });
       if (skippedMs[0] !== undefined)
         await recordFire(client, {
@@ -171,20 +171,6 @@ export class FireSchedules {
     if (skippedMs.length > 0)
       metrics.add('muster_schedule_fires_total', { outcome: 'SKIPPED' }, skippedMs.length);
     if (paused) log.warn({ tenant, schedule: name, reason: paused }, 'schedule paused');
-  }
-
-  async #inTransaction<R>(work: (client: pg.PoolClient) => Promise<R>): Promise<R> {
-    const client = await this.#options.database.connect();
-    try {
-      await begin(client);
-      const result = await work(client);
-      await client.query('COMMIT');
-      client.release();
-      return result;
-    } catch (error) {
-      await rollBack(client, error);
-      throw error;
-    }
   }
 }
 
