@@ -219,7 +219,6 @@ describe('SQL', () => {
     'packages/service/src/control/catalog/write-resources.ts': ['COMMIT', 'ROLLBACK'],
     'packages/service/src/control/agents/delete-agent.ts': ['COMMIT', 'ROLLBACK'],
     'packages/service/src/control/upkeep/usage-upkeep.ts': ['COMMIT'],
-    'packages/service/src/control/schedules/fire-schedules.ts': ['COMMIT'],
     'packages/service/src/control/watching/node-bus.ts': ['LISTEN …', 'SELECT'],
   };
 
