@@ -10,10 +10,11 @@ import {
   useState,
 } from 'react';
 import { Button } from '../../parts/button.tsx';
+import { DraftImages, ImageButton } from '../../parts/draft-images.tsx';
+import { addedImages } from '../../parts/model/images.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { usePerson } from '../../session/session.ts';
 import {
-  addedImages,
   type Draft,
   deliveryText,
   isEmpty,
@@ -22,7 +23,6 @@ import {
   messageProblems,
   sentText,
 } from '../model/message-draft.ts';
-import { DraftImages, ImageButton } from './composer-images.tsx';
 import { ComposerOptions } from './composer-options.tsx';
 import { useCommand } from './use-agent.ts';
 
@@ -172,9 +172,8 @@ function useMessage(status: AgentStatus) {
     problems: messageProblems(queue.error),
     update,
     addImages: (files: readonly File[]) => {
-      const { images, problem } = addedImages(draft, files);
-      const added = images.map((file) => ({ name: file.name, file, url: URL.createObjectURL(file) }));
-      if (added.length > 0) update({ images: [...draft.images, ...added] });
+      const { images, problem } = addedImages(draft.images, files);
+      if (images.length > 0) update({ images: [...draft.images, ...images] });
       setImageProblem(problem);
     },
     send: (onSent: () => void) => {
@@ -222,7 +221,7 @@ function MessageText({ status, textRef, message, noteId, onSend }: MessageTextPr
         }}
         aria-describedby={noteId}
         aria-invalid={message.problems.fields.has('description')}
-        placeholder={isAnswer ? 'Answer the question …' : `Message ${status.agentId.agent.at(-1)} …`}
+        placeholder={isAnswer ? 'Your answer …' : `Message ${status.agentId.agent.at(-1)} …`}
       />
     </>
   );
