@@ -38,9 +38,9 @@ it('a message is replaced by itself with the change: its settings, images, time 
     description: 'new',
   });
   const task = {
-    ...{ id: 't', subject: 's', description: '', status: 'TASK_STATUS_PENDING', blocks: [], blockedBy: [] },
+    ...{ id: 't', subject: 's', description: '', status: 'TASK_STATUS_PENDING' as const, blocks: [], blockedBy: [] },
     ...{ activation: null, persona: '', dedupKey: '', ephemeral: true },
-  } as const;
+  };
   const whole: FollowUp = {
     ...plain,
     ...{ agent: 'planner', model: 'opus', fastMode: false, attachmentIds: ['i'], steer: true },

@@ -65,11 +65,12 @@ export function Composer({ status, textRef }: ComposerProps) {
           addImages([...event.dataTransfer.files]);
         }}
       >
-        <div className="composer-line">
-          <ImageButton onAdd={addImages} />
-          <MessageText {...{ status, textRef, message }} noteId={ids.note} onSend={submit} />
-          <OptionsButton isOpen={isOpen} controls={ids.options} onToggle={() => setOpen(!isOpen)} />
-          <SendButton {...{ status, message }} />
+        {/* Above the text, so that what is clicked below does not move. */}
+        <div className="composer-bar">
+          <div id={ids.options} className="composer-options">
+            <ComposerOptions {...{ status, draft, update, isOpen }} problems={problems.fields} />
+          </div>
+          <ComposerNote {...{ status, message }} id={ids.note} />
         </div>
         <DraftImages images={draft.images} onChange={(images) => update({ images })} />
         {imageProblem !== '' && (
@@ -77,11 +78,11 @@ export function Composer({ status, textRef }: ComposerProps) {
             {imageProblem}
           </p>
         )}
-        <div className="composer-bar">
-          <div id={ids.options} className="composer-options">
-            <ComposerOptions {...{ status, draft, update, isOpen }} problems={problems.fields} />
-          </div>
-          <ComposerNote {...{ status, message }} id={ids.note} />
+        <div className="composer-line">
+          <ImageButton onAdd={addImages} />
+          <MessageText {...{ status, textRef, message }} noteId={ids.note} onSend={submit} />
+          <OptionsButton isOpen={isOpen} controls={ids.options} onToggle={() => setOpen(!isOpen)} />
+          <SendButton {...{ status, message }} />
         </div>
       </div>
     </form>

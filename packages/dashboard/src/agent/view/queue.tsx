@@ -27,20 +27,23 @@ export function QueueToggle({
 }: Pick<AgentStatus, 'followUps'> & { readonly isOpen: boolean; readonly onToggle: () => void }) {
   const queued = queuedIds(followUps).length;
   const scheduled = followUps.length - queued;
-  if (followUps.length === 0) return null;
+  const texts = [
+    ...(queued > 0 ? [`${queued} queued`] : []),
+    ...(scheduled > 0 ? [`${scheduled} scheduled`] : []),
+  ];
+  if (texts.length === 0) return null;
   return (
-    <Button look="quiet" className="queue-toggle" aria-expanded={isOpen} onClick={onToggle}>
+    <Button
+      look="quiet"
+      className="queue-toggle"
+      aria-label={texts.join(', ')}
+      aria-expanded={isOpen}
+      onClick={onToggle}
+    >
       <ExpandIcon />
-      <span>
-        {queued > 0 && `${queued} queued`}
-        {scheduled > 0 && (
-          // A narrow window shows only the first of two counts.
-          <span className={queued > 0 ? 'queue-toggle-more' : undefined}>
-            {queued > 0 && ', '}
-            {scheduled} scheduled
-          </span>
-        )}
-      </span>
+      {/* A narrow window shows only the first of two counts. */}
+      <span className="queue-toggle-long">{texts.join(', ')}</span>
+      <span className="queue-toggle-short">{texts[0]}</span>
     </Button>
   );
 }

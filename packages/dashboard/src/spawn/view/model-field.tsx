@@ -67,7 +67,7 @@ export function ModelField({ models, value, onChange, placeholder, hint, error }
             onClick={() => setOpen(!isShown)}
             onKeyDown={onKeyDown}
           />
-          <div id={listId} role="listbox" aria-label="Known models" hidden={!isShown}>
+          <div id={listId} role="listbox" aria-label="Suggestions" hidden={!isShown}>
             {matching.map((model, at) => (
               // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the keys, and the focus.
               <div
