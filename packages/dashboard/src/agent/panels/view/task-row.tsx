@@ -33,7 +33,9 @@ export function TaskRow(props: TaskRowProps) {
         onClick={() => setOpen(!isOpen)}
       >
         <TaskIcon state={state} />
-        <span className="task-subject">{task.subject || 'Untitled task'}</span>
+        <span className="task-subject" dir="auto">
+          {task.subject || 'Untitled task'}
+        </span>
         <span className="task-state secondary">{taskStateTexts[state]}</span>
       </LineButton>
       <TaskFacts {...props} />
@@ -81,11 +83,7 @@ function TaskFacts(props: TaskRowProps) {
           {pattern === '' ? 'any file' : <code>{pattern}</code>}
         </li>
       )}
-      {task.ephemeral && (
-        <li title="Removed from the list when the messages it came with are done.">
-          Removed after this turn
-        </li>
-      )}
+      {task.ephemeral && <li>Removed after this turn</li>}
       {task.persona !== '' && <li>From persona {task.persona}</li>}
     </ul>
   );
