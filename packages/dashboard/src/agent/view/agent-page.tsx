@@ -7,7 +7,16 @@ import {
   type TimelineEntry,
 } from '@muster/sdk';
 import { agentOfPage, agentPage, pathOf, statusText } from '@muster/sdk/contract';
-import { type ReactNode, useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import {
+  lazy,
+  type ReactNode,
+  Suspense,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from 'react';
 import { Link, useLocation } from 'wouter';
 import { useFleet, useFleetEntry } from '../../live/fleet.ts';
 import { mayCommand } from '../../live/model/allowed-actions.ts';
@@ -15,6 +24,7 @@ import { Button } from '../../parts/button.tsx';
 import { Empty, useTitle } from '../../parts/page.tsx';
 import { problemText } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
+import { reviewedPage } from '../model/review-address.ts';
 import { AgentPanels } from '../panels/view/agent-panels.tsx';
 import { Transcript } from '../transcript/view/transcript.tsx';
 import { AgentHeader } from './agent-header.tsx';
@@ -23,21 +33,28 @@ import { Dock } from './dock.tsx';
 import { KillControl } from './kill-dialog.tsx';
 import { useStatus } from './use-agent.ts';
 
-/** The page at an agent's `dashboardUrl`. */
+/** The diff of a review needs a highlighter. */
+const ReviewPage = lazy(async () => ({
+  default: (await import('../review/view/review-page.tsx')).ReviewPage,
+}));
+const loading = <p className="page-loading">Loading …</p>;
+
+/** The page at an agent's `dashboardUrl`, and the review of its changes below it. */
 export function AgentPage() {
   // Only to render again when the address changes: the router decodes the path, and a name may contain a percent sign.
   useLocation();
-  const agentId = agentOfPage(location.pathname);
+  const reviewed = reviewedPage(location.pathname);
+  const agentId = agentOfPage(reviewed ?? location.pathname);
   if (!agentId)
     return (
       <NoAgent title="Not an agent address">
         The address of an agent names its tenant, owner, workspace and path.
       </NoAgent>
     );
-  return <OneAgent key={agentPage(agentId)} agentId={agentId} />;
+  return <OneAgent key={agentPage(agentId)} agentId={agentId} isReview={reviewed !== undefined} />;
 }
 
-function OneAgent({ agentId }: { readonly agentId: AgentId }) {
+function OneAgent({ agentId, isReview }: { readonly agentId: AgentId; readonly isReview: boolean }) {
   const { query, onEntries } = useStatus(agentId);
   const { data, error, refetch } = query;
   if (error instanceof NotFoundError)
@@ -62,6 +79,8 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
         <Button onClick={() => void refetch()}>Try again</Button>
       </Empty>
     );
+  if (isReview)
+    return <Suspense fallback={loading}>{data ? <ReviewPage status={data} /> : loading}</Suspense>;
   return <LoadedAgent agentId={agentId} status={data} onEntries={onEntries} />;
 }
 
