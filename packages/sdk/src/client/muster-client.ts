@@ -320,8 +320,8 @@ export class MusterClient extends AccessClient {
     });
   }
 
-  diff(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'diff'>> {
-    return this.#caller.call('diff', { agentId: agentIdOf(agent) }, settings);
+  diff(agent: AgentRef, input: { readonly context?: number } & CallSettings = {}): Promise<ReplyOf<'diff'>> {
+    return this.#caller.call('diff', { agentId: agentIdOf(agent), context: input.context }, input);
   }
 
   /** One part of the newest checkpoint; `checkpointId` is that of the earlier parts. */

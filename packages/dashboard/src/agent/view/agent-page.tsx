@@ -7,13 +7,23 @@ import {
   type TimelineEntry,
 } from '@muster/sdk';
 import { agentOfPage, agentPage, pathOf, statusText } from '@muster/sdk/contract';
-import { type ReactNode, useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import {
+  lazy,
+  type ReactNode,
+  Suspense,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from 'react';
 import { Link, useLocation } from 'wouter';
 import { useFleet, useFleetEntry } from '../../live/fleet.ts';
 import { Button } from '../../parts/button.tsx';
 import { Empty, useTitle } from '../../parts/page.tsx';
 import { problemText } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
+import { reviewedPage } from '../model/review-address.ts';
 import { AgentPanels } from '../panels/view/agent-panels.tsx';
 import { Transcript } from '../transcript/view/transcript.tsx';
 import { OpenQuestionContext } from '../transcript/view/transcript-context.ts';
@@ -23,11 +33,18 @@ import { AgentMenu } from './agent-menu.tsx';
 import { Dock } from './dock.tsx';
 import { useStatus } from './use-agent.ts';
 
-/** The page at an agent's `dashboardUrl`. */
+/** The diff of a review needs a highlighter. */
+const ReviewPage = lazy(async () => ({
+  default: (await import('../review/view/review-page.tsx')).ReviewPage,
+}));
+const loading = <p className="page-loading">Loading …</p>;
+
+/** The page at an agent's `dashboardUrl`, and the review of its changes below it. */
 export function AgentPage() {
   // Only to render again when the address changes: the router decodes the path, and a name may contain a percent sign.
   useLocation();
-  const agentId = agentOfPage(location.pathname);
+  const reviewed = reviewedPage(location.pathname);
+  const agentId = agentOfPage(reviewed ?? location.pathname);
   if (!agentId)
     return (
       <NoAgent title="Not an agent address">
@@ -35,10 +52,10 @@ export function AgentPage() {
         again.
       </NoAgent>
     );
-  return <OneAgent key={agentPage(agentId)} agentId={agentId} />;
+  return <OneAgent key={agentPage(agentId)} agentId={agentId} isReview={reviewed !== undefined} />;
 }
 
-function OneAgent({ agentId }: { readonly agentId: AgentId }) {
+function OneAgent({ agentId, isReview }: { readonly agentId: AgentId; readonly isReview: boolean }) {
   const { query, onEntries } = useStatus(agentId);
   const { data, error, refetch } = query;
   if (error instanceof NotFoundError)
@@ -62,6 +79,8 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
         <Button onClick={() => void refetch()}>Try again</Button>
       </Empty>
     );
+  if (isReview)
+    return <Suspense fallback={loading}>{data ? <ReviewPage status={data} /> : loading}</Suspense>;
   return <LoadedAgent agentId={agentId} status={data} onEntries={onEntries} />;
 }
 
