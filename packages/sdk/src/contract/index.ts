@@ -9,6 +9,7 @@ export { lastTimes, nextTimes } from './cron-times.ts';
 export { cronInWords } from './cron-words.ts';
 export * from './device-login.ts';
 export * from './display-text.ts';
+export * from './document-edit.ts';
 export * from './document-warnings.ts';
 export * from './errors.ts';
 export * from './faults.ts';

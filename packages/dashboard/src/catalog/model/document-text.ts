@@ -1,8 +1,10 @@
 import {
   type Kind,
   kindOf,
+  limits,
   proseOf,
   resourceText,
+  sealedFieldOf,
   splitFrontMatter,
   unknownFields,
 } from '@muster/sdk/contract';
@@ -47,6 +49,19 @@ interface ReadText {
 
 export const textOf = (kind: Kind, name: string, document: Fields): string =>
   resourceText(kind, name, document, (fields) => stringify(fields));
+
+interface Written {
+  readonly document: Fields | null;
+  readonly text: string;
+}
+
+/** The text as its author wrote it, or a generated one if none is stored. An older service sends none. */
+export const writtenText = (kind: Kind, name: string, { document, text }: Written): string =>
+  text || textOf(kind, name, document ?? {});
+
+/** The text to send with a document; empty if it can't be stored: of a secret, because it may have the value. */
+export const storableText = (kind: Kind, text: string): string =>
+  sealedFieldOf(kind) || new TextEncoder().encode(text).length > limits.documentTextBytes ? '' : text;
 
 /** Parses a text and reports its problems. Never throws. */
 export function readText(kind: Kind, name: string, text: string): ReadText {

@@ -3,7 +3,7 @@ import { useDeferredValue, useId, useMemo, useRef } from 'react';
 import { plural } from '../../parts/model/text.ts';
 import { CronPreview } from '../../parts/schedule-times.tsx';
 import { type KnownField, knownFields } from '../model/document-schema.ts';
-import { type LineProblem, readText } from '../model/document-text.ts';
+import { type LineProblem, readText, storableText } from '../model/document-text.ts';
 import { completionAt, insertField } from '../model/editor.ts';
 import { TextEditor, type TextEditorHandle } from './text-editor.tsx';
 import '../editor.css';
@@ -195,8 +195,8 @@ function Notes({ kind, text, fields }: Pick<Parameters<typeof FieldHints>[0], 'k
           Set by the service, values here are ignored: <code>{setByService.join(', ')}</code>
         </p>
       )}
-      {/^\s*#/m.test(settingsOf(kind, text)) && (
-        <p className="field-hints-note">Comments are not stored. They are lost when you save.</p>
+      {/^\s*#/m.test(settingsOf(kind, text)) && storableText(kind, text) === '' && (
+        <p className="field-hints-note">Comments of this text are not stored. They are lost when you save.</p>
       )}
     </>
   );
