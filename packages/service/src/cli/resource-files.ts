@@ -80,7 +80,7 @@ export function parseResources(text: string, from: string, name: string): Resour
 /** The text of one of several documents, or of one that leaves out its name. */
 function namedText(document: Document, fields: Fields, name: string): string {
   if (fields.name === undefined) document.set('name', name);
-  return String(document).replace(/^---\r?\n|\n\.\.\.\s*$/g, '');
+  return String(document).replace(/^---\n|\n\.\.\.\s*$/g, '');
 }
 
 const fieldsOf = (document: Document): Fields => (document.toJS() ?? {}) as Fields;
@@ -108,8 +108,9 @@ function resource(fields: Fields, textOf: () => string, from: string, fallback: 
   if (!known) throw usageError(`${from}: unknown kind "${kind}"; expected one of ${kinds.join(', ')}`);
   if (typeof name !== 'string' || name === '')
     throw usageError(`${from}: the field name is missing; expected text, such as name: default`);
-  // A file with the value of a secret is not stored, and JSON has no comments.
-  const text = sealedFieldOf(known) || extname(from) === '.json' ? '' : textOf();
+  // A file with the value of a secret is not stored, JSON has no comments, and a text is in the format of its kind.
+  const isOfKind = (proseOf(known) !== undefined) === /\.md$/.test(from) && extname(from) !== '.json';
+  const text = sealedFieldOf(known) || !isOfKind ? '' : textOf();
   const isStored = Buffer.byteLength(text) <= limits.documentTextBytes;
   return { kind: known, name, fields: rest, text: isStored ? text : '', from };
 }
