@@ -40,7 +40,9 @@ describe('a resource as text', () => {
 
 describe('problems have the line of', () => {
   test('a YAML error', () => {
-    expect(problemsOf('pool', 'x', lines('kind: pool', 'repos: [a', 'maxRuns: 1'))[0]).toBe('2: This list has no closing ].');
+    expect(problemsOf('pool', 'x', lines('kind: pool', 'repos: [a', 'maxRuns: 1'))[0]).toBe(
+      '2: This list has no closing ].',
+    );
     expect(problemsOf('pool', 'x', lines('maxRuns: 1', '# more', 'maxRuns: 2'))).toEqual([
       '3: Duplicate field.',
     ]);

@@ -29,7 +29,7 @@ export interface LineProblem {
   readonly message: string;
 }
 
-interface ReadText {
+export interface ReadText {
   /** Without kind and name; null if the text is invalid or belongs to another resource. */
   readonly fields: Fields | null;
   readonly problems: readonly LineProblem[];

@@ -193,6 +193,8 @@ function useSave(
     isSaving: isPending,
     error,
     conflict,
+    /** Shows what others saved since the text was read. */
+    review: async ({ generation }: Base) => setConflict(await conflictWith(client, kind, name, generation)),
     dismiss: () => {
       setConflict(null);
       reset();

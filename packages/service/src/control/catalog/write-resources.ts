@@ -95,7 +95,7 @@ async function writeWith(
     const { row, client, tenant } = locked;
     const document = withServerFields(caller, write, row, saved.document, row.now);
     if (isRefusal(document)) return document;
-    const warnings = await documentWarnings(client, tenant, write.kind, decided);
+    const warnings = await documentWarnings(client, tenant, write.kind, decided, options.ownModels);
     const full = isTrial ? null : await store(options, caller, write, locked, document, text, saved.kept);
     if (full) return full;
     const payload = encodePayload({ ...document, ...saved.revealed });
