@@ -35,15 +35,19 @@ export interface DeleteSettings extends CatalogSettings {
 export interface WriteSettings extends DeleteSettings {
   /** The fields to change; without it the document replaces the whole resource. */
   readonly updateMask?: string | readonly string[] | undefined;
+  /** The document as its author wrote it, with comments: YAML, or Markdown for a persona. It must say the same. */
+  readonly text?: string | undefined;
 }
 
-export interface ChangeSettings extends Omit<WriteSettings, 'ifGenerationMatch' | 'updateMask'> {
+export interface ChangeSettings extends Omit<WriteSettings, 'ifGenerationMatch' | 'text' | 'updateMask'> {
   /** How often to try when others write at the same time; 100. */
   readonly tries?: number | undefined;
 }
 
 export interface Written<D> {
   readonly document: D;
+  /** The document as its author wrote it, as far as it is stored; otherwise empty. */
+  readonly text: string;
   readonly generation: Int64;
   /** What is accepted but probably a mistake, such as a misspelt field. */
   readonly warnings: readonly DocumentWarning[];
@@ -234,7 +238,12 @@ export class CatalogClient {
     const { signal, tenant } = settings;
     for await (const entry of this.historyAll(kind, name, { signal, tenant, pageSize: 100 })) {
       if (entry.justification.endsWith(mark)) {
-        return { generation: entry.generation, payload: encodePayload(entry.document), warnings: [] };
+        return {
+          generation: entry.generation,
+          payload: encodePayload(entry.document),
+          text: entry.text,
+          warnings: [],
+        };
       }
     }
     return undefined;
@@ -243,23 +252,29 @@ export class CatalogClient {
 
 const writeBody = (
   document: unknown,
-  { updateMask = '', ifGenerationMatch, tenant }: WriteSettings,
+  { updateMask = '', text, ifGenerationMatch, tenant }: WriteSettings,
   justification: string | undefined,
 ) => ({
   ref: tenant && { tenant },
   payload: encodePayload(document),
+  text: text || undefined,
   updateMask: typeof updateMask === 'string' ? updateMask : updateMask.join(','),
   justification: justification || undefined,
   ifGenerationMatch,
 });
 
-/** An older service sends no warnings. */
+/** An older service sends no warnings and no text. */
 const written = <D>({
   payload,
+  text = '',
   generation,
   warnings = [],
-}: Omit<ReplyOf<'writeResource'>, 'warnings'> & { readonly warnings?: DocumentWarning[] }): Written<D> => ({
+}: Omit<ReplyOf<'writeResource'>, 'text' | 'warnings'> & {
+  readonly text?: string;
+  readonly warnings?: DocumentWarning[];
+}): Written<D> => ({
   document: decodePayload(payload) as D,
+  text,
   generation,
   warnings,
 });
