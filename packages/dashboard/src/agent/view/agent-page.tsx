@@ -31,7 +31,7 @@ export function AgentPage() {
   if (!agentId)
     return (
       <NoAgent title="Not an agent address">
-        The address of an agent names its tenant, owner, workspace and path.
+        Part of the address is missing. Copy the whole link, or choose the agent in the list.
       </NoAgent>
     );
   return <OneAgent key={agentPage(agentId)} agentId={agentId} />;
@@ -50,8 +50,8 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
   if (error instanceof PermissionDeniedError)
     return (
       <NoAgent title="No access to this agent">
-        The address names tenant {agentId.tenant.org}; your key is for another tenant. Sign in with a key of
-        that tenant.
+        This link belongs to tenant “{agentId.tenant.org}”, and you are signed in to another one. Sign out,
+        and sign in there.
       </NoAgent>
     );
   // With data the page stays; the banner reports that the service is unavailable.
