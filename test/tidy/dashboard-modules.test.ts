@@ -16,7 +16,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   runners: shared,
   schedules: shared,
   settings: shared,
-  setup: shared,
+  setup: [...shared, 'spawn'],
   team: shared,
   notify: [...shared, 'catalog'],
   activity: [...shared, 'catalog'],
