@@ -58,7 +58,6 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     workers: workersIn(env),
     dataFolder,
     publicUrl,
-    /** How people run the command line here, if it can't be found out. */
     command: env.MUSTER_COMMAND || null,
     ...databaseIn(env),
     /** How long a start waits for a database that can't be reached. */
