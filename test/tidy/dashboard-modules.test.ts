@@ -68,6 +68,7 @@ test('a style sheet is named like its folder, or like a part of the page that wo
   expect(others.map((path) => path.slice(folder.length)).sort()).toEqual([
     'agent/panels/changes.css',
     'agent/queue.css',
+    'agent/review/code.css',
     'agent/transcript/tools.css',
     'catalog/editor.css',
     'home/agent-row.css',

@@ -18,7 +18,7 @@ export const fieldProblem = (error: unknown, field: string): string | undefined 
 const paragraphOf = (text: string): ReactNode =>
   createElement(
     'p',
-    null,
+    { dir: 'auto' },
     ...text.split('`').map((part, at) => (at % 2 === 1 ? createElement('code', null, part) : part)),
   );
 
