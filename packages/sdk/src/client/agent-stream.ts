@@ -1,4 +1,5 @@
 import type { AgentEntry } from '../contract/agent.ts';
+import type { AgentId } from '../contract/identity.ts';
 import type { ServerSentEvent } from './event-parser.ts';
 import { isTransient } from './retries.ts';
 
@@ -9,15 +10,17 @@ export interface AgentStreamSource {
   allAgents(signal: AbortSignal): AsyncIterable<AgentEntry>;
   readonly onOpen?: (() => void) | undefined;
   readonly onWhole?: (() => void) | undefined;
+  readonly onGone?: ((agentId: AgentId) => void) | undefined;
 }
 
 /**
  * A stream of list entries that yields each change once, also across reconnections. After each connect the service sends
  * the whole list; entries that did not change are dropped here. An agent that left the filter while the stream was
- * disconnected is missing from the list. When the list is complete, missing agents are looked up and yielded once more.
+ * disconnected is missing from the list. When the list is complete, missing agents are looked up and yielded once more;
+ * those that are not found were deleted.
  */
 export async function* agentStream(
-  { events, allAgents, onOpen, onWhole }: AgentStreamSource,
+  { events, allAgents, onOpen, onWhole, onGone }: AgentStreamSource,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<AgentEntry, void, void> {
   const inner = new AbortController();
@@ -37,7 +40,7 @@ export async function* agentStream(
           if (sent.record(entry)) yield entry;
         } else if (event.type === 'whole') {
           try {
-            if (sent.hasMissing) yield* departed(sent, allAgents(inner.signal));
+            if (sent.hasMissing) yield* departed(sent, allAgents(inner.signal), onGone);
             onWhole?.();
           } catch (error) {
             if (!isTransient(error)) throw error;
@@ -60,6 +63,7 @@ export async function* agentStream(
 async function* departed(
   sent: SentEntries,
   allAgents: AsyncIterable<AgentEntry>,
+  onGone: AgentStreamSource['onGone'],
 ): AsyncGenerator<AgentEntry, void, void> {
   for await (const entry of allAgents) {
     if (!sent.isMissing(entry)) continue;
@@ -68,12 +72,12 @@ async function* departed(
     if (isChanged) yield entry;
     if (!sent.hasMissing) return;
   }
-  sent.forgetMissing();
+  for (const agentId of sent.forgetMissing()) onGone?.(agentId);
 }
 
 /** The last entry sent of each agent. Only digests are stored, because lists and entries may be long. */
 class SentEntries {
-  readonly #digests = new Map<string, number>();
+  readonly #digests = new Map<string, { readonly digest: number; readonly agentId: AgentId }>();
   #missing = new Set<string>();
 
   get hasMissing(): boolean {
@@ -94,8 +98,8 @@ class SentEntries {
     const key = keyOf(entry);
     const digest = digestOf(JSON.stringify(entry, withSortedFields));
     this.#missing.delete(key);
-    if (this.#digests.get(key) === digest) return false;
-    this.#digests.set(key, digest);
+    if (this.#digests.get(key)?.digest === digest) return false;
+    this.#digests.set(key, { digest, agentId: entry.agentId });
     return true;
   }
 
@@ -103,9 +107,11 @@ class SentEntries {
     this.#digests.delete(keyOf(entry));
   }
 
-  forgetMissing(): void {
+  forgetMissing(): AgentId[] {
+    const gone = [...this.#missing].flatMap((key) => this.#digests.get(key)?.agentId ?? []);
     for (const key of this.#missing) this.#digests.delete(key);
     this.#missing.clear();
+    return gone;
   }
 }
 
