@@ -56,8 +56,11 @@ const isTyping = (target: EventTarget | null): boolean =>
   (target.isContentEditable ||
     target.matches('input:not([type="checkbox"], [type="radio"]), textarea, select'));
 
-/** Single-key shortcuts. They are off while the user types in a field and while a dialog is open. */
-export function useShortcuts(shortcuts: Shortcuts): void {
+/**
+ * Single-key shortcuts. They are off while the user types in a field and while a dialog is open. Those of a page come
+ * before those of the whole dashboard, which are on the window.
+ */
+export function useShortcuts(shortcuts: Shortcuts, on: Document | Window = document): void {
   const current = useRef(shortcuts);
   current.current = shortcuts;
   useEffect(() => {
@@ -69,9 +72,11 @@ export function useShortcuts(shortcuts: Shortcuts): void {
       event.preventDefault();
       act();
     };
-    addEventListener('keydown', onKeyDown);
-    return () => removeEventListener('keydown', onKeyDown);
-  }, []);
+    // The overloads of both types differ.
+    const target: EventTarget = on;
+    target.addEventListener('keydown', onKeyDown as EventListener);
+    return () => target.removeEventListener('keydown', onKeyDown as EventListener);
+  }, [on]);
 }
 
 /** A state in one or two words. */

@@ -10,9 +10,11 @@ import { agentOfPage, agentPage, pathOf, statusText } from '@muster/sdk/contract
 import { type ReactNode, useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useFleet, useFleetEntry } from '../../live/fleet.ts';
-import { mayCommand } from '../../live/model/allowed-actions.ts';
+import { useInbox } from '../../live/inbox.ts';
+import { isOwn, mayCommand } from '../../live/model/allowed-actions.ts';
+import { stepFrom } from '../../live/model/inbox.ts';
 import { Button } from '../../parts/button.tsx';
-import { Empty, useTitle } from '../../parts/page.tsx';
+import { Empty, useShortcuts, useTitle } from '../../parts/page.tsx';
 import { problemText } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { AgentPanels } from '../panels/view/agent-panels.tsx';
@@ -111,9 +113,31 @@ function Header({ status, newest }: { readonly status: AgentStatus; readonly new
   useMarkSeen(status, newest);
   return (
     <AgentHeader status={status}>
+      <NextAgent agentId={status.agentId} />
       <PinButton agentId={status.agentId} />
       {mayCommand(caller, status.agentId) && <KillControl status={status} />}
     </AgentHeader>
+  );
+}
+
+/** Leads to the next agent that needs the person: among those of everyone, if this one belongs to somebody else. */
+function NextAgent({ agentId }: Pick<AgentStatus, 'agentId'>) {
+  const { caller } = useSignedIn();
+  const [, navigate] = useLocation();
+  const inbox = useInbox();
+  const items = inbox[isOwn({ agentId }, caller) ? 'mine' : 'everyone'];
+  const page = agentPage(agentId);
+  const step = (by: 1 | -1) => () => {
+    const next = stepFrom(items, page, by);
+    if (next !== null) navigate(next);
+  };
+  useShortcuts({ ']': step(1), '[': step(-1) });
+  const count = items.filter((item) => item.page !== page).length;
+  if (count === 0) return null;
+  return (
+    <Button onClick={step(1)} title="Next agent that needs you (])">
+      Next <span className="agent-next-count">{count.toLocaleString()}</span>
+    </Button>
   );
 }
 

@@ -1,6 +1,7 @@
 import type { AgentStatus } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useId, useState } from 'react';
+import { useFleetEntry } from '../../live/fleet.ts';
 import { Button } from '../../parts/button.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { usePerson } from '../../session/session.ts';
@@ -10,11 +11,13 @@ import {
   deliveryText,
   isRunning,
   isSendable,
+  isTooLate,
   maySteer,
   messageDrafts,
   messageProblems,
   optionTexts,
   sentText,
+  withText,
 } from '../model/message-draft.ts';
 import { DraftImages, ImageButton } from './composer-images.tsx';
 import { ComposerOptions } from './composer-options.tsx';
@@ -23,9 +26,10 @@ import { useCommand } from './use-agent.ts';
 interface ComposerProps {
   readonly status: AgentStatus;
   readonly textRef: RefObject<HTMLTextAreaElement | null>;
+  readonly onSent?: (() => void) | undefined;
 }
 
-export function Composer({ status, textRef }: ComposerProps) {
+export function Composer({ status, textRef, onSent }: ComposerProps) {
   const message = useMessage(status);
   const { draft, update, addImages, imageProblem, problems } = message;
   const [isOpen, setOpen] = useState(false);
@@ -36,6 +40,7 @@ export function Composer({ status, textRef }: ComposerProps) {
       () => {
         setOpen(false);
         textRef.current?.focus();
+        onSent?.();
       },
       (error) => setOpen(messageProblems(error).isInOptions || isOpen),
     );
@@ -53,7 +58,17 @@ export function Composer({ status, textRef }: ComposerProps) {
           addImages([...event.dataTransfer.files]);
         }}
       >
-        <MessageText {...{ status, textRef, message }} noteId={ids.note} onSend={submit} />
+        {message.isTooLate && (
+          <p className="composer-late" role="alert">
+            Somebody else has answered this question. Your text is kept: send it as a message, or clear it.
+          </p>
+        )}
+        <MessageText
+          {...{ status, textRef, message }}
+          noteId={ids.note}
+          // Only the button sends what was meant as an answer as a message.
+          onSend={(event) => (message.isTooLate ? event.preventDefault() : submit(event))}
+        />
         <DraftImages images={draft.images} onChange={(images) => update({ images })} />
         {imageProblem !== '' && (
           <p className="field-error" role="status">
@@ -87,7 +102,11 @@ type Message = ReturnType<typeof useMessage>;
 /** The draft survives a visit to another page, and is sent once. */
 function useMessage(status: AgentStatus) {
   const { agentId } = status;
-  const key = `${usePerson()} ${agentPage(agentId)}`;
+  const page = agentPage(agentId);
+  const key = `${usePerson()} ${page}`;
+  const listed = useFleetEntry(page);
+  // The list hears first of a question that a colleague has answered.
+  const newest = listed && listed.phaseSince > status.phaseSince ? listed : status;
   const [draft, setDraft] = useState(() => messageDrafts.get(key));
   /** Confirms the last message until the user edits the next one. */
   const [confirmation, setConfirmation] = useState('');
@@ -110,6 +129,8 @@ function useMessage(status: AgentStatus) {
     draft,
     confirmation,
     imageProblem,
+    isTooLate: isTooLate(draft, newest),
+    write: (text: string) => update(withText(draft, text, newest)),
     isSendable: isSendable(draft),
     isSending: queue.isPending,
     problems: messageProblems(queue.error),
@@ -151,7 +172,7 @@ function MessageText({ status, textRef, message, noteId, onSend }: MessageTextPr
         ref={textRef}
         rows={2}
         value={message.draft.text}
-        onChange={(event) => message.update({ text: event.target.value })}
+        onChange={(event) => message.write(event.target.value)}
         onKeyDown={(event) => {
           if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) onSend(event);
           if (event.key === 'Escape') event.currentTarget.blur();

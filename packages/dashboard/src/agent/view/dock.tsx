@@ -1,6 +1,6 @@
 import type { AgentStatus, StopMode } from '@muster/sdk';
 import { canReopen, canRetry, isTerminal } from '@muster/sdk/contract';
-import { useCallback, useRef, useState } from 'react';
+import { type RefObject, useCallback, useRef, useState } from 'react';
 import { tightest } from '../../budget/model/budget.ts';
 import { RaiseButton } from '../../budget/view/raise-dialog.tsx';
 import { mayCommand } from '../../live/model/allowed-actions.ts';
@@ -19,13 +19,22 @@ import { Composer } from './composer.tsx';
 import { Queue } from './queue.tsx';
 import { useCommand } from './use-agent.ts';
 
+interface DockProps {
+  readonly status: AgentStatus;
+  /** The page shows the question elsewhere. */
+  readonly hidesQuestion?: boolean;
+  readonly textRef?: RefObject<HTMLTextAreaElement | null>;
+  readonly onSent?: () => void;
+}
+
 /** Below the transcript: activity, queue, question and message form. */
-export function Dock({ status }: StatusProps) {
+export function Dock({ status, hidesQuestion = false, textRef: givenRef, onSent }: DockProps) {
   const { caller } = useSignedIn();
   const may = mayCommand(caller, status.agentId);
   const isEnded = isTerminal(status.phase);
   const isAsking = status.phaseReason === 'QUESTION';
-  const textRef = useRef<HTMLTextAreaElement>(null);
+  const ownRef = useRef<HTMLTextAreaElement>(null);
+  const textRef = givenRef ?? ownRef;
   useShortcuts({ m: () => textRef.current?.focus() });
   return (
     <div className="dock stack">
@@ -40,8 +49,8 @@ export function Dock({ status }: StatusProps) {
         </Activity>
       )}
       <Queue status={status} mayChange={may && !isEnded} />
-      {isAsking && <Question status={status} />}
-      {may && !isEnded && <Composer status={status} textRef={textRef} />}
+      {isAsking && !hidesQuestion && <Question status={status} />}
+      {may && !isEnded && <Composer {...{ status, textRef, onSent }} />}
       {!may && <p className="secondary">{readOnlyText(status.agentId, caller.role)}</p>}
     </div>
   );

@@ -39,6 +39,8 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
   if (!entry) return null;
   const isSeen = isEntrySeen(entry);
   const attention = attentionOf(entry, isSeen);
+  // Nothing is new about an agent that was killed or scheduled.
+  const isUnread = !isSeen && attention !== 'idle';
   const tabIndex = isTabStop ? 0 : -1;
   // The entry may be older than its descendants' entries, and the page may not have all descendants.
   const children = Math.max(entry.childCount, descendants.children);
@@ -50,7 +52,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       aria-posinset={position}
       aria-setsize={setSize}
       data-attention={attention}
-      data-unread={!isSeen}
+      data-unread={isUnread}
       data-selected={isSelected}
       onFocus={() => onFocus(page)}
     >
@@ -70,7 +72,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       <div className="agent-row-name">
         <a href={page} ref={linkRef} tabIndex={tabIndex} aria-describedby={reasonId}>
           <Path agent={entry.agentId.agent} />
-          {!isSeen && <span className="visually-hidden">, unseen</span>}
+          {isUnread && <span className="visually-hidden">, unseen</span>}
         </a>
         <p className="agent-row-secondary">
           {secondaryTexts(entry, children, props).join(' · ')}
