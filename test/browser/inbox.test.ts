@@ -187,7 +187,7 @@ describeInBrowser('the inbox', () => {
     await ask(mine, 'a', 'b');
     const pocket = await fixture.visit({ key: dana.key, path: '/inbox', ...phone });
     const { page } = pocket;
-    await page.getByText('Which colour for a?').last().waitFor();
+    await page.getByRole('region', { name: 'Question' }).getByText('Which colour for a?').waitFor();
     await pocket.expectNoSidewaysScroll();
     expect(await pocket.accessibilityProblems()).toEqual([]);
     await page.getByRole('button', { name: 'Next' }).tap();
@@ -210,5 +210,56 @@ describeInBrowser('the inbox', () => {
     await page.getByRole('button', { name: 'Send answer' }).tap();
     await expect.poll(() => shown(page)).toBe('a');
     await pocket.leave();
+  });
+
+  test('Ctrl+K finds pages, agents, resources and actions, and asks before it ends an agent', async () => {
+    const { dana, mine } = await team();
+    await ask(mine, 'checkout', 'billing');
+    const visitor = await fixture.visit({ key: dana.key });
+    const { page } = visitor;
+    await page.getByRole('link', { name: 'checkout' }).waitFor();
+    const field = page.getByRole('combobox', { name: 'Search agents, resources and commands' });
+    const chosen = () => page.locator('.palette [aria-selected="true"]').innerText();
+    const search = async (text: string) => {
+      await page.keyboard.press('Control+k');
+      await field.waitFor();
+      await page.keyboard.type(text);
+    };
+    await search('inbx');
+    expect(await chosen()).toContain('Inbox');
+    expect(await visitor.accessibilityProblems()).toEqual([]);
+    await page.keyboard.press('Enter');
+    await expect.poll(() => shown(page)).toBe('checkout');
+    // From a field, too: what is typed there stays.
+    await page.keyboard.press('m');
+    await page.keyboard.type('Red');
+    await search('bill');
+    await expect.poll(chosen).toContain('billing');
+    await page.keyboard.press('Escape');
+    await expect.poll(() => field.count()).toBe(0);
+    expect(await answer(page).inputValue()).toBe('Red');
+    expect(await isFocused(page)).toBe(true);
+    // The agent at hand.
+    await search('kill checkout');
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Kill 1 agent' });
+    await dialog.getByRole('button', { name: 'Kill 1 agent' }).click();
+    await dialog.getByText('All 1 done.').waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).last().click();
+    expect((await mine.status('checkout')).phase).toBe('PHASE_CANCELED');
+    await search('theme dark');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark');
+    await search('careful');
+    await page.getByText('Nothing found.').waitFor();
+    await page.keyboard.press('Escape');
+    await search('default workspace');
+    await page.getByRole('option', { name: /^default workspace/ }).click();
+    await page.getByRole('heading', { level: 1, name: 'default' }).waitFor();
+    await page.getByRole('button', { name: 'Commands and search' }).click();
+    await page.keyboard.type('new share-link');
+    await expect.poll(chosen).toMatch(/^New share/);
+    await page.keyboard.press('Escape');
+    await visitor.leave();
   });
 });

@@ -198,7 +198,7 @@ const AccountPanel = ({ id, caller, error, onSessions, onClose, onSignOut }: Acc
       <dd>
         {caller.account} <small>{providerName(caller.ownerProvider)}</small>
       </dd>
-      <dt>Tenant</dt>
+      <dt>Organization</dt>
       <dd>{caller.tenant.org}</dd>
       <dt>Role</dt>
       <dd>{caller.role}</dd>

@@ -33,7 +33,7 @@ export function AgentPage() {
   if (!agentId)
     return (
       <NoAgent title="Not an agent address">
-        The address of an agent names its tenant, owner, workspace and path.
+        The address is not complete. Open the agent from the list, or copy its link again.
       </NoAgent>
     );
   return <OneAgent key={agentPage(agentId)} agentId={agentId} />;
@@ -52,8 +52,7 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
   if (error instanceof PermissionDeniedError)
     return (
       <NoAgent title="No access to this agent">
-        The address names tenant {agentId.tenant.org}; your key is for another tenant. Sign in with a key of
-        that tenant.
+        This link belongs to the organization “{agentId.tenant.org}”. Sign in with a key of that organization.
       </NoAgent>
     );
   // With data the page stays; the banner reports that the service is unavailable.

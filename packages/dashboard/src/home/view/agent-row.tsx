@@ -21,6 +21,7 @@ interface AgentRowProps {
   readonly isSelected: boolean;
   readonly showsOwner: boolean;
   readonly showsWorkspace: boolean;
+  readonly showsRehearsals: boolean;
   readonly isTabStop: boolean;
   readonly linkRef: RefObject<HTMLAnchorElement | null> | null;
   readonly onFocus: (page: string) => void;
@@ -82,7 +83,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
         </p>
       </div>
       <Status entry={entry} reasonId={reasonId} heading={heading} />
-      <Model entry={entry} />
+      <Model entry={entry} showsRehearsal={props.showsRehearsals && entry.rehearsed} />
       <Usage entry={entry} treeCost={treeCost} />
       <span className="agent-row-age secondary" title="Since the last change of status">
         <Age since={entry.phaseSince} />
@@ -204,16 +205,17 @@ const Reason = ({ id, entry, heading }: Omit<StatusProps, 'reasonId'> & { readon
   </p>
 );
 
-function Model({ entry: { model, persona, rehearsed } }: { readonly entry: AgentEntry }) {
-  const ownPersona = persona === 'default' ? '' : persona;
+interface ModelProps {
+  readonly entry: AgentEntry;
+  readonly showsRehearsal: boolean;
+}
+
+function Model({ entry: { model, persona }, showsRehearsal }: ModelProps) {
+  const texts = [persona === 'default' ? '' : persona, showsRehearsal && 'rehearsal'];
   return (
     <div className="agent-row-model secondary">
       <p>{model}</p>
-      <p className="agent-row-secondary">
-        {ownPersona}
-        {ownPersona !== '' && rehearsed && ' · '}
-        {rehearsed && <span title="No model runs this agent">rehearsed</span>}
-      </p>
+      <p className="agent-row-secondary">{texts.filter(Boolean).join(' · ')}</p>
     </div>
   );
 }

@@ -145,7 +145,7 @@ function Body({ status }: { readonly status: AgentStatus }) {
   const main = isAsking ? needsInput || 'The agent gave no question.' : response;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
-    <div className="inbox-body stack" tabIndex={0} role="group" aria-label="What the agent says">
+    <section className="inbox-body stack" tabIndex={0} aria-label="What the agent says">
       <header className="inbox-title">
         <h2 dir="auto">
           <Link href={agentPage(agentId)}>{agentId.agent.join(' / ')}</Link>
@@ -172,7 +172,7 @@ function Body({ status }: { readonly status: AgentStatus }) {
       <Work status={status} />
       {tasks.length > 0 && <Checklist status={status} />}
       <LastMessages status={status} main={main} />
-    </div>
+    </section>
   );
 }
 

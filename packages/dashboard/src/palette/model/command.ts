@@ -1,3 +1,5 @@
+import type { Searchable } from './fuzzy.ts';
+
 /** What the palette offers. */
 export interface Command {
   /** Unique. */
@@ -6,7 +8,7 @@ export interface Command {
   /** What it is, beside the title. */
   readonly hint: string;
   /** What a query is compared with. */
-  readonly text: string;
+  readonly text: Searchable;
   /** The shortcut that does the same. */
   readonly keys?: string;
   readonly act: Act;

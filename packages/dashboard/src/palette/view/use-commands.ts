@@ -27,7 +27,7 @@ import { searchable } from '../model/fuzzy.ts';
 
 const command = (id: string, title: string, hint: string, act: Act, keys?: string): Command => ({
   ...{ id, title, hint, act },
-  text: searchable(`${title} ${hint}`),
+  text: searchable(title, hint),
   ...(keys !== undefined && { keys }),
 });
 
@@ -95,7 +95,7 @@ const agentCommand = (page: string, entry: AgentEntry): Command => {
     id: page,
     title: pathOf(agentId),
     hint: `${agentId.workspace} · ${agentId.account} · ${status}`,
-    text: searchable(`${pathOf(agentId)} ${agentId.workspace} ${agentId.account}`),
+    text: searchable(pathOf(agentId), `${agentId.workspace} ${agentId.account} ${status}`),
     act: { kind: 'go', href: page },
   };
 };
