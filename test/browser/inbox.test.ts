@@ -230,7 +230,7 @@ describeInBrowser('the inbox', () => {
     expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.keyboard.press('Enter');
     await expect.poll(() => shown(page)).toBe('checkout');
-    // From a field, too: what is typed there stays.
+    // From a field, too: what is typed there stays, also what is typed before the field is there.
     await page.keyboard.press('m');
     await page.keyboard.type('Red');
     await search('bill');

@@ -29,7 +29,7 @@ async function fleetOf(agents: number): Promise<Service> {
   await spawnTemplate(service);
   await seedAgents(service, 'resting-', 0, agents - 1);
   await service.database.query(
-    `UPDATE agents SET phase = 'PHASE_WAITING_FOR_INPUT', reason = 'RESTING' WHERE path LIKE 'resting-%'`,
+    `UPDATE agents SET phase = 'PHASE_WAITING_FOR_INPUT', reason = 'RESTING', claimable_at = NULL WHERE path LIKE 'resting-%'`,
   );
   await service.database.query(
     `UPDATE agent_states SET response = left(repeat('The shop builds and tests green. ', 20), 280)`,

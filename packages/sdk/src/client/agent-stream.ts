@@ -28,16 +28,18 @@ export async function* agentStream(
   try {
     for (let mustReconnect = true; mustReconnect; ) {
       mustReconnect = false;
+      let isWhole = false;
       for await (const event of events(inner.signal)) {
         if (event === null) {
           sent.expectAll();
           onOpen?.();
         } else if (event.type === 'entry') {
           const entry = JSON.parse(event.data) as AgentEntry;
-          if (sent.record(entry)) yield entry;
+          if (sent.record(entry, event.data, isWhole)) yield entry;
         } else if (event.type === 'whole') {
           try {
             if (sent.hasMissing) yield* departed(sent, allAgents(inner.signal));
+            isWhole = true;
             onWhole?.();
           } catch (error) {
             if (!isTransient(error)) throw error;
@@ -63,7 +65,7 @@ async function* departed(
 ): AsyncGenerator<AgentEntry, void, void> {
   for await (const entry of allAgents) {
     if (!sent.isMissing(entry)) continue;
-    const isChanged = sent.record(entry);
+    const isChanged = sent.differs(entry);
     sent.forget(entry);
     if (isChanged) yield entry;
     if (!sent.hasMissing) return;
@@ -73,7 +75,10 @@ async function* departed(
 
 /** The last entry sent of each agent. Only digests are stored, because lists and entries may be long. */
 class SentEntries {
+  /** Of the text that the stream sent. */
   readonly #digests = new Map<string, number>();
+  /** Of changes: an agent that has left the list is looked up, with its fields in any order. */
+  readonly #sorted = new Map<string, number>();
   #missing = new Set<string>();
 
   get hasMissing(): boolean {
@@ -89,23 +94,36 @@ class SentEntries {
     return this.#missing.has(keyOf(entry));
   }
 
-  /** Returns whether the entry differs from the last one of this agent. */
-  record(entry: AgentEntry): boolean {
+  /** Returns whether the entry differs from the last one of this agent. A long list is recorded before it is shown. */
+  record(entry: AgentEntry, text: string, isChange: boolean): boolean {
     const key = keyOf(entry);
-    const digest = digestOf(JSON.stringify(entry, withSortedFields));
+    const digest = digestOf(text);
     this.#missing.delete(key);
     if (this.#digests.get(key) === digest) return false;
     this.#digests.set(key, digest);
+    if (isChange) this.#sorted.set(key, sortedDigest(entry));
+    else this.#sorted.delete(key);
     return true;
   }
 
+  /** Whether an agent that was looked up differs. One that left the list unnoticed does. */
+  differs(entry: AgentEntry): boolean {
+    return this.#sorted.get(keyOf(entry)) !== sortedDigest(entry);
+  }
+
   forget(entry: AgentEntry): void {
-    this.#digests.delete(keyOf(entry));
+    this.#forget(keyOf(entry));
   }
 
   forgetMissing(): void {
-    for (const key of this.#missing) this.#digests.delete(key);
+    for (const key of this.#missing) this.#forget(key);
     this.#missing.clear();
+  }
+
+  #forget(key: string): void {
+    this.#missing.delete(key);
+    this.#digests.delete(key);
+    this.#sorted.delete(key);
   }
 }
 
@@ -118,6 +136,8 @@ const withSortedFields = (_: string, value: unknown): unknown =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
     ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
     : value;
+
+const sortedDigest = (entry: AgentEntry): number => digestOf(JSON.stringify(entry, withSortedFields));
 
 /** A 53-bit hash. */
 function digestOf(text: string): number {

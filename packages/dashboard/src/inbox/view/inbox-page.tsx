@@ -1,11 +1,12 @@
 import { agentOfPage } from '@muster/sdk/contract';
-import { useLayoutEffect, useRef, useState } from 'react';
+import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
+import { messageDrafts, withText } from '../../agent/model/message-draft.ts';
 import { useFleet } from '../../live/fleet.ts';
 import { Button, ViewSwitch } from '../../parts/button.tsx';
 import { Empty, useShortcuts, useTitle } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
-import { useSignedIn } from '../../session/session.ts';
+import { usePerson, useSignedIn } from '../../session/session.ts';
 import { DoneNote, InboxAgent } from './inbox-agent.tsx';
 import { InboxList } from './inbox-list.tsx';
 import { type InboxControl, useInboxList } from './use-inbox-list.ts';
@@ -79,9 +80,8 @@ function useFocus(control: InboxControl) {
     target.current = null;
     currentRow.current?.focus();
   }, [current]);
+  useTypedAhead(() => (target.current === 'answer' ? current : null));
   const move = (act: () => void) => () => {
-    // What is typed before the answer box is there is not meant as a key.
-    if (target.current === 'answer' && current !== null) return;
     due('row');
     act();
   };
@@ -94,6 +94,8 @@ function useFocus(control: InboxControl) {
     '[': previous,
     e: move(markSeen),
     o: () => current !== null && navigate(current),
+    // The answer box may not be there yet.
+    m: () => (textRef.current ? textRef.current.focus() : due('answer')),
   });
   const onShown = () => {
     if (target.current !== 'answer') return;
@@ -103,6 +105,29 @@ function useFocus(control: InboxControl) {
     (box ?? currentRow.current)?.focus();
   };
   return { textRef, currentRow, due, onShown };
+}
+
+/** What is typed before the answer box is there is not lost, and no shortcut. */
+function useTypedAhead(pageToAnswer: () => string | null): void {
+  const fleet = useFleet();
+  const person = usePerson();
+  const page = useRef(pageToAnswer);
+  page.current = pageToAnswer;
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      const typedFor = page.current();
+      const entry = typedFor === null ? undefined : fleet.agent(typedFor);
+      if (!entry || event.key.length !== 1 || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (document.querySelector('dialog[open]')) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const key = `${person} ${typedFor}`;
+      const draft = messageDrafts.get(key);
+      messageDrafts.set(key, { ...draft, ...withText(draft, draft.text + event.key, entry) });
+    };
+    document.addEventListener('keydown', onKeyDown, true);
+    return () => document.removeEventListener('keydown', onKeyDown, true);
+  }, [fleet, person]);
 }
 
 const InboxHead = ({
