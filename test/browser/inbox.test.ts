@@ -257,9 +257,12 @@ describeInBrowser('the inbox', () => {
     await page.getByRole('option', { name: /^default workspace/ }).click();
     await page.getByRole('heading', { level: 1, name: 'default' }).waitFor();
     await page.getByRole('button', { name: 'Commands and search' }).click();
-    await page.keyboard.type('new share-link');
-    await expect.poll(chosen).toMatch(/^New share/);
+    await field.fill('new schedule');
+    await expect.poll(chosen).toMatch(/^New schedule/);
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog', { name: 'New schedule' }).waitFor();
     await page.keyboard.press('Escape');
+    await expect.poll(() => new URL(page.url()).search).toBe('');
     await visitor.leave();
   });
 });

@@ -40,7 +40,7 @@ export function KillControl({ status }: { readonly status: AgentStatus }) {
   return (
     <>
       {(!isEnded || hasDescendants) && (
-        <Button look="quiet" onClick={() => setOpen(true)}>
+        <Button look="quiet" className="agent-kill" onClick={() => setOpen(true)}>
           Kill agent
         </Button>
       )}
