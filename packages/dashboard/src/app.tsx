@@ -185,22 +185,19 @@ function Pages() {
   useBadge();
   useRenewedNotifications();
   useSoonNeeded();
-  useShortcuts(
-    {
-      n: () => openSpawn(),
-      '?': openHelp,
-      g: () => navigate('/'),
-      i: () => navigate('/inbox'),
-      c: () => navigate('/catalog'),
-      u: () => navigate('/spend'),
-      r: () => navigate('/runners'),
-      t: () => navigate('/schedules'),
-      e: () => navigate('/team'),
-      ',': () => navigate('/settings'),
-      a: () => navigate('/activity'),
-    },
-    window,
-  );
+  useShortcuts({
+    n: () => openSpawn(),
+    '?': openHelp,
+    g: () => navigate('/'),
+    i: () => navigate('/inbox'),
+    c: () => navigate('/catalog'),
+    u: () => navigate('/spend'),
+    r: () => navigate('/runners'),
+    t: () => navigate('/schedules'),
+    e: () => navigate('/team'),
+    ',': () => navigate('/settings'),
+    a: () => navigate('/activity'),
+  });
   return (
     <>
       <a className="skip-link" href="#main">

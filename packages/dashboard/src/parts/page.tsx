@@ -43,7 +43,7 @@ export function useTitle(name: string): void {
 }
 
 export const Label = ({ text }: { readonly text: string }) => (
-  <span className="label secondary" title={text}>
+  <span className="label secondary" dir="auto" title={text}>
     {text}
   </span>
 );
@@ -57,10 +57,10 @@ const isTyping = (target: EventTarget | null): boolean =>
     target.matches('input:not([type="checkbox"], [type="radio"]), textarea, select'));
 
 /**
- * Single-key shortcuts. They are off while the user types in a field and while a dialog is open. Those of a page come
- * before those of the whole dashboard, which are on the window.
+ * Single-key shortcuts. They are off while the user types in a field and while a dialog is open. `areFirst`: for a page
+ * whose keys mean something else on other pages.
  */
-export function useShortcuts(shortcuts: Shortcuts, on: Document | Window = document): void {
+export function useShortcuts(shortcuts: Shortcuts, { areFirst = false } = {}): void {
   const current = useRef(shortcuts);
   current.current = shortcuts;
   useEffect(() => {
@@ -72,11 +72,9 @@ export function useShortcuts(shortcuts: Shortcuts, on: Document | Window = docum
       event.preventDefault();
       act();
     };
-    // The overloads of both types differ.
-    const target: EventTarget = on;
-    target.addEventListener('keydown', onKeyDown as EventListener);
-    return () => target.removeEventListener('keydown', onKeyDown as EventListener);
-  }, [on]);
+    addEventListener('keydown', onKeyDown, areFirst);
+    return () => removeEventListener('keydown', onKeyDown, areFirst);
+  }, [areFirst]);
 }
 
 /** A state in one or two words. */

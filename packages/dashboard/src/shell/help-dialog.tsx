@@ -55,6 +55,15 @@ const shortcuts: readonly (readonly [place: string, readonly Shortcut[]])[] = [
       ['Home  End', 'First and last entry of the transcript'],
     ],
   ],
+  [
+    'Review',
+    [
+      ['n  p', 'Next and previous change'],
+      ['t  T', 'Next and previous thread or comment'],
+      ['j  k', 'Next and previous file'],
+      ['v', 'Mark the file viewed or not viewed'],
+    ],
+  ],
 ];
 
 export const HelpDialog = ({ onClose }: { readonly onClose: () => void }) => (

@@ -17,7 +17,7 @@ const needsTexts = {
 export function needsText(status: StatusFields & Pick<AgentStatus, 'agentId'>, isOwn: boolean): string {
   const { needs } = reasonRow(status);
   if (!needs || status.phaseReason === 'RESTING') return '';
-  // The time at which it continues says so.
+  // The head says when it continues.
   if (needs === 'nothing' && status.wakesAt !== null) return '';
   return needs === 'a person' && !isOwn ? `waiting for ${status.agentId.account}` : needsTexts[needs];
 }

@@ -32,8 +32,8 @@ interface AgentRowProps {
 
 /** One agent. Renders again when this agent changes or moves, not when others do. */
 export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
-  const { page, top, position, setSize, heading, isSelected, isTabStop, linkRef, onFocus } = props;
-  const { onToggleSeen, onTogglePin, onSelect } = props;
+  const { page, top, position, setSize, heading, isSelected, isTabStop, linkRef } = props;
+  const { onFocus, onToggleSeen, onTogglePin, onSelect } = props;
   const entry = useFleetEntry(page);
   const descendants = useDescendantTotals(page);
   const reasonId = useId();
@@ -43,9 +43,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
   // Nothing is new about an agent that was killed or scheduled.
   const isUnread = !isSeen && attention !== 'idle';
   const tabIndex = isTabStop ? 0 : -1;
-  // The entry may be older than its descendants' entries, and the page may not have all descendants.
-  const children = Math.max(entry.childCount, descendants.children);
-  const treeCost = Math.max(entry.treeCost, entry.cost + descendants.cost);
+  const { children, treeCost } = withDescendants(entry, descendants);
   return (
     <li
       className="agent-row"
@@ -91,6 +89,12 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       <PinToggle entry={entry} onToggle={() => onTogglePin(page)} />
     </li>
   );
+});
+
+/** The entry may be older than its descendants' entries, and the page may not have all descendants. */
+const withDescendants = (entry: AgentEntry, descendants: ReturnType<typeof useDescendantTotals>) => ({
+  children: Math.max(entry.childCount, descendants.children),
+  treeCost: Math.max(entry.treeCost, entry.cost + descendants.cost),
 });
 
 interface SeenToggleProps {

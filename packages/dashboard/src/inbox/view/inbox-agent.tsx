@@ -3,6 +3,7 @@ import { agentOfPage, agentPage, firstLine } from '@muster/sdk/contract';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type KeyboardEvent, type RefObject, useEffect, useLayoutEffect, useRef } from 'react';
 import { Link } from 'wouter';
+import { reviewOfPage } from '../../agent/model/review-address.ts';
 import { Checklist } from '../../agent/panels/view/checklist.tsx';
 import { StatusLine } from '../../agent/view/agent-layout.tsx';
 import { Dock } from '../../agent/view/dock.tsx';
@@ -191,7 +192,7 @@ function Work({
   return (
     <p className="inbox-work wrap">
       <span>{texts.length > 0 ? texts.join(' · ') : 'Pushed, without changes'}</span>
-      <Link href={agentPage(agentId)}>Review changes</Link>
+      <Link href={reviewOfPage(agentPage(agentId))}>Review changes</Link>
     </p>
   );
 }

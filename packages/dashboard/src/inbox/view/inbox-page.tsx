@@ -87,16 +87,19 @@ function useFocus(control: InboxControl) {
   };
   const next = move(() => step(1));
   const previous = move(() => step(-1));
-  useShortcuts({
-    j: next,
-    k: previous,
-    ']': next,
-    '[': previous,
-    e: move(markSeen),
-    o: () => current !== null && navigate(current),
-    // The answer box may not be there yet.
-    m: () => (textRef.current ? textRef.current.focus() : due('answer')),
-  });
+  useShortcuts(
+    {
+      j: next,
+      k: previous,
+      ']': next,
+      '[': previous,
+      e: move(markSeen),
+      o: () => current !== null && navigate(current),
+      // The answer box may not be there yet.
+      m: () => (textRef.current ? textRef.current.focus() : due('answer')),
+    },
+    { areFirst: true },
+  );
   const onShown = () => {
     if (target.current !== 'answer') return;
     target.current = null;
@@ -120,13 +123,13 @@ function useTypedAhead(pageToAnswer: () => string | null): void {
       if (!entry || event.key.length !== 1 || event.ctrlKey || event.metaKey || event.altKey) return;
       if (document.querySelector('dialog[open]')) return;
       event.preventDefault();
-      event.stopPropagation();
+      event.stopImmediatePropagation();
       const key = `${person} ${typedFor}`;
       const draft = messageDrafts.get(key);
       messageDrafts.set(key, { ...draft, ...withText(draft, draft.text + event.key, entry) });
     };
-    document.addEventListener('keydown', onKeyDown, true);
-    return () => document.removeEventListener('keydown', onKeyDown, true);
+    addEventListener('keydown', onKeyDown, true);
+    return () => removeEventListener('keydown', onKeyDown, true);
   }, [fleet, person]);
 }
 

@@ -2,7 +2,7 @@ import type { AgentEntry } from '@muster/sdk';
 import { agentOfPage } from '@muster/sdk/contract';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import { useSearchParams } from 'wouter';
-import { useFleet } from '../../live/fleet.ts';
+import { type Fleet, useFleet } from '../../live/fleet.ts';
 import { useInbox, useIsFleetLoaded } from '../../live/inbox.ts';
 import {
   type InboxItem,
@@ -73,32 +73,36 @@ function useAnswered(agent: (page: string) => AgentEntry | undefined) {
   return { isOpen, add };
 }
 
-export function useInboxList(): InboxControl {
-  const fleet = useFleet();
-  const { scope, current, set } = useAddress();
-  const isLoaded = useIsFleetLoaded();
-  const all = useInbox();
-  const answered = useAnswered(fleet.agent);
-  const [held, setHeld] = useState<ReadonlySet<string>>(new Set());
-  const [done, setDone] = useState<Done | null>(null);
-  const shown = useRef<{ readonly scope: InboxScope; readonly items: readonly InboxItem[] } | null>(null);
-
-  const items = useMemo(() => {
-    const before = shown.current?.scope === scope ? shown.current.items : [];
-    const isHeld = held.size > 0 && before.length > 0;
-    const open = all[scope].filter(answered.isOpen);
-    return isHeld ? before.filter(answered.isOpen) : keepingCurrent(open, before, current);
-  }, [all, scope, answered.isOpen, held, current]);
-  shown.current = { scope, items };
-
+function useHold() {
+  const [causes, setCauses] = useState<ReadonlySet<string>>(new Set());
   const hold = useCallback<InboxControl['hold']>((cause, isOn) => {
-    setHeld((before) => {
+    setCauses((before) => {
       if (before.has(cause) === isOn) return before;
       const after = new Set(before);
       if (!after.delete(cause)) after.add(cause);
       return after;
     });
   }, []);
+  return { isHeld: causes.size > 0, hold };
+}
+
+export function useInboxList(): InboxControl {
+  const fleet = useFleet();
+  const { scope, current, set } = useAddress();
+  const isLoaded = useIsFleetLoaded();
+  const all = useInbox();
+  const answered = useAnswered(fleet.agent);
+  const { isHeld, hold } = useHold();
+  const [done, setDone] = useState<Done | null>(null);
+  const shown = useRef<{ readonly scope: InboxScope; readonly items: readonly InboxItem[] } | null>(null);
+
+  const items = useMemo(() => {
+    const before = shown.current?.scope === scope ? shown.current.items : [];
+    if (isHeld && before.length > 0) return before.filter(answered.isOpen);
+    return keepingCurrent(all[scope].filter(answered.isOpen), before, current);
+  }, [all, scope, answered.isOpen, isHeld, current]);
+  shown.current = { scope, items };
+
   const go = useCallback(
     (page: string | null) => {
       hold('typing', false);
@@ -114,35 +118,49 @@ export function useInboxList(): InboxControl {
     if (isLoaded && current === null && first !== undefined) set('agent', first);
   }, [isLoaded, current, first, set]);
 
-  const step = (by: 1 | -1) => {
-    const next = stepFrom(items, current, by);
-    if (next !== null) go(next);
-  };
-  const finish = (text: string, undo?: () => void) => {
-    const next = stepFrom(items, current, 1);
+  const actions = useInboxActions(fleet, items, current, (next, what) => {
     go(next);
-    setDone({ text, ...(undo && { undo }) });
-  };
+    setDone(what);
+  });
   const onAnswered = () => {
-    if (current === null) return;
-    answered.add(current);
-    finish(`Sent to ${nameIn(current)}.`);
-  };
-  const markSeen = () => {
-    const entry = current === null ? undefined : fleet.agent(current);
-    if (current === null || !entry) return;
-    const { agentId, sequence, seen } = entry;
-    fleet.mark([[current, { agentId, seen: sequence }]]);
-    finish(`${nameIn(current)} is marked seen.`, () => {
-      fleet.mark([[current, { agentId, seen: seen === sequence ? '0' : seen }]]);
-      go(current);
-    });
+    if (current !== null) answered.add(current);
+    actions.onAnswered();
   };
   return {
     scope,
     counts: { mine: all.mine.length, everyone: all.everyone.length },
-    ...{ items, isLoaded, current, go, step, onAnswered, markSeen, done, hold },
+    ...{ items, isLoaded, current, go, done, hold, ...actions, onAnswered },
     chooseScope: (chosen) => set('scope', chosen === 'mine' ? null : chosen),
+  };
+}
+
+/** Each shows the next agent. */
+function useInboxActions(
+  fleet: Fleet,
+  items: readonly InboxItem[],
+  current: string | null,
+  show: (page: string | null, done: Done | null) => void,
+) {
+  const finish = (done: Done) => show(stepFrom(items, current, 1), done);
+  return {
+    step: (by: 1 | -1) => {
+      const next = stepFrom(items, current, by);
+      if (next !== null) show(next, null);
+    },
+    onAnswered: () => current !== null && finish({ text: `Sent to ${nameIn(current)}.` }),
+    markSeen: () => {
+      const entry = current === null ? undefined : fleet.agent(current);
+      if (current === null || !entry) return;
+      const { agentId, sequence, seen } = entry;
+      fleet.mark([[current, { agentId, seen: sequence }]]);
+      finish({
+        text: `${nameIn(current)} is marked seen.`,
+        undo: () => {
+          fleet.mark([[current, { agentId, seen: seen === sequence ? '0' : seen }]]);
+          show(current, null);
+        },
+      });
+    },
   };
 }
 

@@ -33,31 +33,13 @@ interface SearchProps extends PaletteProps {
 }
 
 function Search({ onHelp, onClose, onAsk }: SearchProps) {
-  const [, navigate] = useLocation();
   const [query, setQuery] = useState('');
-  const [error, setError] = useState<unknown>(null);
   const { commands, target } = useCommands(query.trim() !== '', onHelp);
   const { items, total } = useMemo(() => rank(commands, query, shownCommands), [commands, query]);
   const choice = useChoice(items);
   const listId = useId();
 
-  const choose = async (chosen: Command | undefined): Promise<void> => {
-    if (!chosen) return;
-    const { act } = chosen;
-    if (act.kind === 'bulk') return target ? onAsk(act.action, target) : undefined;
-    if (act.kind === 'go') {
-      onClose();
-      return navigate(act.href);
-    }
-    try {
-      const result = act.run();
-      if (result instanceof Promise) await result;
-      onClose();
-    } catch (thrown) {
-      reportError(thrown);
-      setError(thrown);
-    }
-  };
+  const { error, choose } = useAct(onClose, (action) => target && onAsk(action, target));
   return (
     <div className="palette stack">
       <input
@@ -87,25 +69,7 @@ function Search({ onHelp, onClose, onAsk }: SearchProps) {
         }}
       />
       <Problem error={error} />
-      <div id={listId} role="listbox" aria-label="Results" ref={choice.list}>
-        {items.map((item, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and handles the keys.
-          <div
-            key={item.id}
-            id={`${listId}-${index}`}
-            role="option"
-            tabIndex={-1}
-            aria-selected={index === choice.index}
-            onClick={() => void choose(item)}
-          >
-            <span className="palette-title" dir="auto">
-              {item.title}
-            </span>
-            <span className="palette-hint secondary">{item.hint}</span>
-            {item.keys && <kbd>{item.keys}</kbd>}
-          </div>
-        ))}
-      </div>
+      <Results id={listId} items={items} choice={choice} onChoose={choose} />
       <p className="secondary" role="status">
         {total === 0 && 'Nothing found.'}
         {total > items.length &&
@@ -115,6 +79,58 @@ function Search({ onHelp, onClose, onAsk }: SearchProps) {
     </div>
   );
 }
+
+/** Does what was chosen and closes the palette; an error leaves it open. */
+function useAct(onClose: () => void, ask: (action: BulkAction) => void) {
+  const [, navigate] = useLocation();
+  const [error, setError] = useState<unknown>(null);
+  const choose = async (chosen: Command | undefined): Promise<void> => {
+    if (!chosen) return;
+    const { act } = chosen;
+    if (act.kind === 'bulk') return ask(act.action);
+    if (act.kind === 'go') {
+      onClose();
+      return navigate(act.href);
+    }
+    try {
+      await act.run();
+      onClose();
+    } catch (thrown) {
+      reportError(thrown);
+      setError(thrown);
+    }
+  };
+  return { error, choose };
+}
+
+interface ResultsProps {
+  readonly id: string;
+  readonly items: readonly Command[];
+  readonly choice: ReturnType<typeof useChoice>;
+  readonly onChoose: (item: Command) => unknown;
+}
+
+const Results = ({ id, items, choice: { index: chosen, list }, onChoose }: ResultsProps) => (
+  <div id={id} role="listbox" aria-label="Results" ref={list}>
+    {items.map((item, index) => (
+      // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and handles the keys.
+      <div
+        key={item.id}
+        id={`${id}-${index}`}
+        role="option"
+        tabIndex={-1}
+        aria-selected={index === chosen}
+        onClick={() => onChoose(item)}
+      >
+        <span className="palette-title" dir="auto">
+          {item.title}
+        </span>
+        <span className="palette-hint secondary">{item.hint}</span>
+        {item.keys && <kbd>{item.keys}</kbd>}
+      </div>
+    ))}
+  </div>
+);
 
 /** The arrow keys choose; the focus stays in the field. */
 function useChoice(items: readonly Command[]) {

@@ -11,6 +11,7 @@ import {
 } from '@muster/sdk/contract';
 import { useQueries } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
+import { reviewedPage, reviewOfPage } from '../../agent/model/review-address.ts';
 import { writeRefusal } from '../../catalog/model/resource.ts';
 import { planOf, type Target } from '../../home/bulk/plan.ts';
 import { useSavedViews } from '../../home/view/saved-views.tsx';
@@ -40,7 +41,7 @@ const run = (title: string, hint: string, act: () => unknown, keys?: string): Co
 export function agentAtHand(fleet: Fleet): Target | null {
   const row = document.activeElement?.closest('.agent-row')?.querySelector('a')?.getAttribute('href');
   const inInbox = location.pathname === '/inbox' && new URLSearchParams(location.search).get('agent');
-  const agentId = agentOfPage(inInbox || row || location.pathname);
+  const agentId = agentOfPage(inInbox || row || (reviewedPage(location.pathname) ?? location.pathname));
   const page = agentId && agentPage(agentId);
   const entry = page && fleet.agent(page);
   return entry ? { page, entry } : null;
@@ -64,6 +65,7 @@ function agentCommands(target: Target, fleet: Fleet, client: MusterClient, calle
     fleet.mark([[page, { agentId, ...marked }]]);
   return [
     ...asking,
+    go(`Review changes of ${name}`, hint, reviewOfPage(page)),
     ...(may && canRetry(entry) ? [run(`Retry ${name}`, hint, () => client.retry(agentId))] : []),
     ...(may && canReopen(entry) ? [run(`Reopen ${name}`, hint, () => client.reopen(agentId))] : []),
     run(`Mark ${name} ${seen ? 'unseen' : 'seen'}`, hint, mark({ seen: seen ? '0' : sequence })),
