@@ -3,7 +3,7 @@ import { useMemo, useSyncExternalStore } from 'react';
 import { Listeners } from '../parts/model/listeners.ts';
 import { useSignedIn } from '../session/session.ts';
 import { type Fleet, useFleet } from './fleet.ts';
-import { type InboxView, inboxItems, isSameInbox } from './model/inbox.ts';
+import { type InboxItems, inboxItems, isSameInbox } from './model/inbox.ts';
 
 const updateMs = 250;
 
@@ -12,7 +12,7 @@ class Inbox {
   readonly #fleet: Fleet;
   readonly #caller: Caller;
   readonly #listeners = new Listeners();
-  #items: InboxView['items'];
+  #items: InboxItems;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #updatedMs = 0;
 
@@ -22,7 +22,7 @@ class Inbox {
     this.#items = inboxItems(fleet.entries(), caller);
   }
 
-  readonly items = (): InboxView['items'] => this.#items;
+  readonly items = (): InboxItems => this.#items;
 
   readonly subscribe = (listener: () => void): (() => void) => {
     const ends = [this.#listeners.subscribe(listener), this.#fleet.subscribe(this.#updateSoon)];
@@ -50,16 +50,14 @@ class Inbox {
   };
 }
 
-export function useInbox(): InboxView['items'] {
+export function useInbox(): InboxItems {
   const fleet = useFleet();
   const { caller } = useSignedIn();
   const inbox = useMemo(() => new Inbox(fleet, caller), [fleet, caller]);
   return useSyncExternalStore(inbox.subscribe, inbox.items);
 }
 
-const subscribeTo = (fleet: Fleet) => fleet.subscribe;
-
 export function useIsFleetLoaded(): boolean {
   const fleet = useFleet();
-  return useSyncExternalStore(subscribeTo(fleet), () => fleet.state.isLoaded);
+  return useSyncExternalStore(fleet.subscribe, () => fleet.state.isLoaded);
 }

@@ -14,9 +14,7 @@ export interface InboxItem {
   readonly section: InboxSection;
 }
 
-export interface InboxView {
-  readonly items: Readonly<Record<InboxScope, readonly InboxItem[]>>;
-}
+export type InboxItems = Readonly<Record<InboxScope, readonly InboxItem[]>>;
 
 /** The last one is the least urgent. */
 const sections: readonly InboxSection[] = ['question', 'blocked', 'failed', 'unfinished', 'finished', 'seen'];
@@ -47,7 +45,7 @@ const byPlace = (a: Placed, b: Placed): number =>
 export function inboxItems(
   agents: Iterable<readonly [page: string, AgentEntry]>,
   caller: Caller,
-): InboxView['items'] {
+): InboxItems {
   const placed: Placed[] = [];
   for (const [page, entry] of agents) {
     const section = inboxSectionOf(entry);
