@@ -11,6 +11,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   live: ['parts', 'session'],
   spawn: shared,
   home: [...shared, 'setup', 'spawn'],
+  inbox: [...shared, 'agent'],
+  palette: [...shared, 'agent', 'catalog', 'home', 'shell', 'spawn'],
   catalog: shared,
   budget: shared,
   runners: shared,
