@@ -181,7 +181,7 @@ describeInBrowser('two people who edit one resource', () => {
       .toBe(text(name, 'setup:', '  - new'));
     await editor().fill(text(name, 'setup:', '  - mine'));
     await postResource(bob, 'environment', name, { setup: ['newer'] });
-    const notice = page.getByText('Another person saved this while you were editing.');
+    const notice = page.getByText('saved a newer version');
     await expect.poll(() => look().then(() => notice.isVisible()), options).toBe(true);
     await expect.poll(() => editor().inputValue()).toBe(text(name, 'setup:', '  - mine'));
   });

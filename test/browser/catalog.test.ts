@@ -43,6 +43,7 @@ describeInBrowser('the catalog', () => {
   const errors = () => page.getByRole('list', { name: 'Errors' });
   const warnings = () => page.getByRole('list', { name: 'Warnings' });
   const lines = (...of: string[]) => `${of.join('\n')}\n`;
+  const marked = () => page.locator('.text-editor-line[data-mark]');
   const caretAtEnd = () => editor().press('Control+End');
 
   describe('browsing', () => {
@@ -148,37 +149,47 @@ describeInBrowser('the catalog', () => {
       });
     });
 
-    test('unknown fields are stored, with a warning at their line', async () => {
+    test('unknown fields and comments are stored, with a warning at the line', async () => {
       const name = uniqueName('pool');
       await postResource(api, 'pool', name, { colour: 'red' });
       await open('pool', name);
       await warnings().getByText('colour is not a known field').waitFor();
       await caretAtEnd();
       await page.keyboard.type('# a remark\nmaxRuns: 2');
-      await page.getByText('Comments are not stored').waitFor();
+      await expect.poll(() => marked().nth(0).innerText()).toMatch(/^colour: red\s+colour is not a known field/);
+      await button('1 warning').click();
+      await expect.poll(() => selected()).toBe('colour: red');
       await button('Save').click();
       await page.getByText('Saved as generation 2.').waitFor();
       expect((await readDocument(api, 'pool', name)).document).toMatchObject({ colour: 'red', maxRuns: 2 });
-      await expect
-        .poll(() => editor().inputValue())
-        .toBe(lines('kind: pool', `name: ${name}`, 'colour: red', 'maxRuns: 2'));
+      const text = lines('kind: pool', `name: ${name}`, 'colour: red', '# a remark', 'maxRuns: 2').trimEnd();
+      await expect.poll(() => editor().inputValue()).toBe(text);
+      // A change through the API keeps the comment; the page follows it.
+      await postResource(api, 'pool', name, { maxRuns: 3 }, { updateMask: 'maxRuns' });
+      await expect.poll(() => editor().inputValue()).toBe(`${text.replace('2', '3')}\n`);
     });
 
-    test('a misspelt field is shown while typing, and a name that does not exist after the save', async () => {
+    test('what can have no effect is shown while typing: misspelt fields, missing names, what a policy forbids', async () => {
+      await postResource(api, 'policy', 'small', { models: ['claude-haiku-*'] });
       const name = uniqueName('code');
       await go(`/catalog/workspace/${name}`);
-      await editor().fill(lines('repo: https://example.com/a.git', 'environment: defualt'));
-      const misspelt = 'Line 1repo is not a known field; did you mean "repos"?';
-      await expect.poll(() => warnings().getByRole('listitem').allInnerTexts()).toEqual([misspelt]);
-      await expect.poll(() => editor().getAttribute('aria-invalid')).toBe('false');
-      await button('Create workspace').click();
-      await page.getByText('Saved as generation 1.').waitFor();
+      const repo = 'repo: https://example.com/a.git';
+      await editor().fill(lines(repo, 'environment: defualt', 'policy: small', 'model: opos'));
       await expect
         .poll(() => warnings().getByRole('listitem').allInnerTexts())
         .toEqual([
-          misspelt.replace('1', '3'),
-          'Line 4environment names the environment "defualt", which does not exist; did you mean "default"?',
+          'Line 1repo is not a known field; did you mean "repos"?',
+          'Line 4model "opos" is a model of no backend; did you mean "opus"?',
+          'Line 4model is refused: the policy "small" does not allow "opos", only claude-haiku-*',
+          'Line 2environment names the environment "defualt", which does not exist; did you mean "default"?',
         ]);
+      await expect.poll(() => marked().count()).toBe(3);
+      await expect.poll(() => editor().getAttribute('aria-invalid')).toBe('false');
+      expect(await visitor.accessibilityProblems(page.locator('.resource-text'))).toEqual([]);
+      // Warnings keep nobody from saving.
+      await button('Create workspace').click();
+      await page.getByText('Saved as generation 1.').waitFor();
+      await expect.poll(() => marked().count()).toBe(3);
     });
 
     test("a builtin can't be deleted, and a save overrides it", async () => {
@@ -231,13 +242,11 @@ describeInBrowser('the catalog', () => {
       await expect.poll(() => editor().getAttribute('aria-invalid')).toBe('true');
       const wrong = page.locator('.text-editor-line').nth(2);
       await expect.poll(() => wrong.innerText()).toMatch(/^maxRuns: many\s+maxRuns must be an integer$/);
-      await expect.poll(() => wrong.getAttribute('data-invalid')).toBe('true');
+      await expect.poll(() => wrong.getAttribute('data-mark')).toBe('error');
       await button('Line 4').click();
       await expect.poll(() => selected()).toBe('vmProfile: [a]');
       await editor().fill(lines('maxRuns: 1', 'vmProfile: [a'));
-      await errors()
-        .getByText(/Line [23]/)
-        .waitFor();
+      await expect.poll(() => errors().innerText()).toMatch(/^Line 2\s*This list has no closing \]\.$/);
       await button('Save').click();
       await page.getByRole('alert').getByText('The text has errors. Fix them before you save.').waitFor();
       await editor().fill(lines('maxRuns: 3'));
@@ -324,6 +333,35 @@ describeInBrowser('the catalog', () => {
         .toBe('kind: workspace\npersona: reviewer\nrepos:\n  - url: https://x.example/a.git');
       await page.keyboard.type('\nzz');
       await expect.poll(() => choices.count()).toBe(0);
+    });
+
+    test('suggests names, models and fields on Ctrl+Space, and says what a field is for', async () => {
+      await postResource(api, 'environment', 'suggested', {});
+      const name = uniqueName('ws');
+      await go(`/catalog/workspace/${name}`);
+      await editor().fill('environment: ');
+      const options = () => page.getByRole('listbox', { name: 'Suggestions' }).getByRole('option').allInnerTexts();
+      await caretAtEnd();
+      await page.keyboard.press('Control+Space');
+      await expect.poll(options).toEqual(expect.arrayContaining(['default', 'suggested']));
+      await page.keyboard.type('sug');
+      await expect.poll(options).toEqual(['suggested']);
+      await page.keyboard.press('Enter');
+      await page.keyboard.type('\nmodel: ');
+      await expect.poll(options).toContain('rehearsal-a');
+      await page.keyboard.press('Escape');
+      await page.getByText('The model, if neither the agent nor its persona sets one.').first().waitFor();
+      await page.keyboard.type('opus\ntools:\n- ');
+      await expect.poll(options).toEqual(['web_search', 'web_fetch', 'sub_agents']);
+      await page.keyboard.press('Enter');
+      await page.keyboard.type('\n');
+      await page.keyboard.press('Backspace');
+      await page.keyboard.press('Backspace');
+      await page.keyboard.press('Control+Space');
+      await expect.poll(async () => (await options()).length).toBeGreaterThan(3);
+      await page.keyboard.press('Escape');
+      await page.locator('.text-editor-line [data-as="key"]').first().hover({ force: true });
+      await page.getByRole('tooltip').getByText('name of an environment').waitFor();
     });
 
     test('indents with Tab, and leaves with Escape and Tab', async () => {

@@ -43,7 +43,7 @@ export function useTitle(name: string): void {
 }
 
 export const Label = ({ text }: { readonly text: string }) => (
-  <span className="label secondary" title={text}>
+  <span className="label secondary" dir="auto" title={text}>
     {text}
   </span>
 );

@@ -18,7 +18,7 @@ export function Problem({ error, children }: { readonly error: unknown; readonly
   if (error === null || error === undefined) return null;
   return (
     <div className="problem wrap" role="alert">
-      <p>{problemText(error)}</p>
+      <p dir="auto">{problemText(error)}</p>
       {children}
     </div>
   );

@@ -138,6 +138,15 @@ export class MusterClient extends AccessClient {
     return this.#caller.call('removeFollowUp', { agentId: agentIdOf(agent), followUpId }, settings);
   }
 
+  /** Changes the order of the queue; `followUpIds` are all queued messages. */
+  orderQueue(
+    agent: AgentRef,
+    followUpIds: readonly string[],
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'orderQueue'>> {
+    return this.#caller.call('orderQueue', { agentId: agentIdOf(agent), followUpIds: [...followUpIds] }, settings);
+  }
+
   /** One page of undelivered messages with their whole texts, queued ones first. */
   listFollowUps(
     agent: AgentRef,

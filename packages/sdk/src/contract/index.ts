@@ -11,6 +11,7 @@ export { cronInWords } from './cron-words.ts';
 export * from './device-login.ts';
 export { diffWithContext } from './diff-context.ts';
 export * from './display-text.ts';
+export * from './document-edit.ts';
 export * from './document-warnings.ts';
 export * from './errors.ts';
 export * from './faults.ts';

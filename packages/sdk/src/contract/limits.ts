@@ -76,6 +76,10 @@ export const limits = {
   outputSchemasWaiting: 100,
   /** A catalog document, decoded */
   documentBytes: 512 * 1024,
+  /** The text of a catalog document, as its author wrote it */
+  documentTextBytes: 256 * 1024,
+  /** Texts of one account that wait to be compared with their documents on a node → RESOURCE_EXHAUSTED */
+  documentTextsWaiting: 50,
   /** Documents of one page of a catalog list or history, without the first → the page ends */
   catalogPageBytes: 4 * 1024 * 1024,
   /**

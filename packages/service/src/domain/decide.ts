@@ -16,6 +16,7 @@ import {
   refuseMessage,
   repeatFollowUp,
 } from './commands/queue-follow-up.ts';
+import { orderQueue } from './commands/order-queue.ts';
 import { clearFollowUps, type RemoveFollowUp, removeFollowUp } from './commands/remove-follow-ups.ts';
 import { reopenAgent } from './commands/reopen-agent.ts';
 import { type ReportLate, reportLate } from './commands/report-late.ts';
@@ -71,6 +72,7 @@ const commands = {
     needs: ({ followUpId }: RemoveFollowUp): Needs => ({ ...settling, followUpId }),
   },
   clear: { decide: clearFollowUps, needs: settling },
+  order: { decide: orderQueue, needs: { queue: true } },
   due: { decide: deliverDue, needs: { queue: true } },
   stop: { decide: stopTurn, needs: settling },
   kill: { decide: killTree, needs: { ...settling, tree: true } },

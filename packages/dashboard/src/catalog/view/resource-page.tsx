@@ -1,17 +1,14 @@
-import { InvalidArgumentError } from '@muster/sdk';
 import { type AgentId, agentPage, type Kind, kindTable } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useRef, useState } from 'react';
+import { useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
 import { Button, ViewSwitch } from '../../parts/button.tsx';
 import { Empty } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
-import { ReasonField } from '../../session/reason-field.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { deletingOf, writeRefusal } from '../model/resource.ts';
-import { ConflictView } from './conflict-view.tsx';
-import { DocumentEditor } from './document-editor.tsx';
+import { DocumentView, type Named, type ResourceProps } from './document-view.tsx';
 import { HistoryView } from './history-view.tsx';
 import { IntegrationView } from './integration-view.tsx';
 import { NotificationView } from './notification-view.tsx';
@@ -42,15 +39,16 @@ function addressOf(kind: Kind, stored: StoredResource | null, refusal: string | 
   return refusal === null && typeof address === 'string' ? address : undefined;
 }
 
-interface Named {
-  readonly kind: Kind;
-  readonly name: string;
-}
+/** How soon the page says that somebody else saved. */
+const pollMs = 5_000;
 
 /** One resource: its text and its history. At the URL of a resource that does not exist, it can be created. */
 export function ResourcePage({ kind, name }: Named) {
   const { client, caller } = useSignedIn();
-  const { data, error, refetch } = useQuery(resourceQuery(client, kind, name));
+  const { data, error, refetch } = useQuery({
+    ...resourceQuery(client, kind, name),
+    refetchInterval: pollMs,
+  });
   if (data === undefined)
     return error === null ? (
       <p className="page-loading">Loading …</p>
@@ -69,12 +67,6 @@ export function ResourcePage({ kind, name }: Named) {
       </Empty>
     );
   return <Resource {...{ kind, name, refusal }} stored={data} />;
-}
-
-interface ResourceProps extends Named {
-  readonly stored: StoredResource | null;
-  /** Why the caller may not change it; null if it may. */
-  readonly refusal: string | null;
 }
 
 function Resource({ kind, name, stored, refusal }: ResourceProps) {
@@ -169,56 +161,6 @@ function ConnectionView({
     <IntegrationView name={name} webhookUrl={address} />
   );
 }
-
-interface DocumentViewProps extends ResourceProps {
-  readonly edit: ReturnType<typeof useEdit>;
-  readonly isShown: boolean;
-  readonly onDiscard: () => void;
-  /** The resource stays deleted. */
-  readonly onDeleted: () => void;
-}
-
-/** The editor, or the conflict of the last save. The hidden editor keeps its state. */
-function DocumentView(props: DocumentViewProps) {
-  const { kind, name, refusal, edit, isShown, onDeleted } = props;
-  const { draft, saving } = edit;
-  const { conflict, isSaving, error } = saving;
-  return (
-    <>
-      {isShown && conflict && (
-        <ConflictView
-          {...{ kind, name, draft, conflict, isSaving, onDeleted }}
-          onSave={edit.save}
-          onClose={saving.dismiss}
-        />
-      )}
-      <div className="resource-text stack" hidden={!isShown || conflict !== null}>
-        {draft.isStale && (
-          <p className="secondary" role="status">
-            Another person saved this while you were editing. When you save, you can merge both versions.
-          </p>
-        )}
-        <DocumentEditor
-          kind={kind}
-          name={name}
-          text={draft.text}
-          onChange={draft.setText}
-          serviceProblems={saving.serviceProblems(draft.text)}
-          serviceWarnings={saving.serviceWarnings(draft.text)}
-          isReadOnly={refusal !== null}
-        />
-        {!isShownInFields(error) && <Problem error={error} />}
-        {refusal === null && <SaveBar {...props} />}
-      </div>
-    </>
-  );
-}
-
-/** Whether every part of the error is shown at its line or field. */
-const isShownInFields = (error: unknown): boolean =>
-  error instanceof InvalidArgumentError &&
-  error.fieldViolations.length > 0 &&
-  error.fieldViolations.every(({ field }) => /^(payload\b|justification$)/.test(field));
 
 interface ResourceHeadProps extends ResourceProps {
   readonly onOpen: (dialog: 'rotate' | 'value' | 'delete') => void;
@@ -329,41 +271,4 @@ function pageOf(agentId: unknown): string | undefined {
   return id?.tenant && id.ownerProvider && id.account && id.workspace && id.agent?.length
     ? agentPage(id as AgentId)
     : undefined;
-}
-
-/** Sticky bar with the reason and the buttons. */
-function SaveBar({ kind, stored, edit, onDiscard }: DocumentViewProps) {
-  const { draft, saving, reason, setReason, message } = edit;
-  const label = stored === null ? `Create ${kindTable[kind].one}` : 'Save';
-  const isSavable = (draft.isDirty || stored === null) && !saving.isSaving;
-  const onSave = () => edit.save();
-  const save = useRef(onSave);
-  save.current = isSavable ? onSave : () => {};
-  useEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (event.key !== 's' || !(event.ctrlKey || event.metaKey) || event.altKey) return;
-      event.preventDefault();
-      save.current();
-    };
-    addEventListener('keydown', onKeyDown);
-    return () => removeEventListener('keydown', onKeyDown);
-  }, []);
-  return (
-    <div className="save-bar wrap">
-      <p className="save-bar-message" role="status">
-        {message}
-      </p>
-      <ReasonField value={reason} onChange={setReason} error={saving.error} />
-      <div className="save-bar-buttons wrap">
-        {draft.isDirty && (
-          <Button look="quiet" onClick={onDiscard}>
-            Discard changes
-          </Button>
-        )}
-        <Button look="primary" disabled={!isSavable} title="Ctrl + S" onClick={onSave}>
-          {saving.isSaving ? 'Saving …' : label}
-        </Button>
-      </div>
-    </div>
-  );
 }

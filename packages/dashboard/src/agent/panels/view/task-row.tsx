@@ -34,7 +34,9 @@ export function TaskRow(props: TaskRowProps) {
         onClick={() => setOpen(!isOpen)}
       >
         <TaskIcon state={state} />
-        <span className="task-subject">{subjectOf(task)}</span>
+        <span className="task-subject" dir="auto">
+          {subjectOf(task)}
+        </span>
         <span className="task-state secondary">{taskStateTexts[state]}</span>
       </LineButton>
       <TaskFacts {...props} />
@@ -86,11 +88,7 @@ function TaskFacts(props: TaskRowProps) {
           {pattern === '' ? 'any file' : <code>{pattern}</code>}
         </li>
       )}
-      {task.ephemeral && (
-        <li title="It belongs to a message, and leaves the list when that message is done.">
-          Removed after this turn
-        </li>
-      )}
+      {task.ephemeral && <li>Removed after this turn</li>}
       {task.persona !== '' && <li>From persona {task.persona}</li>}
     </ul>
   );
