@@ -156,7 +156,9 @@ describeInBrowser('the catalog', () => {
       await warnings().getByText('colour is not a known field').waitFor();
       await caretAtEnd();
       await page.keyboard.type('# a remark\nmaxRuns: 2');
-      await expect.poll(() => marked().nth(0).innerText()).toMatch(/^colour: red\s+colour is not a known field/);
+      await expect
+        .poll(() => marked().nth(0).innerText())
+        .toMatch(/^colour: red\s+colour is not a known field/);
       await button('1 warning').click();
       await expect.poll(() => selected()).toBe('colour: red');
       await button('Save').click();
@@ -340,7 +342,8 @@ describeInBrowser('the catalog', () => {
       const name = uniqueName('ws');
       await go(`/catalog/workspace/${name}`);
       await editor().fill('environment: ');
-      const options = () => page.getByRole('listbox', { name: 'Suggestions' }).getByRole('option').allInnerTexts();
+      const options = () =>
+        page.getByRole('listbox', { name: 'Suggestions' }).getByRole('option').allInnerTexts();
       await caretAtEnd();
       await page.keyboard.press('Control+Space');
       await expect.poll(options).toEqual(expect.arrayContaining(['default', 'suggested']));

@@ -255,11 +255,7 @@ describeInBrowser('a review of the diff', () => {
     await file('src/long.ts').getByRole('button', { name: '↓ 20 more' }).click();
     await code('  const step40 = 40;').waitFor();
     expect(await code('  const step50 = 50;').count()).toBe(0);
-    await file('src/long.ts').getByRole('button', { name: 'Show 3 lines' }).last().click();
-    await file('src/long.ts')
-      .getByRole('button', { name: /^Show (all )?\d+ lines$/ })
-      .nth(1)
-      .click();
+    await file('src/long.ts').getByRole('button', { name: 'Show all 23 lines' }).click();
     await code('  const step50 = 50;').waitFor();
 
     await page.getByRole('button', { name: 'Split' }).click();
@@ -317,11 +313,15 @@ describeInBrowser('a review of the diff', () => {
     const review = `${await addressOf(agents, 'read')}/review`;
     const id = await opened.getAttribute('data-thread');
     await visitor.follow(`${review}?thread=${id}`);
-    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toContain('0.22');
+    const focusedThread = () =>
+      page.evaluate(() => document.activeElement?.closest('[data-thread]')?.getAttribute('data-thread'));
+    await expect.poll(focusedThread).toBe(id);
+    // Also a resolved one is expanded.
+    await opened.getByText('Like this:').waitFor();
     await visitor.follow(`${review}?file=src%2Flong.ts&line=45`);
     await expect.poll(focused).toBe('Comment on line 45');
     await page.keyboard.press('t');
-    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toContain('Like this');
+    await expect.poll(focusedThread).toBe(id);
   });
 
   test('works on a phone', async () => {
