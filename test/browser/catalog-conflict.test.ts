@@ -65,7 +65,7 @@ describeInBrowser('two people who edit one resource', () => {
     await conflict().waitFor();
     await expect
       .poll(() => conflict().innerText())
-      .toMatch(/codehost_oauth\/bob saved generation 2 \d+s ago\s*“?It was urgent”?/);
+      .toMatch(/bob saved this \d+s ago \(generation 2\)\s*“?It was urgent”?/);
     await expect.poll(() => conflict().getByRole('heading', { name: 'Result' }).count()).toBe(1);
     await expect
       .poll(() => conflict().innerText())
@@ -126,7 +126,7 @@ describeInBrowser('two people who edit one resource', () => {
     await conflict().waitFor();
     await postResource(bob, 'environment', name, { ...before, setup: ['two'] });
     await button('Save merge').click();
-    await conflict().getByText('saved generation 3').waitFor();
+    await conflict().getByText('(generation 3)').waitFor();
     await button('Save merge').click();
     await page.getByText('Saved as generation 4.').waitFor();
     expect((await readDocument(api, 'environment', name)).document).toMatchObject({

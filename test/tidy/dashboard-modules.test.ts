@@ -70,6 +70,7 @@ test('a style sheet is named like its folder, or like a part of the page that wo
     'agent/queue.css',
     'agent/transcript/tools.css',
     'catalog/editor.css',
+    'catalog/form.css',
     'home/agent-row.css',
     'parts/markdown.css',
   ]);

@@ -60,6 +60,8 @@ export function useEdit(
   });
   return {
     draft,
+    /** It begins with a text that was made elsewhere. */
+    hasFirstText: historyState?.text !== undefined,
     reason,
     setReason,
     message,
@@ -70,7 +72,7 @@ export function useEdit(
     },
     restore: (text: string) => {
       draft.setText(text);
-      setMessage('The old version is in the editor. Save it to restore it.');
+      setMessage('The old version is in the editor. Save to make it the current one.');
     },
     discard: () => {
       saving.dismiss();
