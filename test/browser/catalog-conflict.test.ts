@@ -27,7 +27,7 @@ describeInBrowser('two people who edit one resource', () => {
   const editor = () => page.getByRole('textbox', { name: / as YAML$/ });
   /** Discards unsaved changes. */
   const open = async (name: string) => {
-    const path = `/catalog/environment/${name}`;
+    const path = `/catalog/environment/${name}?view=document`;
     if (await button('Discard changes').isVisible()) await visitor.goto(path);
     else await visitor.follow(path);
     await page.getByRole('heading', { name, level: 1 }).waitFor();
@@ -126,7 +126,9 @@ describeInBrowser('two people who edit one resource', () => {
     await conflict().waitFor();
     await postResource(bob, 'environment', name, { ...before, setup: ['two'] });
     await button('Save merge').click();
-    await conflict().getByText('(generation 3)').waitFor();
+    await conflict()
+      .getByText(/saved this .*\(generation 3\)/)
+      .waitFor();
     await button('Save merge').click();
     await page.getByText('Saved as generation 4.').waitFor();
     expect((await readDocument(api, 'environment', name)).document).toMatchObject({

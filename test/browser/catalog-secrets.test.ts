@@ -244,6 +244,7 @@ describeInBrowser('secrets and permissions of the catalog', () => {
     const secret = await page.getByLabel('Key', { exact: true }).inputValue();
     expect((await whoami(secret)).body).toMatchObject({ account: 'nora', role: 'member' });
     await button('Done').click();
+    await visitor.follow('/catalog');
   });
 
   test('expired tokens are marked', async () => {
@@ -331,7 +332,7 @@ describeInBrowser('secrets and permissions of the catalog', () => {
     const at = (name: string) => operator.page.getByRole('button', { name, exact: true });
     await at('Create persona').click();
     await operator.page.getByText("is required for an operator's write").waitFor();
-    const why = operator.page.getByLabel('Reason');
+    const why = operator.page.getByLabel('Reason', { exact: true });
     await expect.poll(() => why.getAttribute('aria-invalid')).toBe('true');
     await why.fill('A request by mail');
     await at('Create persona').click();

@@ -181,9 +181,9 @@ describeInBrowser('the catalog', () => {
         .poll(() => warnings().getByRole('listitem').allInnerTexts())
         .toEqual([
           'Line 1repo is not a known field; did you mean "repos"?',
+          'Line 2environment names the environment "defualt", which does not exist; did you mean "default"?',
           'Line 4model "opos" is a model of no backend; did you mean "opus"?',
           'Line 4model is refused: the policy "small" does not allow "opos", only claude-haiku-*',
-          'Line 2environment names the environment "defualt", which does not exist; did you mean "default"?',
         ]);
       await expect.poll(() => marked().count()).toBe(3);
       await expect.poll(() => editor().getAttribute('aria-invalid')).toBe('false');
@@ -411,7 +411,6 @@ describeInBrowser('the catalog', () => {
       await form().getByLabel('Base branch').nth(1).fill('main');
       await form().getByText('More settings').click();
       await form().getByLabel('Project settings').selectOption('false');
-      await form().getByLabel('Tools').waitFor({ state: 'detached' });
       expect(await visitor.accessibilityProblems(page.locator('main'))).toEqual([]);
       await button('Text').click();
       const changed = lines(

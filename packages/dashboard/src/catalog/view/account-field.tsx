@@ -40,7 +40,8 @@ export function AccountField({ name, label, error, value, onChange }: AccountFie
   return (
     <>
       <TextField
-        {...{ label, error, value, onChange }}
+        {...{ label, error, onChange }}
+        value={isAdmin ? value : caller.account}
         hint={actsAs}
         placeholder={caller.account}
         isCode

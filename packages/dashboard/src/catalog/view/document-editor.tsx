@@ -245,8 +245,10 @@ function Notes({ kind, text, fields }: Pick<Parameters<typeof FieldHints>[0], 'k
           Set by the service, values here are ignored: <code>{setByService.join(', ')}</code>
         </p>
       )}
-      {/^\s*#/m.test(settingsOf(kind, text)) && storableText(kind, text) === '' && (
-        <p className="field-hints-note">Comments of this text are not stored. They are lost when you save.</p>
+      {/^\s*#/m.test(settingsOf(kind, text)) && storableText(text) === '' && (
+        <p className="field-hints-note">
+          This text is too long to be stored. Its comments are lost when you save.
+        </p>
       )}
     </>
   );

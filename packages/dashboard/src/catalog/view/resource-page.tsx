@@ -133,17 +133,20 @@ function Resource({ kind, name, stored, refusal }: ResourceProps) {
           }
         />
       )}
-      {isSealed && view === 'document' && (
-        <SecretView {...{ kind, name, stored, refusal }} onValue={() => setDialog('value')} />
+      {isSealed ? (
+        view === 'document' && (
+          <SecretView {...{ kind, name, stored, refusal }} onValue={() => setDialog('value')} />
+        )
+      ) : (
+        <DocumentView
+          {...{ kind, name, stored, refusal, edit }}
+          isShown={view === 'document' || view === 'form'}
+          isForm={view === 'form'}
+          onText={() => show('document')}
+          onDiscard={() => setDialog('discard')}
+          onDeleted={leave}
+        />
       )}
-      <DocumentView
-        {...{ kind, name, stored, refusal, edit }}
-        isShown={!isSealed && (view === 'document' || view === 'form')}
-        isForm={view === 'form'}
-        onText={() => show('document')}
-        onDiscard={() => setDialog('discard')}
-        onDeleted={leave}
-      />
       <ResourceDialogs
         {...{ kind, name, generation, dialog }}
         onClose={() => setDialog(null)}
