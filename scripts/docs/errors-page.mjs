@@ -81,6 +81,7 @@ const preconditions = {
   OWN_RUNNER: 'the runner is that of the service itself',
   PARTS_MISSING: 'parts of the checkpoint are missing',
   PAUSED: 'the notification is paused',
+  QUEUE_CHANGED: 'the queue has other messages than the request names',
   READ_ONLY: 'the resource is written by the service only',
   TASK_BLOCKED: 'a task that blocks this one is not completed',
   TASK_STATUS: 'the task may not change to this status',

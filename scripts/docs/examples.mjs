@@ -215,6 +215,11 @@ console.log(followUpId);`,
     ts: `const { removed } = await muster.removeFollowUp('fix-login', 'a-follow-up');
 console.log(removed);`,
   },
+  orderQueue: {
+    cli: 'muster queue order fix-login a-follow-up',
+    ts: `const { followUpIds } = await muster.orderQueue('fix-login', ['a-follow-up']);
+console.log(followUpIds);`,
+  },
   listFollowUps: {
     cli: 'muster queue fix-login',
     ts: `const { followUps } = await muster.listFollowUps('fix-login', { pageSize: 100 });

@@ -243,7 +243,12 @@ describe('send and queue', () => {
     expect(await ada.prints(['queue', 'remove', name, 'in-two'])).toBe('removed in-two\n');
     expect(await ada.muster(['queue', 'remove', name, 'in-two'])).toMatchObject({ code: 3 });
     const worker = await busy();
-    await ada.agents.queue(worker, 'Then this.');
+    await ada.agents.queue(worker, { followUpId: 'first', description: 'Then this.' });
+    await ada.agents.queue(worker, { followUpId: 'second', description: 'Then that.' });
+    expect(await ada.prints(['queue', 'order', worker, 'second'])).toBe('second\nfirst\n');
+    const none = await ada.muster(['queue', 'order', worker, 'none']);
+    expect(none.err).toContain('"none" is not queued');
+    expect(await ada.prints(['queue', 'remove', worker, 'second'])).toBe('removed second\n');
     expect(await ada.prints(['queue', 'clear', worker])).toBe('cleared 1 message\n');
     expect(await ada.muster(['queue', worker])).toMatchObject({ code: 0, out: '' });
     for (const args of [

@@ -81,6 +81,7 @@ describe('roles: agents', () => {
   const commands: [route: string, more: Record<string, unknown>][] = [
     ['queue', { description: 'more' }],
     ['queue/remove', { followUpId: 'none' }],
+    ['queue/order', {}],
     ['clear-follow-ups', {}],
     ['kill', {}],
     ['tasks/create', { tasks: [{ subject: 'two' }] }],

@@ -24,6 +24,7 @@ const operations: [route: string, more: Fields][] = [
   ['agent/wait', {}],
   ['agent/queue', { description: 'hello' }],
   ['agent/queue/remove', { followUpId: 'f' }],
+  ['agent/queue/order', {}],
   ['agent/clear-follow-ups', {}],
   ['agent/stop-turn', { runId: '1' }],
   ['agent/kill', {}],

@@ -308,6 +308,7 @@ describe('absent fields and null', () => {
       ['followUp', expectOk(await api.post('/v1/agent/queue/get', { agentId, followUpId: 'f' }))],
       ['removeFollowUp', expectOk(await api.post('/v1/agent/queue/remove', { agentId, followUpId: 'f' }))],
       ['clearFollowUps', expectOk(await api.post('/v1/agent/clear-follow-ups', { agentId }))],
+      ['orderQueue', expectOk(await api.post('/v1/agent/queue/order', { agentId }))],
       ['queue', expectOk(await api.post('/v1/agent/queue', { agentId, description: 'y' }))],
       ['budgets', expectOk(await api.post('/v1/budgets', {}))],
       ['scheduleHistory', expectOk(await api.post('/v1/schedule/history', { name: schedule }))],

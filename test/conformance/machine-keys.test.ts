@@ -197,6 +197,7 @@ describe('machine roles', () => {
     const commands: [route: string, more: Record<string, unknown>][] = [
       ['queue', { description: 'x' }],
       ['queue/remove', { followUpId: 'x' }],
+      ['queue/order', {}],
       ['clear-follow-ups', {}],
       ['stop-turn', { runId: '1' }],
       ['kill', {}],

@@ -204,6 +204,21 @@ export const lostReplies: LostReplies = {
     },
   ],
 
+  orderQueue: [
+    async (tenant) => {
+      await atWork(tenant);
+      await tenant.queue('agent', { followUpId: 'one', description: 'one' });
+      await tenant.queue('agent', { followUpId: 'two', description: 'two' });
+      return {
+        sent: about(tenant, 'agent/queue/order', { followUpIds: ['two', 'one'] }),
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ followUpIds: ['two', 'one'] });
+          expect(await tenant.timeline('agent', 'QUEUE_ORDERED')).toHaveLength(1);
+        },
+      };
+    },
+  ],
+
   clearFollowUps: [
     async (tenant) => {
       await atWork(tenant);

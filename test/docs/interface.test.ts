@@ -265,6 +265,7 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   diff: idle('!write login.txt Fixed\n!push Fix the login page'),
   queue: idleAfterWork,
   removeFollowUp: working,
+  orderQueue: working,
   listFollowUps: working,
   followUp: working,
   clearFollowUps: working,

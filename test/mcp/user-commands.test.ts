@@ -146,6 +146,8 @@ describe('commands', () => {
       { description: 'in a while' },
     ]);
     expect(await tools.use('list_queue', { agent })).toContain(`- ${sent.id}: also this\n`);
+    const ids = [sent.id];
+    expect(await tools.use('order_queue', { agent, ids })).toBe(`The order is: ${sent.id}.`);
     expect(await tools.use('remove_message', { agent, id: sent.id })).toBe('Removed.');
     expect(await tools.use('clear_queue', { agent })).toBe('Messages removed: 0.');
     await tools.use('send_message', { agent, text: 'and this' });

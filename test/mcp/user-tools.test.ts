@@ -41,6 +41,7 @@ const commandTools = [
   'kill_agent',
   'label_agent',
   'open_change_request',
+  'order_queue',
   'remove_message',
   'reopen_agent',
   'reply_to_thread',

@@ -168,6 +168,10 @@ export class ModelAgent {
     if (!isDeferred) this.#wake();
   }
 
+  order(ids: readonly string[]): void {
+    this.queue = ids.flatMap((id) => this.queue.filter((m) => m.id === id));
+  }
+
   /** Whether it may be retried. */
   retry(): boolean {
     if (this.reason === 'BLOCKED') this.#pend('STARTING');

@@ -126,6 +126,21 @@ const remove = (name: string, which: 'first' | 'last') =>
     deepStrictEqual(reply, { removed: agent.remove(id) });
   });
 
+/** The request names what is queued; with `isOld`, one message less. */
+const order = (name: string, isOld: boolean) =>
+  step(name, async (agent, real) => {
+    const ids = agent.queue.map(({ id }) => id).reverse();
+    const followUpIds = isOld ? ids.slice(1) : ids;
+    if (followUpIds.length === 0) return;
+    const reply = await real.control.operations.orderQueue(real.caller, {
+      agentId: real.agentId(agent.path),
+      followUpIds,
+    });
+    if (isOld) return strictEqual(statusOf(reply), 'FAILED_PRECONDITION');
+    deepStrictEqual(reply, { followUpIds });
+    agent.order(followUpIds);
+  });
+
 /** A new value: one that is already in force would not start a batch. */
 const settingOf = ({ count }: Expected) => ({ outputSchema: JSON.stringify({ title: `${count}` }) });
 
@@ -390,6 +405,8 @@ const weighted: readonly (readonly [number, (path: Path) => Step])[] = [
   [2, remove('remove the last', 'last')],
   [2, replace('replace the first', false)],
   [2, replace('replace the first by a deferred one', true)],
+  [2, order('reverse the queue', false)],
+  [1, order('order an older queue', true)],
   [3, clear],
   [3, stop('interrupt', 'INTERRUPT')],
   [3, stop('stop-kill', 'KILL')],

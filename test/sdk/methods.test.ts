@@ -92,7 +92,7 @@ describe('agents', () => {
     });
   });
 
-  test('queue, listFollowUps, followUp, removeFollowUp, clearFollowUps', async () => {
+  test('queue, listFollowUps, followUp, orderQueue, removeFollowUp, clearFollowUps', async () => {
     await client.spawn({ path: name('inbox'), model: 'rehearsal-a' });
     await testTenant.start('inbox');
     const { followUpId } = await client.queue(name('inbox'), 'read me');
@@ -117,6 +117,7 @@ describe('agents', () => {
     const texts = [];
     for await (const { description } of client.followUps(name('inbox'))) texts.push(description);
     expect(texts).toEqual(['read me', 'much later']);
+    expect(await client.orderQueue(name('inbox'), [followUpId])).toEqual({ followUpIds: [followUpId] });
     expect(await client.removeFollowUp(name('inbox'), 'mine')).toEqual({ removed: true });
     expect(await client.followUp(name('inbox'), 'mine')).toMatchObject({ state: 'REMOVED', answered: true });
     expect(await client.clearFollowUps(name('inbox'))).toEqual({ cleared: 1 });

@@ -31,6 +31,7 @@ export function stepsFor(history: AgentHistory, nowMs: number): PossibleStep[] {
   const undelivered = [...history.followUps.values()]
     .filter((f) => f.state === 'QUEUED' || f.state === 'DEFERRED')
     .sort((a, b) => a.position - b.position);
+  const queued = undelivered.filter((f) => f.state === 'QUEUED').map((f) => f.id);
   const delivered = [...history.followUps.values()].findLast((f) => f.state === 'DELIVERED');
   const runId = run?.number ?? 0;
   const next = (run?.reports ?? 0) + 1;
@@ -62,6 +63,8 @@ export function stepsFor(history: AgentHistory, nowMs: number): PossibleStep[] {
     ['replace a delivered one', replace(delivered, { digest: fresh })],
     ['remove the first', { type: 'remove', followUpId: undelivered[0]?.id ?? 'none' }],
     ['remove the last', last(undelivered.map((f) => f.id))],
+    ['reverse the queue', { type: 'order', followUpIds: queued.toReversed() }],
+    ['order another queue', { type: 'order', followUpIds: queued.slice(1) }],
     ['clear', { type: 'clear' }],
     ['interrupt', { type: 'stop', runId, kind: 'INTERRUPT' }],
     ['stop-kill', { type: 'stop', runId, kind: 'KILL' }],

@@ -63,6 +63,7 @@ export class SimClient {
     if (what < 49) return this.#queue(target);
     if (what < 55) return this.#review(random.chance(0.8) ? target : (random.pick(agents) ?? target));
     if (what < 61) return this.#command(target, { type: 'remove', followUpId: this.#undelivered(target) });
+    if (what < 63) return this.#order(target);
     if (what < 66) return this.#command(target, { type: 'clear' });
     if (what < 75) return this.#stop(target);
     if (what < 77) return this.#kill(target);
@@ -225,6 +226,13 @@ export class SimClient {
       }
       return reply;
     });
+  }
+
+  /** The order may be of a queue that others change meanwhile. */
+  async #order(target: AgentRows): Promise<void> {
+    const queued = [...target.followUps.values()].filter(({ state }) => state === 'QUEUED');
+    const followUpIds = queued.sort((a, b) => b.position - a.position).map(({ id }) => id);
+    await this.#command(target, { type: 'order', followUpIds });
   }
 
   #undelivered(target: AgentRows): string {

@@ -41,6 +41,8 @@ export function checkStep(step: Step): void {
       return checkReopen(step, changes.length > 0);
     case 'queue':
       return checkQueue(step, changes.length > 0);
+    case 'order':
+      return checkOrder(step);
     case 'clear':
       holds(
         ids(step.before, 'DEFERRED') === ids(step.after, 'DEFERRED'),
@@ -115,7 +117,7 @@ function checkBlocked({ before, after, command, decision }: Step): void {
     return holds(isAbandoned ? memory.batch === null : memory.batch === kept, 'BlockedKeeps', wrong);
   }
   holds(reason === 'BLOCKED' && memory.batch?.id === kept?.id, 'BlockedKeeps', wrong);
-  const mayTake = command.type === 'clear' || command.type === 'remove' || command.type === 'queue';
+  const mayTake = ['clear', 'remove', 'queue', 'order'].includes(command.type);
   holds(mayTake || ids(before, 'QUEUED') === ids(after, 'QUEUED'), 'BlockedKeeps', wrong);
 }
 
@@ -165,6 +167,23 @@ function checkReopen({ before, after, decision, all }: Step, isChanged: boolean)
   const { phase: now, reason, endedAt, result, queued } = after.agent;
   const isOpen = now === 'PHASE_WAITING_FOR_INPUT' && reason === 'RESTING' && endedAt === null;
   holds(isOpen && result.error === null && queued === 0, 'KillIsFinal', () => `reopened as ${now}/${reason}`);
+}
+
+/** Another order, if anything: messages keep all but their positions, and those offered to a live turn keep these, too. */
+function checkOrder({ before, after, decision }: Step): void {
+  const isRefused = 'refused' in decision;
+  const { phase, memory } = before.agent;
+  for (const message of before.followUps.values()) {
+    const now = after.followUps.get(message.id);
+    const isOffered = phase === 'PHASE_RUNNING' && message.steerBatch === memory.batch?.id;
+    const mayMove = message.state === 'QUEUED' && !isRefused && !isOffered;
+    const isSame = JSON.stringify({ ...now, position: 0 }) === JSON.stringify({ ...message, position: 0 });
+    holds(
+      isSame && (mayMove || now?.position === message.position),
+      'NeverLost',
+      () => `order changed ${message.id}`,
+    );
+  }
 }
 
 /** The id of a removed message, and of a cleared one of a live agent, may be used again. */

@@ -51,8 +51,8 @@ export class TimelineAudit {
   delivered = 0;
   cleared = 0;
   removed = 0;
-  /** Ids of the queued, in the order of admission. */
-  readonly queue: string[] = [];
+  /** Ids of the queued, in the order of delivery. */
+  queue: string[] = [];
   readonly undelivered = new Map<string, Undelivered>();
   /** Delivered ids never come back; cleared ones may be used again. */
   readonly settled = new Map<string, 'DELIVERED' | 'CLEARED'>();
@@ -99,6 +99,8 @@ export class TimelineAudit {
         return this.#clear(entry);
       case 'FOLLOW_UP_REMOVED':
         return this.#remove(entry);
+      case 'QUEUE_ORDERED':
+        return this.#order(entry);
       default:
         return;
     }
@@ -291,6 +293,13 @@ export class TimelineAudit {
   #remove({ followUpId, data }: Entry): void {
     this.#forget(followUpId, String(data.from));
     this.removed += 1;
+  }
+
+  #order({ data }: Entry): void {
+    const order = data.followUpIds as string[];
+    const isSame = order.toSorted().join() === this.queue.toSorted().join();
+    holds(isSame, 'NeverLost', () => `${this.queue} became ${order}`);
+    this.queue = order;
   }
 
   #forget(followUpId: string, from: string): string {

@@ -16,7 +16,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   runners: shared,
   schedules: shared,
   settings: shared,
-  setup: shared,
+  setup: [...shared, 'spawn'],
   team: shared,
   notify: [...shared, 'catalog'],
   activity: [...shared, 'catalog'],
@@ -68,6 +68,7 @@ test('a style sheet is named like its folder, or like a part of the page that wo
   expect(others.map((path) => path.slice(folder.length)).sort()).toEqual([
     'agent/panels/changes.css',
     'agent/queue.css',
+    'agent/review/code.css',
     'agent/transcript/tools.css',
     'catalog/editor.css',
     'catalog/form.css',

@@ -57,7 +57,9 @@ interface TextFieldProps extends FieldTexts, Omit<InputProps, 'onChange' | 'ref'
 
 /** A text input; a textarea if it has `rows`. */
 export function TextField({ label, hint, error, onChange, isCode = false, ref, ...input }: TextFieldProps) {
-  const code = isCode && ({ autoComplete: 'off', autoCapitalize: 'none', spellCheck: false } as const);
+  const code = isCode
+    ? ({ autoComplete: 'off', autoCapitalize: 'none', spellCheck: false } as const)
+    : ({ dir: 'auto' } as const);
   const change = (event: { readonly target: { readonly value: string } }) => onChange(event.target.value);
   return (
     <Field label={label} hint={hint} error={error}>

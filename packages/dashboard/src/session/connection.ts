@@ -1,4 +1,5 @@
-import { useSyncExternalStore } from 'react';
+import { ConnectionError, UnavailableError } from '@muster/sdk';
+import { useEffect, useRef, useSyncExternalStore } from 'react';
 import { Listeners } from '../parts/model/listeners.ts';
 
 /** Since when at least one stream is disconnected, which makes the page stale. */
@@ -33,3 +34,21 @@ class Connection {
 export const connection = new Connection();
 
 export const useOutage = (): Outage | null => useSyncExternalStore(connection.subscribe, connection.current);
+
+/** Once the service is back, an error that only said that it is unavailable is forgotten. */
+export function useForgetOutage({
+  error,
+  reset,
+}: {
+  readonly error: unknown;
+  readonly reset: () => void;
+}): void {
+  const outage = useOutage();
+  const wasOut = useRef(false);
+  useEffect(() => {
+    if (outage) wasOut.current = true;
+    if (outage || !wasOut.current) return;
+    wasOut.current = false;
+    if (error instanceof ConnectionError || error instanceof UnavailableError) reset();
+  }, [outage, error, reset]);
+}

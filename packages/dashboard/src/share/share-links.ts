@@ -91,7 +91,7 @@ function generateName({ agent }: AgentId): string {
  * access.
  */
 const secretIn = (fragment: string): string => /^#(mst_[^&]+)/.exec(fragment)?.[1] ?? '';
-const sessionIn = (path: string): string => /^\/share\/([0-9a-f-]{36})$/.exec(path)?.[1] ?? '';
+const sessionIn = (path: string): string => /^\/share\/([0-9a-f-]{36})(?:\/review)?$/.exec(path)?.[1] ?? '';
 
 const urlListeners = new Listeners();
 addEventListener('hashchange', () => urlListeners.notify());

@@ -3,7 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { Panel } from '../agent/panels/view/panel.tsx';
 import { Button } from '../parts/button.tsx';
-import { OneTimeSecret } from '../parts/dialog.tsx';
+import { Dialog, OneTimeSecret } from '../parts/dialog.tsx';
 import { ExpiryField, TextField } from '../parts/field.tsx';
 import { expiresAt, expiryInDays } from '../parts/model/expiry.ts';
 import { Problem } from '../parts/problem.tsx';
@@ -17,6 +17,18 @@ export const SharePanel = ({ status }: { readonly status: AgentStatus }) => (
   <Panel title="Share">
     <Sharing agentId={status.agentId} agentCreatedAt={status.createdAt} />
   </Panel>
+);
+
+export const ShareDialog = ({
+  status,
+  onClose,
+}: {
+  readonly status: AgentStatus;
+  readonly onClose: () => void;
+}) => (
+  <Dialog title="Share" onClose={onClose}>
+    <Sharing agentId={status.agentId} agentCreatedAt={status.createdAt} />
+  </Dialog>
 );
 
 function Sharing({

@@ -249,6 +249,10 @@ const shortcuts: readonly (readonly [keys: string, action: string])[] = [
   ['a', 'Go to activity (admins)'],
   ['m', 'Write a message (agent page)'],
   ['Home  End', 'First and last entry of the transcript (agent page)'],
+  ['n  p', 'Next and previous change (review)'],
+  ['t  T', 'Next and previous thread or comment (review)'],
+  ['j  k', 'Next and previous file (review)'],
+  ['v', 'Mark the file viewed or not viewed (review)'],
   ['Escape', 'Close a dialog, leave the search or clear the selection'],
   ['?', 'Show this help'],
 ];
@@ -257,7 +261,7 @@ export const HelpDialog = ({ onClose }: { readonly onClose: () => void }) => (
   <Dialog title="Keyboard shortcuts" onClose={onClose}>
     <dl className="help-keys">
       {shortcuts.map(([keys, action]) => (
-        <div key={keys}>
+        <div key={action}>
           <dt>
             {keys.split('  ').map((key) => (
               <kbd key={key}>{key}</kbd>

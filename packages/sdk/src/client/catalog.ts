@@ -83,7 +83,7 @@ export class CatalogClient {
 
   /**
    * Writes the document, or with a mask parts of it. With `ifGenerationMatch` it is retried and still written once. The
-   * first write of a token, share link or integration returns its secret, which can't be read again.
+   * first write of a token, share link, integration, notification or trigger may return a secret, which can't be read again.
    */
   async write<K extends KindName>(
     kind: K,
@@ -287,7 +287,7 @@ export const reasonOf = ({ justification }: { readonly justification: string }):
 
 /** Kinds whose write returns a secret. A lost secret can't be read again, so such a write is not repeated. */
 const hasSecret = (kind: string): boolean =>
-  /^(token|sharelink|integration)s?$/.test(kind.toLowerCase().replace(/[-_]/g, ''));
+  /^(token|sharelink|integration|notification|trigger)s?$/.test(kind.toLowerCase().replace(/[-_]/g, ''));
 
 const isGenerationConflict = (error: unknown): boolean =>
   error instanceof FailedPreconditionError && error.violations.some(({ type }) => type === 'GENERATION');

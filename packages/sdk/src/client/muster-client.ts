@@ -138,6 +138,19 @@ export class MusterClient extends AccessClient {
     return this.#caller.call('removeFollowUp', { agentId: agentIdOf(agent), followUpId }, settings);
   }
 
+  /** Changes the order of the queue; `followUpIds` are all queued messages. */
+  orderQueue(
+    agent: AgentRef,
+    followUpIds: readonly string[],
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'orderQueue'>> {
+    return this.#caller.call(
+      'orderQueue',
+      { agentId: agentIdOf(agent), followUpIds: [...followUpIds] },
+      settings,
+    );
+  }
+
   /** One page of undelivered messages with their whole texts, queued ones first. */
   listFollowUps(
     agent: AgentRef,
@@ -311,8 +324,8 @@ export class MusterClient extends AccessClient {
     });
   }
 
-  diff(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'diff'>> {
-    return this.#caller.call('diff', { agentId: agentIdOf(agent) }, settings);
+  diff(agent: AgentRef, input: { readonly context?: number } & CallSettings = {}): Promise<ReplyOf<'diff'>> {
+    return this.#caller.call('diff', { agentId: agentIdOf(agent), context: input.context }, input);
   }
 
   /** One part of the newest checkpoint; `checkpointId` is that of the earlier parts. */

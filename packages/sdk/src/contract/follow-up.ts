@@ -74,6 +74,22 @@ export const queueReply = reply('QueueFollowUpReply', {
 export const removeRequest = request('RemoveFollowUpRequest', { agentId: agentIdIn, followUpId });
 export const removeReply = reply('RemoveFollowUpReply', { removed: boolean });
 
+export const orderRequest = request('OrderQueueRequest', {
+  agentId: agentIdIn,
+  followUpIds: {
+    type: 'array',
+    items: followUpId,
+    maxItems: limits.undeliveredFollowUpsPerAgent,
+    description: 'All queued messages, in their new order. Scheduled ones are not among them.',
+  },
+});
+export const orderReply = reply('OrderQueueReply', {
+  followUpIds: {
+    ...list(text),
+    description: 'The queue in its order. A message that is being added to the running turn keeps its place.',
+  },
+});
+
 export const clearRequest = request('ClearFollowUpsRequest', { agentId: agentIdIn });
 export const clearReply = reply('ClearFollowUpsReply', { cleared: { type: 'integer' } });
 

@@ -326,6 +326,10 @@ export const limits = {
   usageParts: 20,
   /** A repository's diff in one report, in characters */
   diffLength: 384 * 1024,
+  /** `context` of a diff: unchanged lines around each change */
+  diffContextLines: 100,
+  /** Up to this length, a repository's diff is stored with more context than three lines, in characters */
+  wideDiffLength: 192 * 1024,
   /** Partials of one agent in a second: pieces of texts that it is producing → later pieces are longer, or dropped */
   partialsPerSecond: 10,
   /** `text` of a partial, in characters */

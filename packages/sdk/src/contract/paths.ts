@@ -57,6 +57,8 @@ export const paths = {
   queue: post('/v1/agent/queue', 'safe'),
   /** Only the reply differs: a repeated request gets `removed: false`. */
   removeFollowUp: post('/v1/agent/queue/remove', 'safe'),
+  /** Names every queued message: after a change of the queue, a repeated one is refused. */
+  orderQueue: post('/v1/agent/queue/order', 'safe'),
   listFollowUps: post('/v1/agent/queue/list', 'safe'),
   followUp: post('/v1/agent/queue/get', 'safe'),
   /** Would also discard messages that were queued since. */

@@ -53,10 +53,18 @@ export function addQueueCommands(program: Command): void {
     .option('--wait', 'wait until the message is answered; sets the exit code')
     .option(...followOption);
 
-  const queue = program.command('queue').description("list and remove an agent's undelivered messages");
+  const queue = program
+    .command('queue')
+    .description("list, order and remove an agent's undelivered messages");
   addCommand(queue, 'list <agent>', 'list the messages', list, { isDefault: true }).alias('ls');
   addCommand(queue, 'show <agent> <id>', 'show a message, with its run and the answer', show);
   addCommand(queue, 'remove <agent> <id>', 'remove an undelivered message', remove);
+  addCommand(
+    queue,
+    'order <agent> <ids...>',
+    'change the order: these messages first, the others after them',
+    order,
+  );
   addCommand(queue, 'clear <agent>', 'discard all queued messages; scheduled messages stay', clear);
 }
 
@@ -171,6 +179,18 @@ async function remove({ client, output, signal }: Invocation, agent: string, id:
       exitCodes.notFound,
     );
   output.answer(reply, () => output.line(`removed ${id}`));
+}
+
+/** The service takes the whole order; people name what they want first. */
+async function order({ client, output, signal }: Invocation, agent: string, ids: string[]): Promise<void> {
+  const queued: string[] = [];
+  for await (const { followUpId, state } of client().followUps(agent, { signal }))
+    if (state === 'QUEUED') queued.push(followUpId);
+  const rest = queued.filter((id) => !ids.includes(id));
+  const reply = await client().orderQueue(agent, [...ids, ...rest], { signal });
+  output.answer(reply, ({ followUpIds }) => {
+    for (const id of followUpIds) output.line(id);
+  });
 }
 
 async function clear({ client, output, signal }: Invocation, agent: string): Promise<void> {

@@ -263,7 +263,7 @@ export interface Run {
 export interface FollowUp {
   readonly id: string;
   readonly state: FollowUpState;
-  /** Place in the order of admission: the sequence of its QUEUED entry; 0 while deferred. */
+  /** Place in the queue: the sequence of its QUEUED entry, or of another that it changed places with; 0 while deferred. */
   readonly position: number;
   readonly change: SettingsChange | null;
   readonly tasks: readonly Task[];

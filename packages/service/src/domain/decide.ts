@@ -8,6 +8,7 @@ import { creditRun } from './commands/credit-run.ts';
 import { endBudgetWait } from './commands/end-budget-wait.ts';
 import { killTree } from './commands/kill-tree.ts';
 import { labelAgent } from './commands/label-agent.ts';
+import { orderQueue } from './commands/order-queue.ts';
 import {
   deliverDue,
   type QueueFollowUp,
@@ -71,6 +72,7 @@ const commands = {
     needs: ({ followUpId }: RemoveFollowUp): Needs => ({ ...settling, followUpId }),
   },
   clear: { decide: clearFollowUps, needs: settling },
+  order: { decide: orderQueue, needs: { queue: true } },
   due: { decide: deliverDue, needs: { queue: true } },
   stop: { decide: stopTurn, needs: settling },
   kill: { decide: killTree, needs: { ...settling, tree: true } },

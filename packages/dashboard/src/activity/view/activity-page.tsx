@@ -1,4 +1,4 @@
-import type { AuditRecord } from '@muster/sdk';
+import { type AuditRecord, reasonOf } from '@muster/sdk';
 import { auditText, type Kind } from '@muster/sdk/contract';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useMemo, useRef, useState } from 'react';
@@ -148,7 +148,8 @@ function ActorField({
 function Entry({ entry }: { readonly entry: AuditRecord }) {
   const { caller } = useSignedIn();
   const view = useMemo(() => activityViewOf(''), []);
-  const { at, actor, keyId, justification } = entry;
+  const { at, actor, keyId } = entry;
+  const reason = reasonOf(entry);
   const place = placeOf(entry, caller.tenant);
   const subject = subjectOf(entry);
   const details = detailsText(entry);
@@ -171,7 +172,7 @@ function Entry({ entry }: { readonly entry: AuditRecord }) {
         )}
         {details !== '' && <span>, {details}</span>}
       </p>
-      {justification !== '' && <p className="activity-why">{justification}</p>}
+      {reason !== '' && <p className="activity-why">{reason}</p>}
       {entry.generation !== '' && <Write entry={entry} />}
     </li>
   );

@@ -1,6 +1,6 @@
 import { type AgentStatus, type FollowUpInput, InvalidArgumentError } from '@muster/sdk';
 import { clock, imageTypes, limits } from '@muster/sdk/contract';
-import { plural } from '../../parts/model/text.ts';
+import { sentence } from '../../parts/model/text.ts';
 import { SentIds } from './sent-ids.ts';
 
 export interface Draft {
@@ -75,28 +75,21 @@ export function isSendable(draft: Draft): boolean {
   return description !== '' || draft.images.length > 0 || Object.keys(rest).length > 0;
 }
 
-/** Names the options that are set, for the collapsed form. */
-export function optionTexts(draft: Draft): string[] {
-  const { tasks = [] } = messageOf(draft);
-  return [
-    draft.persona && `persona ${draft.persona}`,
-    draft.model.trim(),
-    draft.reasoningEffort && `effort ${draft.reasoningEffort}`,
-    draft.serviceTier && `tier ${draft.serviceTier}`,
-    draft.fastMode && `fast mode ${draft.fastMode}`,
-    draft.outputSchema.trim() && 'output schema',
-    tasks.length > 0 && plural(tasks.length, 'task'),
-    draft.isPreempting && 'interrupts',
-    draft.deliverAt && `at ${draft.deliverAt.replace('T', ' ')}`,
-  ].filter((text): text is string => Boolean(text));
-}
+export const hasTasks = ({ tasks }: Draft): boolean => tasks.trim() !== '';
+
+/** Whether nothing is written or set. */
+export const isEmpty = ({ images, ...draft }: Draft): boolean =>
+  images.length === 0 &&
+  Object.entries(draft).every(([name, value]) => value === emptyDraft[name as keyof Draft]);
 
 /** A turn that can take a message. */
 export const isRunning = ({ phase, run }: AgentStatus): boolean =>
   phase === 'PHASE_RUNNING' && run?.state !== 'STOPPING';
 const isSteering = (status: AgentStatus, draft: Draft): boolean =>
   isRunning(status) && maySteer(draft) && !draft.isAfterTurn;
-const timeOf = ({ deliverAt }: Draft): string => clock(new Date(deliverAt).toISOString());
+const timeOf = ({ deliverAt }: Pick<Draft, 'deliverAt'>): string => clock(new Date(deliverAt).toISOString());
+
+export const scheduleText = (draft: Draft): string => `At ${timeOf(draft)}`;
 
 /** When a message that is sent now reaches the agent. */
 export function deliveryText(status: AgentStatus, draft: Draft): string {
@@ -158,8 +151,6 @@ export interface MessageProblems {
   readonly fields: ReadonlyMap<string, string>;
   /** The whole error, if a part of it belongs to no field of the form. */
   readonly rest: unknown;
-  /** A field in the collapsible options is invalid. */
-  readonly isInOptions: boolean;
 }
 
 const formField = (field: string): string | undefined =>
@@ -169,25 +160,20 @@ const formField = (field: string): string | undefined =>
 
 export function messageProblems(error: unknown): MessageProblems {
   const fields = new Map<string, string>();
-  if (!(error instanceof InvalidArgumentError)) return { fields, rest: error, isInOptions: false };
+  if (!(error instanceof InvalidArgumentError)) return { fields, rest: error };
   const unknownFields = error.fieldViolations.filter(({ field, description }) => {
     const name = formField(field);
     if (name) fields.set(name, problemText(field, description));
     return name === undefined;
   });
   const isComplete = fields.size > 0 && unknownFields.length === 0;
-  return {
-    fields,
-    rest: isComplete ? null : error,
-    isInOptions: [...fields.keys()].some((name) => name !== 'description'),
-  };
+  return { fields, rest: isComplete ? null : error };
 }
 
 /** The form has one line per task, so an error of a task names its line. */
 function problemText(field: string, description: string): string {
   const line = /^tasks\[(\d+)\]/.exec(field)?.[1];
-  const text = `${description.charAt(0).toUpperCase()}${description.slice(1)}`;
-  return line === undefined ? text : `Line ${Number(line) + 1}: ${description}`;
+  return line === undefined ? sentence(description) : sentence(`line ${Number(line) + 1}: ${description}`);
 }
 
 /** Unsent messages by person and agent, until the window is closed. */

@@ -47,7 +47,7 @@ function AgentPath({ status: { agentId } }: StatusProps) {
           ))}
         </nav>
       )}
-      <h1>{agentId.agent.at(-1)}</h1>
+      <h1 dir="auto">{agentId.agent.at(-1)}</h1>
     </div>
   );
 }

@@ -79,7 +79,7 @@ export function Activity({ status, children }: StatusProps) {
   return (
     <section className="activity" aria-label="Activity" data-live={isLiveRun(run)} data-reason={phaseReason}>
       <span className="activity-spinner" aria-hidden="true" />
-      <p>
+      <p dir="auto">
         {phaseReason === 'WORKING' && run?.currentAction ? (
           <code>{run.currentAction}</code>
         ) : (

@@ -7,37 +7,55 @@ import {
   type TimelineEntry,
 } from '@muster/sdk';
 import { agentOfPage, agentPage, pathOf, statusText } from '@muster/sdk/contract';
-import { type ReactNode, useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import {
+  lazy,
+  type ReactNode,
+  Suspense,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from 'react';
 import { Link, useLocation } from 'wouter';
 import { useFleet, useFleetEntry } from '../../live/fleet.ts';
-import { mayCommand } from '../../live/model/allowed-actions.ts';
 import { Button } from '../../parts/button.tsx';
 import { Empty, useTitle } from '../../parts/page.tsx';
 import { problemText } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
+import { reviewedPage } from '../model/review-address.ts';
 import { AgentPanels } from '../panels/view/agent-panels.tsx';
 import { Transcript } from '../transcript/view/transcript.tsx';
+import { OpenQuestionContext } from '../transcript/view/transcript-context.ts';
 import { AgentHeader } from './agent-header.tsx';
 import { AgentLayout } from './agent-layout.tsx';
+import { AgentMenu } from './agent-menu.tsx';
 import { Dock } from './dock.tsx';
-import { KillControl } from './kill-dialog.tsx';
 import { useStatus } from './use-agent.ts';
 
-/** The page at an agent's `dashboardUrl`. */
+/** The diff of a review needs a highlighter. */
+const ReviewPage = lazy(async () => ({
+  default: (await import('../review/view/review-page.tsx')).ReviewPage,
+}));
+const loading = <p className="page-loading">Loading …</p>;
+
+/** The page at an agent's `dashboardUrl`, and the review of its changes below it. */
 export function AgentPage() {
   // Only to render again when the address changes: the router decodes the path, and a name may contain a percent sign.
   useLocation();
-  const agentId = agentOfPage(location.pathname);
+  const reviewed = reviewedPage(location.pathname);
+  const agentId = agentOfPage(reviewed ?? location.pathname);
   if (!agentId)
     return (
       <NoAgent title="Not an agent address">
-        The address of an agent names its tenant, owner, workspace and path.
+        This address is incomplete or mistyped. Open the agent from the list of agents, or copy its link
+        again.
       </NoAgent>
     );
-  return <OneAgent key={agentPage(agentId)} agentId={agentId} />;
+  return <OneAgent key={agentPage(agentId)} agentId={agentId} isReview={reviewed !== undefined} />;
 }
 
-function OneAgent({ agentId }: { readonly agentId: AgentId }) {
+function OneAgent({ agentId, isReview }: { readonly agentId: AgentId; readonly isReview: boolean }) {
   const { query, onEntries } = useStatus(agentId);
   const { data, error, refetch } = query;
   if (error instanceof NotFoundError)
@@ -50,8 +68,7 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
   if (error instanceof PermissionDeniedError)
     return (
       <NoAgent title="No access to this agent">
-        The address names tenant {agentId.tenant.org}; your key is for another tenant. Sign in with a key of
-        that tenant.
+        This link belongs to tenant “{agentId.tenant.org}”. Sign in with an account of that tenant.
       </NoAgent>
     );
   // With data the page stays; the banner reports that the service is unavailable.
@@ -62,6 +79,8 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
         <Button onClick={() => void refetch()}>Try again</Button>
       </Empty>
     );
+  if (isReview)
+    return <Suspense fallback={loading}>{data ? <ReviewPage status={data} /> : loading}</Suspense>;
   return <LoadedAgent agentId={agentId} status={data} onEntries={onEntries} />;
 }
 
@@ -86,8 +105,13 @@ function LoadedAgent({
 }) {
   const { client } = useSignedIn();
   const [newest, setNewest] = useState('0');
+  const [delivered, setDelivered] = useState<ReadonlySet<string>>(new Set());
   const onEntries = useCallback(
     (entries: readonly TimelineEntry[]) => {
+      const ids = entries.flatMap(({ type, followUpId }) =>
+        type === 'FOLLOW_UP_DELIVERED' ? [followUpId] : [],
+      );
+      if (ids.length > 0) setDelivered((before) => new Set([...before, ...ids]));
       setNewest((before) => entries.at(-1)?.sequence ?? before);
       refresh(entries);
     },
@@ -97,22 +121,25 @@ function LoadedAgent({
   useTitle([name, status && statusText(status), 'Muster'].filter(Boolean).join(' · '));
   const generation = useGeneration(status?.createdAt);
   return (
-    <AgentLayout
-      header={status ? <Header status={status} newest={newest} /> : <h1 className="agent-loading">{name}</h1>}
-      transcript={<Transcript key={generation} agentId={agentId} client={client} onEntries={onEntries} />}
-      panels={status && <AgentPanels key={generation} status={status} />}
-      footer={status && <Dock key={generation} status={status} />}
-    />
+    <OpenQuestionContext value={status?.phaseReason === 'QUESTION' ? status.needsInput : ''}>
+      <AgentLayout
+        header={
+          status ? <Header status={status} newest={newest} /> : <h1 className="agent-loading">{name}</h1>
+        }
+        transcript={<Transcript key={generation} agentId={agentId} client={client} onEntries={onEntries} />}
+        panels={status && <AgentPanels key={generation} status={status} />}
+        footer={status && <Dock key={generation} {...{ status, delivered }} />}
+      />
+    </OpenQuestionContext>
   );
 }
 
 function Header({ status, newest }: { readonly status: AgentStatus; readonly newest: string }) {
-  const { caller } = useSignedIn();
   useMarkSeen(status, newest);
   return (
     <AgentHeader status={status}>
       <PinButton agentId={status.agentId} />
-      {mayCommand(caller, status.agentId) && <KillControl status={status} />}
+      <AgentMenu status={status} />
     </AgentHeader>
   );
 }

@@ -1,6 +1,14 @@
 import type { AgentStatus } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
-import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useId, useState } from 'react';
+import {
+  type FormEvent,
+  type KeyboardEvent,
+  type RefObject,
+  useEffect,
+  useId,
+  useRef,
+  useState,
+} from 'react';
 import { Button } from '../../parts/button.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { usePerson } from '../../session/session.ts';
@@ -8,12 +16,10 @@ import {
   addedImages,
   type Draft,
   deliveryText,
-  isRunning,
+  isEmpty,
   isSendable,
-  maySteer,
   messageDrafts,
   messageProblems,
-  optionTexts,
   sentText,
 } from '../model/message-draft.ts';
 import { DraftImages, ImageButton } from './composer-images.tsx';
@@ -32,17 +38,23 @@ export function Composer({ status, textRef }: ComposerProps) {
   const ids = { note: useId(), options: useId() };
   const submit = (event: FormEvent | KeyboardEvent) => {
     event.preventDefault();
-    message.send(
-      () => {
-        setOpen(false);
-        textRef.current?.focus();
-      },
-      (error) => setOpen(messageProblems(error).isInOptions || isOpen),
-    );
+    message.send(() => {
+      setOpen(false);
+      textRef.current?.focus();
+    });
   };
   const isAnswer = status.phaseReason === 'QUESTION';
+  const { form, isActive, onFocus } = useActive();
   return (
-    <form className="composer stack" onSubmit={submit} aria-label={isAnswer ? 'Answer' : 'Message'}>
+    <form
+      ref={form}
+      className="composer stack"
+      // While it is not used, it has one line.
+      data-used={isActive || isOpen || !isEmpty(draft) || message.confirmation !== '' || imageProblem !== ''}
+      onFocus={onFocus}
+      onSubmit={submit}
+      aria-label={isAnswer ? 'Answer' : 'Message'}
+    >
       <Problem error={problems.rest} />
       {/* biome-ignore lint/a11y/noStaticElementInteractions: dropping is a second way; the button is for everyone. */}
       <div
@@ -53,34 +65,79 @@ export function Composer({ status, textRef }: ComposerProps) {
           addImages([...event.dataTransfer.files]);
         }}
       >
-        <MessageText {...{ status, textRef, message }} noteId={ids.note} onSend={submit} />
+        <div className="composer-line">
+          <ImageButton onAdd={addImages} />
+          <MessageText {...{ status, textRef, message }} noteId={ids.note} onSend={submit} />
+          <OptionsButton isOpen={isOpen} controls={ids.options} onToggle={() => setOpen(!isOpen)} />
+          <SendButton {...{ status, message }} />
+        </div>
         <DraftImages images={draft.images} onChange={(images) => update({ images })} />
         {imageProblem !== '' && (
           <p className="field-error" role="status">
             {imageProblem}
           </p>
         )}
-        {isOpen && (
-          <div id={ids.options} className="composer-options stack">
-            <ComposerOptions {...{ status, draft, update }} problems={problems.fields} />
+        <div className="composer-bar">
+          <div id={ids.options} className="composer-options">
+            <ComposerOptions {...{ status, draft, update, isOpen }} problems={problems.fields} />
           </div>
-        )}
-        <ComposerBar {...{ status, message, isOpen }} noteId={ids.note}>
-          <ImageButton onAdd={addImages} />
-          {isRunning(status) && maySteer(draft) && <DeliveryChoice {...{ draft, update }} />}
-          <Button
-            look="quiet"
-            aria-expanded={isOpen}
-            aria-controls={isOpen ? ids.options : undefined}
-            onClick={() => setOpen(!isOpen)}
-          >
-            Options
-          </Button>
-        </ComposerBar>
+          <ComposerNote {...{ status, message }} id={ids.note} />
+        </div>
       </div>
     </form>
   );
 }
+
+/**
+ * Whether somebody is writing. It ends after the click or the key that moved the focus elsewhere: if the form became smaller
+ * with the focus, what is clicked would move away under the pointer.
+ */
+function useActive() {
+  const form = useRef<HTMLFormElement>(null);
+  const [isActive, setActive] = useState(false);
+  useEffect(() => {
+    if (!isActive) return;
+    const leave = () => {
+      if (!form.current?.contains(document.activeElement)) setActive(false);
+    };
+    addEventListener('click', leave);
+    addEventListener('keyup', leave);
+    return () => {
+      removeEventListener('click', leave);
+      removeEventListener('keyup', leave);
+    };
+  }, [isActive]);
+  return { form, isActive, onFocus: () => setActive(true) };
+}
+
+const OptionsButton = ({
+  isOpen,
+  controls,
+  onToggle,
+}: {
+  readonly isOpen: boolean;
+  readonly controls: string;
+  readonly onToggle: () => void;
+}) => (
+  <Button
+    look="quiet"
+    className="composer-icon"
+    aria-label="Options"
+    title="Options: model, effort, time and more"
+    aria-expanded={isOpen}
+    aria-controls={controls}
+    onClick={onToggle}
+  >
+    <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+      <path
+        d="M1.5 4.5h7m4 0h2M1.5 11.5h2m4 0h7M8.5 4.5a2 2 0 1 0 4 0 2 2 0 0 0-4 0Zm-5 7a2 2 0 1 0 4 0 2 2 0 0 0-4 0Z"
+        fill="none"
+        stroke="currentColor"
+        strokeWidth="1.5"
+      />
+    </svg>
+  </Button>
+);
 
 type Message = ReturnType<typeof useMessage>;
 
@@ -120,14 +177,14 @@ function useMessage(status: AgentStatus) {
       if (added.length > 0) update({ images: [...draft.images, ...added] });
       setImageProblem(problem);
     },
-    send: (onSent: () => void, onError: (error: unknown) => void) => {
+    send: (onSent: () => void) => {
       if (!isSendable(draft) || queue.isPending) return;
       const onSuccess = () => {
         setDraft(messageDrafts.get(key));
         setConfirmation(sentText(status, draft));
         onSent();
       };
-      queue.mutate(draft, { onSuccess, onError });
+      queue.mutate(draft, { onSuccess });
     },
   };
 }
@@ -149,7 +206,8 @@ function MessageText({ status, textRef, message, noteId, onSend }: MessageTextPr
       <textarea
         id={id}
         ref={textRef}
-        rows={2}
+        dir="auto"
+        rows={1}
         value={message.draft.text}
         onChange={(event) => message.update({ text: event.target.value })}
         onKeyDown={(event) => {
@@ -170,53 +228,39 @@ function MessageText({ status, textRef, message, noteId, onSend }: MessageTextPr
   );
 }
 
-const DeliveryChoice = ({ draft, update }: Pick<Message, 'draft' | 'update'>) => (
-  <select
-    aria-label="Delivery"
-    value={draft.isAfterTurn ? 'after' : 'steer'}
-    onChange={(event) => update({ isAfterTurn: event.target.value === 'after' })}
-  >
-    <option value="steer">Add to this turn</option>
-    <option value="after">After this turn</option>
-  </select>
-);
-
 const sendKey = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
 
-function ComposerBar({
-  status,
-  message: { draft, problems, confirmation, isSending, isSendable: canSend },
-  isOpen,
-  noteId,
-  children,
-}: {
+interface MessageProps {
   readonly status: AgentStatus;
   readonly message: Message;
-  readonly isOpen: boolean;
-  readonly noteId: string;
-  readonly children: ReactNode;
-}) {
-  const chosen = isOpen ? [] : optionTexts(draft);
-  const problem = problems.fields.get('description');
+}
+
+function SendButton({ status, message: { draft, isSending, isSendable: canSend } }: MessageProps) {
   const sendNow = status.phaseReason === 'QUESTION' ? 'Send answer' : 'Send';
   return (
-    <div className="composer-bar">
-      {children}
-      {chosen.length > 0 && <span className="composer-chosen secondary">{chosen.join(' · ')}</span>}
-      <p id={noteId} className="composer-note secondary" data-problem={problem !== undefined}>
-        <span role="status">{problem ?? confirmation}</span>
-        {!problem && !confirmation && (
-          <>
-            {deliveryText(status, draft)}{' '}
-            <span className="composer-keys">
-              <kbd>{sendKey}</kbd> <kbd>Enter</kbd> to send, <kbd>Enter</kbd> for a new line.
-            </span>
-          </>
-        )}
-      </p>
-      <Button type="submit" look="primary" disabled={!canSend || isSending}>
-        {isSending ? 'Sending …' : draft.deliverAt ? 'Send later' : sendNow}
-      </Button>
-    </div>
+    <Button type="submit" look="primary" disabled={!canSend || isSending}>
+      {isSending ? 'Sending …' : draft.deliverAt ? 'Send later' : sendNow}
+    </Button>
+  );
+}
+
+function ComposerNote({
+  status,
+  message: { draft, problems, confirmation },
+  id,
+}: MessageProps & { readonly id: string }) {
+  const problem = problems.fields.get('description');
+  return (
+    <p id={id} className="composer-note secondary" data-problem={problem !== undefined}>
+      <span role="status">{problem ?? confirmation}</span>
+      {!problem && !confirmation && (
+        <>
+          {deliveryText(status, draft)}{' '}
+          <span className="composer-keys">
+            <kbd>{sendKey}</kbd> <kbd>Enter</kbd> to send, <kbd>Enter</kbd> for a new line.
+          </span>
+        </>
+      )}
+    </p>
   );
 }

@@ -1,6 +1,6 @@
 import type { AgentStatus, StopMode } from '@muster/sdk';
 import { canReopen, canRetry, isTerminal } from '@muster/sdk/contract';
-import { useCallback, useRef, useState } from 'react';
+import { useCallback, useMemo, useRef, useState } from 'react';
 import { tightest } from '../../budget/model/budget.ts';
 import { RaiseButton } from '../../budget/view/raise-dialog.tsx';
 import { mayCommand } from '../../live/model/allowed-actions.ts';
@@ -9,18 +9,29 @@ import { useDismiss } from '../../parts/dialog.tsx';
 import { Markdown } from '../../parts/markdown.tsx';
 import { useShortcuts } from '../../parts/page.tsx';
 import { fieldProblem, Problem } from '../../parts/problem.tsx';
-import { Age } from '../../parts/times.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { maySpawn, openSpawn } from '../../spawn/open-spawn.ts';
 import { isLiveRun, readOnlyText } from '../model/status-text.ts';
 import { effectOn } from '../panels/view/budgets.tsx';
 import { Activity, type StatusProps } from './agent-layout.tsx';
+import { presetOf } from './agent-menu.tsx';
 import { Composer } from './composer.tsx';
 import { Queue } from './queue.tsx';
 import { useCommand } from './use-agent.ts';
 
+interface DockProps extends StatusProps {
+  /** What the timeline has reported as delivered: the status is read a moment later. */
+  readonly delivered: ReadonlySet<string>;
+}
+
+const withoutDelivered = (status: AgentStatus, delivered: ReadonlySet<string>): AgentStatus =>
+  status.followUps.some(({ followUpId }) => delivered.has(followUpId))
+    ? { ...status, followUps: status.followUps.filter(({ followUpId }) => !delivered.has(followUpId)) }
+    : status;
+
 /** Below the transcript: activity, queue, question and message form. */
-export function Dock({ status }: StatusProps) {
+export function Dock({ status: stored, delivered }: DockProps) {
+  const status = useMemo(() => withoutDelivered(stored, delivered), [stored, delivered]);
   const { caller } = useSignedIn();
   const may = mayCommand(caller, status.agentId);
   const isEnded = isTerminal(status.phase);
@@ -47,19 +58,6 @@ export function Dock({ status }: StatusProps) {
   );
 }
 
-/** Everything but the name, which is taken. */
-const presetOf = (status: AgentStatus) => ({
-  description: status.description,
-  expectedOutput: status.expectedOutput,
-  workspace: status.agentId.workspace,
-  persona: status.persona,
-  model: status.model,
-  reasoningEffort: status.reasoningEffort,
-  serviceTier: status.serviceTier,
-  fastMode: status.fastMode,
-  outputSchema: status.outputSchema,
-});
-
 /** At a spent budget: raises the one that has the least left. Raising does not help where a model has no price. */
 function RaiseTightest({ status }: StatusProps) {
   const isSpent = status.phaseReason === 'BUDGET' && status.error?.code !== 'MODEL_UNPRICED';
@@ -73,12 +71,10 @@ function RaiseTightest({ status }: StatusProps) {
   );
 }
 
-const Question = ({ status: { needsInput, phaseSince } }: StatusProps) => (
+/** The only place that has all of it: the row of the transcript has its first line. */
+const Question = ({ status: { needsInput } }: StatusProps) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
   <section className="question" aria-label="Question" tabIndex={0}>
-    <h2>
-      Needs input for <Age since={phaseSince} />
-    </h2>
     <Markdown text={needsInput || 'The agent gave no question.'} />
   </section>
 );

@@ -1,7 +1,6 @@
 import type { AgentEntry, AgentStatus, MusterClient } from '@muster/sdk';
 import { agentPage, isTerminal, pathOf } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
 import { type Attended, attentionOf, reasonText } from '../../live/model/attention.ts';
 import { StatusIcon } from '../../live/status-icon.tsx';
 import { Button } from '../../parts/button.tsx';
@@ -24,29 +23,19 @@ const descendantsOf = ({ agentId }: AgentStatus) => ({
 });
 
 /** An ended agent can be killed while one of its descendants is live. */
-export function KillControl({ status }: { readonly status: AgentStatus }) {
-  const [isOpen, setOpen] = useState(false);
+export function useKillable(status: AgentStatus, may: boolean): boolean {
   const client = useClient();
   const isEnded = isTerminal(status.phase);
-  const { data: hasDescendants } = useQuery({
+  const { data: hasDescendants = false } = useQuery({
     queryKey: [...statusKey(agentPage(status.agentId)), 'has-descendants'],
-    enabled: isEnded && status.children.length > 0,
+    enabled: may && isEnded && status.children.length > 0,
     refetchInterval: buttonPollMs,
     queryFn: async ({ signal }) => {
       const { entries } = await client.list({ ...descendantsOf(status), pageSize: 1 }, { signal });
       return entries.length > 0;
     },
   });
-  return (
-    <>
-      {(!isEnded || hasDescendants) && (
-        <Button look="quiet" onClick={() => setOpen(true)}>
-          Kill agent
-        </Button>
-      )}
-      {isOpen && <KillDialog status={status} onClose={() => setOpen(false)} />}
-    </>
-  );
+  return may && (!isEnded || hasDescendants);
 }
 
 async function liveDescendants(client: MusterClient, status: AgentStatus, signal: AbortSignal) {
@@ -56,7 +45,13 @@ async function liveDescendants(client: MusterClient, status: AgentStatus, signal
 }
 
 /** Lists every agent that the kill would end. */
-function KillDialog({ status, onClose }: { readonly status: AgentStatus; readonly onClose: () => void }) {
+export function KillDialog({
+  status,
+  onClose,
+}: {
+  readonly status: AgentStatus;
+  readonly onClose: () => void;
+}) {
   const { agentId } = status;
   const client = useClient();
   const below = useQuery({
@@ -76,7 +71,7 @@ function KillDialog({ status, onClose }: { readonly status: AgentStatus; readonl
         {isEnded
           ? 'The agent itself has already ended. Every live agent below it ends immediately.'
           : 'The agent and every agent below it end immediately.'}{' '}
-        This can't be undone. Pushed branches and transcripts stay.
+        This can’t be undone. Pushed branches and transcripts stay.
         {killed.some(isRunning) &&
           ' A turn in progress may have changed more than its last checkpoint shows.'}
         {killed.some((agent) => isRunning(agent) || unpushedNote(agent.unpushed) !== '') &&
@@ -118,7 +113,7 @@ function KilledAgentList({ killed }: { readonly killed: readonly KilledAgent[] }
       {killed.map((agent) => (
         <li className="wrap" key={agentPage(agent.agentId)}>
           <StatusIcon attention={attentionOf(agent, false)} />
-          <strong>{pathOf(agent.agentId)}</strong>
+          <strong dir="auto">{pathOf(agent.agentId)}</strong>
           <span>{reasonText(agent, now)}</span>
           {agent.queued > 0 && <span>{plural(agent.queued, 'message')}</span>}
           {unpushedNote(agent.unpushed) !== '' && <span>{unpushedNote(agent.unpushed)}</span>}

@@ -1,95 +1,89 @@
 import type { AgentId, AgentStatus, PendingFollowUp } from '@muster/sdk';
-import { agentPage, type FollowUp } from '@muster/sdk/contract';
-import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button, ExpandIcon } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
-import { Markdown } from '../../parts/markdown.tsx';
 import { plural } from '../../parts/model/text.ts';
 import { Problem } from '../../parts/problem.tsx';
-import { Age, Countdown, Moment } from '../../parts/times.tsx';
-import { useClient } from '../../session/session.ts';
 import { isRunning } from '../model/message-draft.ts';
+import { movedTo, queuedIds } from '../model/queue.ts';
+import { EditDialog, MessageDialog } from './queue-dialogs.tsx';
+import { QueuedMessage } from './queued-message.tsx';
 import { useCommand } from './use-agent.ts';
+import { useQueueCommands } from './use-queue.ts';
 
 /** More messages than this are shown on request. */
 const shownAtFirst = 30;
 
+/** Undelivered messages, folded behind their count. */
 export function Queue({ status, mayChange }: { readonly status: AgentStatus; readonly mayChange: boolean }) {
-  const { agentId, followUps, run } = status;
-  const [isOpen, setOpen] = useState(() => matchMedia('(min-width: 60rem)').matches);
+  const { agentId, followUps } = status;
+  const [isOpen, setOpen] = useState(false);
   const [isComplete, setComplete] = useState(false);
   const [isClearing, setClearing] = useState(false);
-  /** A message that was no longer queued when the user removed it. */
-  const [missing, setMissing] = useState<string | null>(null);
-  const remove = useCommand(agentId, (client, followUpId: string) =>
-    client.removeFollowUp(agentId, followUpId),
-  );
-  const removeMessage = (followUpId: string) => {
-    setMissing(null);
-    remove.mutate(followUpId, { onSuccess: ({ removed }) => removed || setMissing(followUpId) });
-  };
-  const queued = followUps.filter(({ state }) => state === 'QUEUED').length;
-  const scheduled = followUps.length - queued;
-  const shown = isComplete ? followUps : followUps.slice(0, shownAtFirst);
-  if (followUps.length === 0 && missing === null) return null;
+  const [shown, setShown] = useState<PendingFollowUp | null>(null);
+  const [edited, setEdited] = useState<PendingFollowUp | null>(null);
+  const commands = useQueueCommands(status);
+  const ids = queuedIds(followUps);
+  const scheduled = followUps.length - ids.length;
+  const listed = isComplete ? followUps : followUps.slice(0, shownAtFirst);
+  if (followUps.length === 0 && commands.notice === '' && !edited && !shown) return null;
   return (
-    <section className="queue" aria-label="Queue">
+    <section className="queue" aria-label="Queue" data-open={isOpen}>
       <header>
         <Button look="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           <ExpandIcon />
-          {summaryText(queued, scheduled)}
+          {summaryText(ids.length, scheduled)}
         </Button>
-        {mayChange && queued > 0 && (
+        {mayChange && isOpen && ids.length > 0 && (
           <Button look="quiet" onClick={() => setClearing(true)}>
             Clear queue
           </Button>
         )}
       </header>
-      {missing !== null && <MissingMessage {...{ run, missing }} onDismiss={() => setMissing(null)} />}
+      {commands.notice !== '' && (
+        <p className="queue-missing" role="status">
+          {commands.notice}{' '}
+          <Button look="quiet" onClick={commands.dismiss}>
+            Dismiss
+          </Button>
+        </p>
+      )}
+      <Problem error={commands.error} />
       {isOpen && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
-        <ol tabIndex={0}>
-          {shown.map((followUp) => (
+        <ol tabIndex={0} ref={commands.listRef}>
+          {listed.map((followUp) => (
             <QueuedMessage
               key={followUp.followUpId}
-              agentId={agentId}
               followUp={followUp}
-              isSteering={followUp.steer && isRunning(status)}
-              problem={remove.variables === followUp.followUpId ? remove.error : null}
-              isRemoving={remove.variables === followUp.followUpId && !remove.isError}
-              onRemove={mayChange ? () => removeMessage(followUp.followUpId) : null}
+              place={ids.indexOf(followUp.followUpId)}
+              count={ids.length}
+              isTurnRunning={isRunning(status)}
+              isBusy={commands.isBusy}
+              mayChange={mayChange}
+              onShow={() => setShown(followUp)}
+              onEdit={() => setEdited(followUp)}
+              onRemove={() => commands.remove(followUp)}
+              onMove={(place) => commands.order(followUp, movedTo(ids, followUp.followUpId, place))}
+              onDrop={(id) => commands.order(null, movedTo(ids, id, ids.indexOf(followUp.followUpId)))}
+              onSendNow={(how) => commands.sendNow(followUp, how)}
             />
           ))}
         </ol>
       )}
-      {isOpen && shown.length < followUps.length && (
+      {isOpen && listed.length < followUps.length && (
         <Button look="quiet" onClick={() => setComplete(true)}>
           Show all {plural(followUps.length, 'message')}
         </Button>
       )}
-      {isClearing && <ClearDialog {...{ agentId, queued, scheduled }} onClose={() => setClearing(false)} />}
+      {isClearing && (
+        <ClearDialog {...{ agentId, scheduled }} queued={ids.length} onClose={() => setClearing(false)} />
+      )}
+      {shown && (
+        <MessageDialog agentId={agentId} followUpId={shown.followUpId} onClose={() => setShown(null)} />
+      )}
+      {edited && <EditDialog status={status} followUp={edited} onClose={() => setEdited(null)} />}
     </section>
-  );
-}
-
-interface MissingMessageProps {
-  readonly run: AgentStatus['run'];
-  readonly missing: string;
-  readonly onDismiss: () => void;
-}
-
-/** Says why a message could not be removed. */
-function MissingMessage({ run, missing, onDismiss }: MissingMessageProps) {
-  return (
-    <p className="queue-missing" role="status">
-      {run?.followUpIds.includes(missing)
-        ? 'The message was already delivered.'
-        : 'The message was already delivered or removed.'}{' '}
-      <Button look="quiet" onClick={onDismiss}>
-        Dismiss
-      </Button>
-    </p>
   );
 }
 
@@ -98,116 +92,17 @@ function summaryText(queued: number, scheduled: number): string {
   return texts.length === 0 ? 'Queue is empty' : texts.join(', ');
 }
 
-/** A message shows three lines, which hold about this many characters on a phone. */
-const shownCharacters = 120;
-
-const isLong = ({ truncated, description }: PendingFollowUp): boolean =>
-  truncated || description.length > shownCharacters || description.split('\n', 4).length > 3;
-
-function QueuedMessage({
-  agentId,
-  followUp,
-  isSteering,
-  problem,
-  isRemoving,
-  onRemove,
-}: {
-  readonly agentId: AgentId;
-  readonly followUp: PendingFollowUp;
-  readonly isSteering: boolean;
-  readonly problem: unknown;
-  readonly isRemoving: boolean;
-  readonly onRemove: (() => void) | null;
-}) {
-  const { followUpId, description, state, deliverAt, queuedAt } = followUp;
-  const [isShown, setShown] = useState(false);
-  const name = description.slice(0, 60) || followUpId;
-  return (
-    <li className="queued-message">
-      <div>
-        <p className="queued-text">{description || 'No text: tasks or settings only.'}</p>
-        <p className="queued-facts wrap secondary">
-          {state === 'DEFERRED' && deliverAt !== null ? (
-            <span>
-              scheduled for <Moment at={deliverAt} />, <Countdown to={deliverAt} />
-            </span>
-          ) : (
-            <span>
-              queued <Age since={queuedAt} /> ago
-            </span>
-          )}
-          {isSteering && <span>for this turn</span>}
-          {settingTexts(followUp).map((text) => (
-            <span key={text}>{text}</span>
-          ))}
-          {followUp.truncated && <span>shortened</span>}
-          {isLong(followUp) && (
-            <Button look="quiet" aria-label={`Show full text: ${name}`} onClick={() => setShown(true)}>
-              Show full text
-            </Button>
-          )}
-        </p>
-        <Problem error={problem} />
-        {isShown && <MessageDialog {...{ agentId, followUpId }} onClose={() => setShown(false)} />}
-      </div>
-      {onRemove && (
-        <Button look="quiet" disabled={isRemoving} aria-label={`Remove message: ${name}`} onClick={onRemove}>
-          Remove
-        </Button>
-      )}
-    </li>
-  );
-}
-
-const settingTexts = (followUp: PendingFollowUp | FollowUp): string[] =>
-  [
-    followUp.attachmentIds.length > 0 && plural(followUp.attachmentIds.length, 'image'),
-    followUp.agent && `persona ${followUp.agent}`,
-    followUp.model && `model ${followUp.model}`,
-    followUp.reasoningEffort && `effort ${followUp.reasoningEffort}`,
-    followUp.serviceTier && `tier ${followUp.serviceTier}`,
-    followUp.fastMode !== null && `fast mode ${followUp.fastMode ? 'on' : 'off'}`,
-    followUp.outputSchema && 'output schema',
-  ].filter((text): text is string => Boolean(text));
-
-interface DialogProps {
-  readonly agentId: AgentId;
-  readonly onClose: () => void;
-}
-
-/** The status has only the beginning of a long message, so the dialog loads the whole one. */
-function MessageDialog({ agentId, followUpId, onClose }: DialogProps & { readonly followUpId: string }) {
-  const client = useClient();
-  const { data, error } = useQuery({
-    queryKey: ['follow-up', agentPage(agentId), followUpId],
-    queryFn: ({ signal }) => client.followUp(agentId, followUpId, { signal }),
-  });
-  return (
-    <Dialog title="Queued message" onClose={onClose} isWide>
-      <Problem error={error} />
-      {!data && !error && <p>Loading …</p>}
-      {data && (
-        <>
-          <Markdown text={data.description} />
-          <p className="queued-facts wrap secondary">{settingTexts(data).join(', ')}</p>
-          {data.outputSchema !== '' && (
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
-            <pre className="text-box" tabIndex={0}>
-              <code>{data.outputSchema}</code>
-            </pre>
-          )}
-        </>
-      )}
-    </Dialog>
-  );
-}
-
 function ClearDialog({
   agentId,
   queued,
   scheduled,
   onClose,
-}: DialogProps & { readonly queued: number; readonly scheduled: number }) {
+}: {
+  readonly agentId: AgentId;
+  readonly queued: number;
+  readonly scheduled: number;
+  readonly onClose: () => void;
+}) {
   const clear = useCommand(agentId, (client) => client.clearFollowUps(agentId));
   return (
     <Dialog title="Clear queue" onClose={onClose}>

@@ -4,7 +4,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef } from 'react';
 import { useFleetEntry } from '../../live/fleet.ts';
 import { labelTexts } from '../../parts/model/text.ts';
-import { useOutage } from '../../session/connection.ts';
+import { useForgetOutage, useOutage } from '../../session/connection.ts';
 import { useClient } from '../../session/session.ts';
 
 /** Cost and current action change within a turn without a timeline entry, so a working agent is polled. */
@@ -78,9 +78,11 @@ export function useCommand<Input, Reply>(
 ) {
   const client = useClient();
   const queryClient = useQueryClient();
-  return useMutation({
+  const command = useMutation({
     mutationFn: (input: Input) => send(client, input),
     // Not awaited, so that the reply to the command is shown immediately.
     onSettled: () => void queryClient.invalidateQueries({ queryKey: statusKey(agentPage(agentId)) }),
   });
+  useForgetOutage(command);
+  return command;
 }

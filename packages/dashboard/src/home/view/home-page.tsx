@@ -7,6 +7,7 @@ import { Button, CopyButton } from '../../parts/button.tsx';
 import { plural } from '../../parts/model/text.ts';
 import { Empty, useShortcuts } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
+import { useInstallation } from '../../session/installation.ts';
 import { useSignedIn } from '../../session/session.ts';
 import { SetupSlot } from '../../setup/view/setup-slot.tsx';
 import { maySpawn } from '../../spawn/open-spawn.ts';
@@ -174,8 +175,6 @@ function SandboxNote({ summary: { unsandboxed, total } }: { readonly summary: Su
   );
 }
 
-const exampleCommand = 'muster spawn "Fix the flaky login test." --follow';
-
 const NoAgents = ({
   maySpawn: isAllowed,
   onSpawn,
@@ -193,15 +192,26 @@ const NoAgents = ({
         <Button look="primary" onClick={onSpawn}>
           <span aria-hidden="true">+</span> New agent
         </Button>
-        <p>Or in a terminal on the service’s machine:</p>
-        <pre>
-          <code>{exampleCommand}</code>
-        </pre>
-        <CopyButton text={exampleCommand} label="Copy command" />
+        <ExampleCommand />
       </>
     )}
   </Empty>
 );
+
+function ExampleCommand() {
+  const installation = useInstallation();
+  if (!installation) return null;
+  const command = `${installation.command} spawn "Fix the flaky login test." --follow`;
+  return (
+    <>
+      <p>Or in a terminal on the service’s machine, in the folder of the service:</p>
+      <pre>
+        <code>{command}</code>
+      </pre>
+      <CopyButton text={command} label="Copy command" />
+    </>
+  );
+}
 
 interface NoMatchesProps {
   readonly control: Pick<FilterControl, 'filter' | 'change' | 'clear'>;

@@ -101,3 +101,9 @@ export function browserName(userAgent: string): string {
   const system = found(systems);
   return `${found(browsers) ?? 'Unknown browser'}${system === undefined ? '' : ` on ${system}`}`;
 }
+
+/** An error of the service as a sentence: a capital, “curly” quotes and a full stop. */
+export function sentence(text: string): string {
+  const quoted = text.replace(/"([^"\n]*)"/g, '“$1”').trim();
+  return `${quoted.charAt(0).toUpperCase()}${quoted.slice(1)}${/[.!?:…]$/.test(quoted) ? '' : '.'}`;
+}

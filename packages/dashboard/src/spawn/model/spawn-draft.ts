@@ -10,6 +10,7 @@ import {
 import { firstLine, isRehearsalModel, namePattern, providerByName } from '@muster/sdk/contract';
 import { amountProblem } from '../../parts/model/amount.ts';
 import { schemaProblem } from '../../parts/model/json-problem.ts';
+import { sentence } from '../../parts/model/text.ts';
 
 /** The choices that the form remembers. The task of the agent is never remembered. */
 export interface LastChoices {
@@ -299,5 +300,3 @@ export function spawnProblems(error: unknown): SpawnProblems {
   }
   return { fields, rest: hasFieldForAll ? null : error };
 }
-
-const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;

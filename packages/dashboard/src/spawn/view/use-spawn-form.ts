@@ -3,6 +3,7 @@ import { agentPage } from '@muster/sdk/contract';
 import { useMutation } from '@tanstack/react-query';
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
+import { useForgetOutage } from '../../session/connection.ts';
 import { useSignedIn } from '../../session/session.ts';
 import {
   choiceNames,
@@ -109,7 +110,7 @@ function useSpawn(draft: SpawnDraft, { parent }: SpawnPreset, onClose: () => voi
   const [, navigate] = useLocation();
   // One key per open dialog: sending the form again starts no second agent.
   const [idempotencyKey] = useState(mintId);
-  return useMutation({
+  const spawn = useMutation({
     mutationFn: () => client.spawn(spawnInputOf(draft, parent), { idempotencyKey }),
     onSuccess: ({ agentId }) => {
       localStorage.setItem(storageKey(caller.tenant), JSON.stringify(draft, choiceNames));
@@ -120,6 +121,8 @@ function useSpawn(draft: SpawnDraft, { parent }: SpawnPreset, onClose: () => voi
       setTimeout(() => document.getElementById('main')?.focus());
     },
   });
+  useForgetOutage(spawn);
+  return spawn;
 }
 
 /** The draft of a dialog that was closed, maybe by mistake. It is kept per key, until the page is closed. */

@@ -21,6 +21,13 @@ export const messageOperations = {
     reply: followUps.removeReply,
     example: { agentId, followUpId: 'a-follow-up' },
   },
+  orderQueue: {
+    summary: 'Changes the order of the queued follow-ups.',
+    access: 'command',
+    body: followUps.orderRequest,
+    reply: followUps.orderReply,
+    example: { agentId, followUpIds: ['a-follow-up'] },
+  },
   listFollowUps: {
     summary: 'Lists undelivered follow-ups with their whole texts.',
     access: 'read',

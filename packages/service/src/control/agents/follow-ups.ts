@@ -53,6 +53,9 @@ export class FollowUps {
   readonly removeFollowUp: Operation<'removeFollowUp'> = async (caller, { agentId, followUpId }) =>
     followUpId ? sendCommand(this.#options, caller, agentId, { type: 'remove', followUpId }) : missingId;
 
+  readonly orderQueue: Operation<'orderQueue'> = (caller, { agentId, followUpIds = [] }) =>
+    sendCommand(this.#options, caller, agentId, { type: 'order', followUpIds });
+
   readonly clearFollowUps: Operation<'clearFollowUps'> = (caller, { agentId }) =>
     sendCommand(this.#options, caller, agentId, { type: 'clear' });
 

@@ -15,6 +15,7 @@ type PlainCommand = Extract<
       | 'createTasks'
       | 'kill'
       | 'label'
+      | 'order'
       | 'remove'
       | 'reopen'
       | 'retry'

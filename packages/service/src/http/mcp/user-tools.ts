@@ -198,6 +198,23 @@ const commands: readonly Tool[] = [
     }),
   }),
   forAgent({
+    name: 'order_queue',
+    description:
+      'Changes the order in which the agent gets its queued messages. Name all that list_queue shows without a time, in their new order.',
+    route: 'orderQueue',
+    input: {
+      ids: {
+        type: 'array',
+        items: text('An id that list_queue shows.'),
+        minItems: 1,
+        maxItems: limits.undeliveredFollowUpsPerAgent,
+      },
+    },
+    required: ['ids'],
+    body: ({ ids }) => ({ followUpIds: ids }),
+    reply: (reply) => ({ text: `The order is: ${reply.followUpIds.join(', ')}.`, data: { ...reply } }),
+  }),
+  forAgent({
     name: 'clear_queue',
     description:
       'Removes every message that is queued for the end of the turn. Scheduled messages stay; use remove_message to remove them one by one.',

@@ -1,4 +1,5 @@
 import type { AgentId, Task, TaskStatus } from '@muster/sdk';
+import { plainText } from '@muster/sdk/contract';
 import { type ReactNode, useId, useState } from 'react';
 import { Button, LineButton } from '../../../parts/button.tsx';
 import { Markdown } from '../../../parts/markdown.tsx';
@@ -33,7 +34,9 @@ export function TaskRow(props: TaskRowProps) {
         onClick={() => setOpen(!isOpen)}
       >
         <TaskIcon state={state} />
-        <span className="task-subject">{task.subject || 'Untitled task'}</span>
+        <span className="task-subject" dir="auto">
+          {subjectOf(task)}
+        </span>
         <span className="task-state secondary">{taskStateTexts[state]}</span>
       </LineButton>
       <TaskFacts {...props} />
@@ -59,6 +62,10 @@ export function TaskRow(props: TaskRowProps) {
   );
 }
 
+const subjectLength = 500;
+/** Without the marks of Markdown: a subject may be the first line of a comment. */
+const subjectOf = ({ subject }: Task): string => plainText(subject, subjectLength) || 'Untitled task';
+
 const rowId = (id: string): string => `task-${id}`;
 
 /** Blockers, condition and origin, visible without expanding the task. */
@@ -81,11 +88,7 @@ function TaskFacts(props: TaskRowProps) {
           {pattern === '' ? 'any file' : <code>{pattern}</code>}
         </li>
       )}
-      {task.ephemeral && (
-        <li title="Removed from the list when the messages it came with are done.">
-          Removed after this turn
-        </li>
-      )}
+      {task.ephemeral && <li>Removed after this turn</li>}
       {task.persona !== '' && <li>From persona {task.persona}</li>}
     </ul>
   );
@@ -117,7 +120,7 @@ function TaskLinks({
           onBlur={() => onHighlight(null)}
           onClick={() => goTo(task.id)}
         >
-          {task.subject}
+          {subjectOf(task)}
           {task.status === 'TASK_STATUS_COMPLETED' && ' (done)'}
         </button>
       ))}

@@ -28,6 +28,8 @@ export function systemText(entry: TimelineEntry, isBrief = false): string {
       return clearedText(entry);
     case 'FOLLOW_UP_REMOVED':
       return 'Message removed';
+    case 'QUEUE_ORDERED':
+      return 'Queue reordered';
     case 'TASK_CHANGED':
       return taskText(entry);
     case 'THREADS_CHANGED':

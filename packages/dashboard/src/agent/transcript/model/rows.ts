@@ -76,6 +76,7 @@ const systemTypes: ReadonlySet<string> = new Set([
   'FOLLOW_UP_DEFERRED',
   'FOLLOW_UP_CLEARED',
   'FOLLOW_UP_REMOVED',
+  'QUEUE_ORDERED',
   'TASK_CHANGED',
   'THREADS_CHANGED',
   'SETTINGS_CHANGED',

@@ -1,10 +1,10 @@
+import type { AgentId, MusterClient } from '@muster/sdk';
 import { exportTranscript, type TranscriptFormat } from '@muster/sdk/transcript';
 import { useEffect, useRef, useState } from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../../parts/dialog.tsx';
 import { plural } from '../../../parts/model/text.ts';
 import { Problem } from '../../../parts/problem.tsx';
-import { useTranscript } from './transcript-context.ts';
 
 const formats: Readonly<Record<TranscriptFormat, readonly [title: string, mediaType: string]>> = {
   html: ['Web page', 'text/html'],
@@ -18,8 +18,18 @@ interface Choice {
 }
 
 /** Saves the whole transcript as a file. The browser reads it page by page; the service has no more work than for a reader. */
-export function ExportDialog({ onClose }: { readonly onClose: () => void }) {
-  const { agentId, client } = useTranscript();
+export function ExportDialog({
+  agentId,
+  client,
+  isLinked = true,
+  onClose,
+}: {
+  readonly agentId: AgentId;
+  readonly client: MusterClient;
+  /** False for a reader without a key, who sees no other agent. */
+  readonly isLinked?: boolean;
+  readonly onClose: () => void;
+}) {
   const [choice, setChoice] = useState<Choice>({ format: 'html', hasChildren: false });
   const [count, setCount] = useState<number | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -47,7 +57,7 @@ export function ExportDialog({ onClose }: { readonly onClose: () => void }) {
   };
   return (
     <Dialog title="Export transcript" onClose={onClose}>
-      <Choices {...{ choice, isRunning }} onChoose={setChoice} />
+      <Choices {...{ choice, isRunning, isLinked }} onChoose={setChoice} />
       <Problem error={error} />
       <p className="secondary" role="status">
         {isRunning && `Reading: ${plural(count, 'entry', 'entries')}`}
@@ -65,11 +75,11 @@ export function ExportDialog({ onClose }: { readonly onClose: () => void }) {
 interface ChoicesProps {
   readonly choice: Choice;
   readonly isRunning: boolean;
+  readonly isLinked: boolean;
   readonly onChoose: (choice: Choice) => void;
 }
 
-function Choices({ choice, isRunning, onChoose }: ChoicesProps) {
-  const { isLinked } = useTranscript();
+function Choices({ choice, isRunning, isLinked, onChoose }: ChoicesProps) {
   return (
     <fieldset className="export-formats" disabled={isRunning}>
       <legend className="visually-hidden">Format</legend>

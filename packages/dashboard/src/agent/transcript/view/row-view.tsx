@@ -1,5 +1,5 @@
 import { agentPage, dollars, firstLine, planStepsIn, type TimelineEntry } from '@muster/sdk/contract';
-import { memo, type ReactNode, useEffect } from 'react';
+import { memo, type ReactNode, useContext, useEffect } from 'react';
 import { Link } from 'wouter';
 import { durationText, plural } from '../../../parts/model/text.ts';
 import { ErrorBoundary } from '../../../parts/problem.tsx';
@@ -11,7 +11,7 @@ import { EntryLines, EntryTime } from './entry-time.tsx';
 import { Expandable, LongText, MarkdownText } from './expandable.tsx';
 import { MessageImages } from './message-images.tsx';
 import { SetupRow, ToolRow } from './tool-row.tsx';
-import { useEndedRun, useTranscript } from './transcript-context.ts';
+import { OpenQuestionContext, useEndedRun, useTranscript } from './transcript-context.ts';
 
 export const RowView = memo(function RowView({
   row,
@@ -67,7 +67,11 @@ function RowContent({ row }: { readonly row: Row }) {
     case 'plan':
       return <PlanRow row={row} />;
     case 'compaction':
-      return <p className="run-row secondary">{firstLine(row.entry.text)}</p>;
+      return (
+        <p className="run-row secondary" dir="auto">
+          {firstLine(row.entry.text)}
+        </p>
+      );
     case 'run-start':
       return <RunStartRow row={row} />;
     case 'run-end':
@@ -131,7 +135,7 @@ function MissingText({ followUpId }: { readonly followUpId: string }) {
 type Notice = RowOf<'question'> | RowOf<'warning'> | RowOf<'error'> | RowOf<'abandoned'> | RowOf<'unknown'>;
 
 const notices: Readonly<Record<Notice['kind'], readonly [title: string, tone: string]>> = {
-  question: ['Needs input', 'question'],
+  question: ['Question', 'question'],
   warning: ['Warning', 'warning'],
   error: ['Error', 'error'],
   abandoned: ['Abandoned', 'note'],
@@ -139,6 +143,28 @@ const notices: Readonly<Record<Notice['kind'], readonly [title: string, tone: st
 };
 
 function NoticeRow({ row }: { readonly row: Notice }) {
+  const openQuestion = useContext(OpenQuestionContext);
+  if (row.kind === 'question' && openQuestion !== '' && row.entry.text === openQuestion)
+    return <OpenQuestionRow row={row} />;
+  return <WholeNotice row={row} />;
+}
+
+/** The form for the answer has all of it. */
+const OpenQuestionRow = ({ row: { key, entry } }: { readonly row: RowOf<'question'> }) => (
+  <Expandable
+    name={key}
+    className="question-row"
+    head={
+      <span className="expandable-line" dir="auto">
+        <strong>Question</strong> {firstLine(entry.text)}
+      </span>
+    }
+  >
+    {() => <MarkdownText name={key} text={entry.text} />}
+  </Expandable>
+);
+
+function WholeNotice({ row }: { readonly row: Notice }) {
   const [title, tone] = notices[row.kind];
   const code = row.kind === 'error' ? stringIn(row.entry.data, 'code') : '';
   return (
@@ -170,7 +196,7 @@ const PlanRow = ({ row: { key, entry } }: { readonly row: RowOf<'plan'> }) => (
     name={key}
     className="plan-row"
     head={
-      <span className="expandable-line">
+      <span className="expandable-line" dir="auto">
         <strong>Plan</strong> {firstLine(entry.text)}
       </span>
     }
@@ -184,7 +210,7 @@ const ThinkingRow = ({ row: { key, entry } }: { readonly row: RowOf<'thinking'> 
     name={key}
     className="thinking-row"
     head={
-      <span className="expandable-line">
+      <span className="expandable-line" dir="auto">
         <strong>Thinking</strong> {thinkingLine(entry).replaceAll('**', '')}
       </span>
     }
@@ -210,7 +236,7 @@ function PushRow({ row: { key, entry } }: { readonly row: RowOf<'push'> }) {
           <span className="push-icon" aria-hidden="true">
             ↑
           </span>
-          <span className="expandable-line">
+          <span className="expandable-line" dir="auto">
             <strong>Pushed</strong> <code>{entry.text}</code>
             {` · ${plural(commits.length, 'commit')}, ${plural(files.length, 'file')}`}
           </span>
@@ -263,7 +289,7 @@ function RunStartRow({ row: { key, entry, entries } }: { readonly row: RowOf<'ru
       name={key}
       className="run-row secondary"
       head={
-        <span className="expandable-line">
+        <span className="expandable-line" dir="auto">
           {line} · {summaryOf(others)}
         </span>
       }
@@ -294,13 +320,22 @@ const summarizedEntries = 4;
 
 function SystemRow({ row: { entries, key } }: { readonly row: RowOf<'system'> }) {
   const [first] = entries;
-  if (first && entries.length === 1) return <p className="system-row system-line">{systemText(first)}</p>;
+  if (first && entries.length === 1)
+    return (
+      <p className="system-row system-line" dir="auto">
+        {systemText(first)}
+      </p>
+    );
   const loud = entries.filter((entry) => !isQuiet(entry));
   return (
     <Expandable
       name={key}
       className="system-row"
-      head={<span className="expandable-line">{summaryOf(loud.length > 0 ? loud : entries)}</span>}
+      head={
+        <span className="expandable-line" dir="auto">
+          {summaryOf(loud.length > 0 ? loud : entries)}
+        </span>
+      }
     >
       {() => <EntryLines entries={entries} />}
     </Expandable>

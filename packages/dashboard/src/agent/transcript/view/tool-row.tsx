@@ -54,7 +54,9 @@ function ToolLine({ row }: ToolProps) {
       head={
         <>
           <span className="tool-name">{toolName(row)}</span>
-          <span className="expandable-line tool-summary">{toolSummary(row)}</span>
+          <span className="expandable-line tool-summary" dir="auto">
+            {toolSummary(row)}
+          </span>
           {row.liveOutput !== undefined && (
             <span className="tool-live" aria-hidden="true">
               {lastLine(terminalText(row.liveOutput))}
@@ -133,7 +135,7 @@ function ArgumentList({ fields }: { readonly fields: Fields }) {
       {named.map(([name, value]) => (
         <Fragment key={name}>
           <dt>{name}</dt>
-          <dd>{typeof value === 'string' ? value : jsonText(value)}</dd>
+          <dd dir="auto">{typeof value === 'string' ? value : jsonText(value)}</dd>
         </Fragment>
       ))}
     </dl>

@@ -3,6 +3,7 @@ import { lazy, Suspense, useCallback, useRef, useState } from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { useShortcuts } from '../../../parts/page.tsx';
 import type { FindBarProps } from './find-bar.tsx';
+import { useTranscript } from './transcript-context.ts';
 import '../tools.css';
 
 const FindBar = lazy(async () => ({ default: (await import('./find-bar.tsx')).FindBar }));
@@ -46,6 +47,7 @@ interface ToolbarProps extends Pick<FindBarProps, 'scroller' | 'onShow'> {
 /** Over the upper right corner of the transcript; the search, while it is open, is above the transcript. */
 export function Toolbar({ find, scroller, onShow, newestRun, shownRun }: ToolbarProps) {
   const [isExporting, setExporting] = useState(false);
+  const { agentId, client, isLinked } = useTranscript();
   return (
     <>
       {find.isOpen && (
@@ -90,7 +92,7 @@ export function Toolbar({ find, scroller, onShow, newestRun, shownRun }: Toolbar
       </div>
       {isExporting && (
         <Suspense>
-          <ExportDialog onClose={() => setExporting(false)} />
+          <ExportDialog {...{ agentId, client, isLinked }} onClose={() => setExporting(false)} />
         </Suspense>
       )}
     </>

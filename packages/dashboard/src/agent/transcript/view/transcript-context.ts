@@ -17,6 +17,9 @@ export interface TranscriptTools {
 
 export const TranscriptContext = createContext<TranscriptTools | null>(null);
 
+/** The question that the agent waits for, which is shown with the form for the answer; empty without one. */
+export const OpenQuestionContext = createContext('');
+
 export function useTranscript(): TranscriptTools {
   const tools = useContext(TranscriptContext);
   if (!tools) throw new Error('useTranscript needs a TranscriptContext above it');
