@@ -25,6 +25,7 @@ export async function bundleService(folder) {
       muster: compiled('cli/main.js'),
       'schema-worker': compiled('lib/output-schema/worker.js'),
       'reading-worker': compiled('codehost/reading-worker.js'),
+      'text-worker': compiled('control/catalog/text-worker.js'),
       'request-worker': compiled('trigger/request-worker.js'),
       'request-check-worker': compiled('runner/gateway/request-check-worker.js'),
     },

@@ -23,6 +23,7 @@ const preloadFonts: Plugin = {
 export default defineConfig({
   plugins: [react(), preloadFonts],
   server: { proxy: { '/v1': service, '/docs': service, '/openapi.json': service } },
+  worker: { format: 'es' },
   build: {
     outDir: '../service/static/dashboard',
     emptyOutDir: true,

@@ -43,6 +43,7 @@ describeInBrowser('the catalog', () => {
   const errors = () => page.getByRole('list', { name: 'Errors' });
   const warnings = () => page.getByRole('list', { name: 'Warnings' });
   const lines = (...of: string[]) => `${of.join('\n')}\n`;
+  const marked = () => page.locator('.text-editor-line[data-mark]');
   const caretAtEnd = () => editor().press('Control+End');
 
   describe('browsing', () => {
@@ -148,37 +149,49 @@ describeInBrowser('the catalog', () => {
       });
     });
 
-    test('unknown fields are stored, with a warning at their line', async () => {
+    test('unknown fields and comments are stored, with a warning at the line', async () => {
       const name = uniqueName('pool');
       await postResource(api, 'pool', name, { colour: 'red' });
       await open('pool', name);
       await warnings().getByText('colour is not a known field').waitFor();
       await caretAtEnd();
       await page.keyboard.type('# a remark\nmaxRuns: 2');
-      await page.getByText('Comments are not stored').waitFor();
+      await expect
+        .poll(() => marked().nth(0).innerText())
+        .toMatch(/^colour: red\s+colour is not a known field/);
+      await button('1 warning').click();
+      await expect.poll(() => selected()).toBe('colour: red');
       await button('Save').click();
       await page.getByText('Saved as generation 2.').waitFor();
       expect((await readDocument(api, 'pool', name)).document).toMatchObject({ colour: 'red', maxRuns: 2 });
-      await expect
-        .poll(() => editor().inputValue())
-        .toBe(lines('kind: pool', `name: ${name}`, 'colour: red', 'maxRuns: 2'));
+      const text = lines('kind: pool', `name: ${name}`, 'colour: red', '# a remark', 'maxRuns: 2').trimEnd();
+      await expect.poll(() => editor().inputValue()).toBe(text);
+      // A change through the API keeps the comment; the page follows it.
+      await postResource(api, 'pool', name, { maxRuns: 3 }, { updateMask: 'maxRuns' });
+      await expect.poll(() => editor().inputValue()).toBe(`${text.replace('2', '3')}\n`);
     });
 
-    test('a misspelt field is shown while typing, and a name that does not exist after the save', async () => {
+    test('what can have no effect is shown while typing: misspelt fields, missing names, what a policy forbids', async () => {
+      await postResource(api, 'policy', 'small', { models: ['claude-haiku-*'] });
       const name = uniqueName('code');
-      await go(`/catalog/workspace/${name}`);
-      await editor().fill(lines('repo: https://example.com/a.git', 'environment: defualt'));
-      const misspelt = 'Line 1repo is not a known field; did you mean "repos"?';
-      await expect.poll(() => warnings().getByRole('listitem').allInnerTexts()).toEqual([misspelt]);
-      await expect.poll(() => editor().getAttribute('aria-invalid')).toBe('false');
-      await button('Create workspace').click();
-      await page.getByText('Saved as generation 1.').waitFor();
+      await go(`/catalog/workspace/${name}?view=document`);
+      const repo = 'repo: https://example.com/a.git';
+      await editor().fill(lines(repo, 'environment: defualt', 'policy: small', 'model: opos'));
       await expect
         .poll(() => warnings().getByRole('listitem').allInnerTexts())
         .toEqual([
-          misspelt.replace('1', '3'),
-          'Line 4environment names the environment "defualt", which does not exist; did you mean "default"?',
+          'Line 1repo is not a known field; did you mean "repos"?',
+          'Line 2environment names the environment "defualt", which does not exist; did you mean "default"?',
+          'Line 4model "opos" is a model of no backend; did you mean "opus"?',
+          'Line 4model is refused: the policy "small" does not allow "opos", only claude-haiku-*',
         ]);
+      await expect.poll(() => marked().count()).toBe(3);
+      await expect.poll(() => editor().getAttribute('aria-invalid')).toBe('false');
+      expect(await visitor.accessibilityProblems(page.locator('.resource-text'))).toEqual([]);
+      // Warnings keep nobody from saving.
+      await button('Create workspace').click();
+      await page.getByText('Saved as generation 1.').waitFor();
+      await expect.poll(() => marked().count()).toBe(3);
     });
 
     test("a builtin can't be deleted, and a save overrides it", async () => {
@@ -231,13 +244,11 @@ describeInBrowser('the catalog', () => {
       await expect.poll(() => editor().getAttribute('aria-invalid')).toBe('true');
       const wrong = page.locator('.text-editor-line').nth(2);
       await expect.poll(() => wrong.innerText()).toMatch(/^maxRuns: many\s+maxRuns must be an integer$/);
-      await expect.poll(() => wrong.getAttribute('data-invalid')).toBe('true');
+      await expect.poll(() => wrong.getAttribute('data-mark')).toBe('error');
       await button('Line 4').click();
       await expect.poll(() => selected()).toBe('vmProfile: [a]');
       await editor().fill(lines('maxRuns: 1', 'vmProfile: [a'));
-      await errors()
-        .getByText(/Line [23]/)
-        .waitFor();
+      await expect.poll(() => errors().innerText()).toMatch(/^Line 2\s*This list has no closing \]\.$/);
       await button('Save').click();
       await page.getByRole('alert').getByText('The text has errors. Fix them before you save.').waitFor();
       await editor().fill(lines('maxRuns: 3'));
@@ -248,7 +259,7 @@ describeInBrowser('the catalog', () => {
 
     test('of the service are shown at their lines', async () => {
       const name = uniqueName('env');
-      await go(`/catalog/environment/${name}`);
+      await go(`/catalog/environment/${name}?view=document`);
       await editor().fill(lines('kind: environment', 'setup: []', 'deep:', '  __proto__: 1'));
       await button('Create environment').click();
       await errors().getByText('Line 4').waitFor();
@@ -278,7 +289,7 @@ describeInBrowser('the catalog', () => {
   describe('the editor', () => {
     test('inserts known fields by a click, or moves to them', async () => {
       const name = uniqueName('ws');
-      await go(`/catalog/workspace/${name}`);
+      await go(`/catalog/workspace/${name}?view=document`);
       const hints = page.getByRole('complementary', { name: 'Known fields' });
       await hints.getByText(kindTable.workspace.schema.properties.pool?.description ?? '').waitFor();
       await hints.getByRole('button', { name: 'model' }).click();
@@ -299,7 +310,7 @@ describeInBrowser('the catalog', () => {
 
     test('completes words, chosen by keyboard', async () => {
       const name = uniqueName('ws');
-      await go(`/catalog/workspace/${name}`);
+      await go(`/catalog/workspace/${name}?view=document`);
       await editor().fill('kind: workspace\n');
       await caretAtEnd();
       const choices = page.getByRole('listbox', { name: 'Suggestions' });
@@ -326,6 +337,36 @@ describeInBrowser('the catalog', () => {
       await expect.poll(() => choices.count()).toBe(0);
     });
 
+    test('suggests names, models and fields on Ctrl+Space, and says what a field is for', async () => {
+      await postResource(api, 'environment', 'suggested', {});
+      const name = uniqueName('ws');
+      await go(`/catalog/workspace/${name}?view=document`);
+      await editor().fill('environment: ');
+      const options = () =>
+        page.getByRole('listbox', { name: 'Suggestions' }).getByRole('option').allInnerTexts();
+      await caretAtEnd();
+      await page.keyboard.press('Control+Space');
+      await expect.poll(options).toEqual(expect.arrayContaining(['default', 'suggested']));
+      await page.keyboard.type('sug');
+      await expect.poll(options).toEqual(['suggested']);
+      await page.keyboard.press('Enter');
+      await page.keyboard.type('\nmodel: ');
+      await expect.poll(options).toContain('rehearsal-a');
+      await page.keyboard.press('Escape');
+      await page.getByText('The model, if neither the agent nor its persona sets one.').first().waitFor();
+      await page.keyboard.type('opus\ntools:\n- ');
+      await expect.poll(options).toEqual(['web_search', 'web_fetch', 'sub_agents']);
+      await page.keyboard.press('Enter');
+      await page.keyboard.type('\n');
+      await page.keyboard.press('Backspace');
+      await page.keyboard.press('Backspace');
+      await page.keyboard.press('Control+Space');
+      await expect.poll(async () => (await options()).length).toBeGreaterThan(3);
+      await page.keyboard.press('Escape');
+      await page.locator('.text-editor-line [data-as="key"]').first().hover({ force: true });
+      await page.getByRole('tooltip').getByText('name of an environment').waitFor();
+    });
+
     test('indents with Tab, and leaves with Escape and Tab', async () => {
       const name = uniqueName('pool');
       await go(`/catalog/pool/${name}`);
@@ -339,6 +380,96 @@ describeInBrowser('the catalog', () => {
       await page.keyboard.press('Tab');
       await expect.poll(() => editor().inputValue()).toBe('x');
       await expect.poll(() => editor().evaluate((area) => document.activeElement === area)).toBe(false);
+    });
+  });
+
+  describe('the form', () => {
+    const form = () => page.getByRole('group', { name: /^Settings of/ });
+
+    test('changes only what is edited: comments and unknown fields stay, and the text is one click away', async () => {
+      const name = uniqueName('ws');
+      const url = 'https://git.example.com/shop/storefront.git';
+      const text = lines(
+        '# Ask the web team.',
+        'kind: workspace',
+        `name: ${name}`,
+        'repos:',
+        `  - ${url} # main`,
+        'model: opus # large',
+        'team: web',
+      );
+      await postResource(api, 'workspace', name, { repos: [url], model: 'opus', team: 'web' }, { text });
+      await go(`/catalog/workspace/${name}`);
+      await editor().waitFor();
+      await button('Form').click();
+      await form().getByLabel('Model').fill('rehearsal-a');
+      await form().getByLabel('Environment').fill('nowhere');
+      await form().getByText('environment names the environment "nowhere", which does not exist').waitFor();
+      await form().getByLabel('Environment').fill('default');
+      await form().getByRole('group', { name: 'Repositories' }).getByRole('button', { name: 'Add' }).click();
+      await form().getByLabel('URL').nth(1).fill('https://git.example.com/shop/tools.git');
+      await form().getByLabel('Base branch').nth(1).fill('main');
+      await form().getByText('More settings').click();
+      await form().getByLabel('Project settings').selectOption('false');
+      expect(await visitor.accessibilityProblems(page.locator('main'))).toEqual([]);
+      await button('Text').click();
+      const changed = lines(
+        ...text
+          .trimEnd()
+          .replace('opus', 'rehearsal-a')
+          .replace(
+            '\nmodel',
+            '\n  - url: https://git.example.com/shop/tools.git\n    baseBranch: main\nmodel',
+          )
+          .split('\n'),
+        'environment: default',
+        'projectSettings: false',
+      );
+      await expect.poll(() => editor().inputValue()).toBe(changed);
+      // The choice is remembered.
+      await button('Form').click();
+      await button('Save').click();
+      await page.getByText('Saved as generation 2.').waitFor();
+      await go('/catalog/environment/default');
+      await form().getByRole('group', { name: 'Variables' }).getByRole('button', { name: 'Add' }).click();
+      await button('Text').click();
+      await editor().waitFor();
+    });
+
+    test('a new resource begins with it, and a text with errors leads back to the text', async () => {
+      const name = uniqueName('env');
+      await page.evaluate(() => localStorage.clear());
+      await go(`/catalog/environment/${name}`);
+      const variables = form().getByRole('group', { name: 'Variables' });
+      await variables.getByLabel('Name').last().fill('MODE');
+      await form().getByLabel('Setup', { exact: true }).fill('npm ci\n\nnpm test\n');
+      await button('Create environment').click();
+      await page.getByText('Saved as generation 1.').waitFor();
+      expect((await readDocument(api, 'environment', name)).document).toMatchObject({
+        setup: ['npm ci', 'npm test'],
+        variables: { MODE: { fromSecret: 'npm-token' } },
+      });
+      await button('Text').click();
+      await editor().fill('setup: [');
+      await button('Form').click();
+      await page.getByText('The text has errors. Fix them there to use the form.').waitFor();
+      await button('Edit in text').click();
+      await expect.poll(() => editor().inputValue()).toBe('setup: [');
+      await button('Discard changes').click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Discard changes' }).click();
+    });
+
+    test('has every kind of input, accessible and without scrolling sideways on a phone', async () => {
+      for (const path of ['integration/gh', 'token/mine', 'persona/planner']) {
+        await go(`/catalog/${path}?view=form`);
+        await form().waitFor();
+        expect(await visitor.accessibilityProblems(page.locator('main'))).toEqual([]);
+      }
+      await page.setViewportSize(phone.viewport ?? { width: 390, height: 844 });
+      await go('/catalog/environment/default?view=form');
+      await form().waitFor();
+      await visitor.expectNoSidewaysScroll();
+      await page.setViewportSize({ width: 1280, height: 800 });
     });
   });
 
@@ -361,7 +492,7 @@ describeInBrowser('the catalog', () => {
     await expect.poll(() => new URL(page.url()).pathname).toBe(`/catalog/pool/${name}`);
     await button('History').click();
     await page.getByText('current', { exact: true }).waitFor();
-    await button('Document').click();
+    await button('Text').click();
     await expect.poll(() => editor().inputValue()).toContain('vmProfile: x');
     await page.getByRole('link', { name: 'Personas' }).click();
     await button('Leave').click();
@@ -396,7 +527,7 @@ describeInBrowser('the catalog', () => {
     await expect.poll(() => writes.nth(2).innerText()).toMatch(/-maxRuns: 1\s+\+maxRuns: 2/);
     await expect.poll(() => button('Restore generation 4').count()).toBe(0);
     await button('Restore generation 2').click();
-    await page.getByText('The old version is in the editor. Save it to restore it.').waitFor();
+    await page.getByText('The old version is in the editor. Save to make it the current one.').waitFor();
     await expect.poll(() => editor().inputValue()).toBe(lines('kind: pool', `name: ${name}`, 'maxRuns: 2'));
     await button('Save').click();
     await page.getByText('Saved as generation 5.').waitFor();

@@ -30,6 +30,35 @@ describe('apply', () => {
     expect(await ada.prints(['history', 'pool', 'big'])).toMatch(/ 2 .* write .* More work\.\n/);
   });
 
+  test('comments of a file are stored, printed, edited and restored', async () => {
+    const text = '# Ask ada first.\nkind: pool\nname: noted\nmaxRuns: 4 # per runner\n';
+    const file = ada.file('noted.yaml', text);
+    await ada.prints(['apply', '-f', file]);
+    expect(await ada.prints(['get', 'pool', 'noted'])).toBe(text);
+    expect(await ada.prints(['apply', '-f', file])).toBe('pool/noted unchanged\n');
+    ada.file('noted.yaml', text.replace('ada', 'bea'));
+    expect(await ada.prints(['apply', '-f', file])).toContain('+# Ask bea first.');
+    expect(await ada.prints(['restore', 'pool', 'noted', '--generation', '1'])).toContain(
+      '+# Ask ada first.',
+    );
+    expect(await ada.prints(['history', 'pool', 'noted', '--generation', '2'])).toContain('# Ask bea first.');
+    // A file without its name gets it, and several documents in a file have their own texts.
+    const several =
+      '# one\nkind: pool\nname: noted-1\n---\n# two\nkind: pool\nname: noted-2\nmaxRuns: 2 # b\n';
+    await ada.prints(['apply', '-f', ada.file('several.yaml', several)]);
+    expect(await ada.prints(['get', 'pool', 'noted-2'])).toBe(
+      '# two\nkind: pool\nname: noted-2\nmaxRuns: 2 # b\n',
+    );
+    await ada.prints([
+      'apply',
+      '-f',
+      ada.file('unnamed.md', '---\n# small\nmodel: rehearsal-a\n---\nBe kind.\n'),
+    ]);
+    expect(await ada.prints(['get', 'persona', 'unnamed'])).toBe(
+      '---\n# small\nmodel: rehearsal-a\nname: unnamed\n---\nBe kind.\n',
+    );
+  });
+
   test('--dry-run writes nothing', async () => {
     const input = 'kind: pool\nname: never\n';
     expect(await ada.prints(['apply', '-f', '-', '--dry-run'], { input })).toContain(

@@ -78,7 +78,8 @@ export class TestUser {
   /** The standard output of a command that must succeed. */
   async prints(args: readonly string[], options: RunOptions = {}): Promise<string> {
     const { code, out, err } = await this.muster(args, options);
-    if (code !== 0) throw new Error(`muster ${args.join(' ')}: ${code}\n${out}${err}`);
+    if (code !== 0 || err.includes('ignored unknown fields'))
+      throw new Error(`muster ${args.join(' ')}: ${code}\n${out}${err}`);
     return out;
   }
 

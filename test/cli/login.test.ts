@@ -199,8 +199,36 @@ describe('muster keys and muster audit', () => {
     expect(shown).toMatch(new RegExp(`admin +deleted +token/${name} +Lost laptop$`, 'm'));
     const entries = await admin.data<AuditEntry[]>(['audit', '--kind', 'token', '--name', name]);
     expect(entries.map(({ action }) => action)).toEqual(['DELETE', 'WRITE']);
+    await admin.prints([
+      'apply',
+      '-f',
+      admin.file('p.md', `---\nkind: persona\nname: ${name}\n---\nBe kind.\n`),
+    ]);
+    expect(await admin.prints(['audit', '--name', name, '--kind', 'persona'])).not.toContain('[write');
     expect(await admin.data<AuditEntry[]>(['audit', '--limit', '1'])).toHaveLength(1);
     expect(await admin.muster(['audit', '--kind', 'nothing'])).toMatchObject({ code: 2 });
     admin.remove();
   });
+});
+
+test('muster sign-in lists, shows and checks providers', async () => {
+  const admin = new TestUser(server);
+  const name = uniqueName('corp');
+  expect(await admin.muster(['sign-in', 'test', name])).toMatchObject({ code: 3 });
+  const document = `kind: sign-in\nname: ${name}\ntype: oidc\nissuer: https://nobody.invalid\nclientId: muster\n`;
+  await admin.prints(['apply', '-f', admin.file('corp.yaml', document)]);
+  expect(await admin.prints(['sign-in', 'ls'])).toMatch(
+    new RegExp(
+      `^${name} +active +oidc · https://nobody.invalid +${server.url}/sign-in/callback/\\S+/${name}$`,
+      'm',
+    ),
+  );
+  expect(await admin.prints(['sign-in', 'show', name])).toBe(document);
+  const tested = await admin.muster(['sign-in', 'test', name]);
+  expect(tested).toMatchObject({ code: 1, err: `muster: ${name}: 1 of 1 checks failed\n` });
+  expect(tested.out).toMatch(
+    /^failed +configuration of the provider: nobody\.invalid: the name can't be resolved( now)? \(E\w+\)$/m,
+  );
+  expect(tested.out).toMatch(/^nobody has signed in with it yet$/m);
+  admin.remove();
 });

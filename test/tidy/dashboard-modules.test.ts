@@ -11,12 +11,14 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   live: ['parts', 'session'],
   spawn: shared,
   home: [...shared, 'setup', 'spawn'],
+  inbox: [...shared, 'agent'],
+  palette: [...shared, 'agent', 'catalog', 'home', 'shell', 'spawn'],
   catalog: shared,
   budget: shared,
   runners: shared,
   schedules: shared,
   settings: shared,
-  setup: shared,
+  setup: [...shared, 'spawn'],
   team: shared,
   notify: [...shared, 'catalog'],
   activity: [...shared, 'catalog'],
@@ -68,9 +70,12 @@ test('a style sheet is named like its folder, or like a part of the page that wo
   expect(others.map((path) => path.slice(folder.length)).sort()).toEqual([
     'agent/panels/changes.css',
     'agent/queue.css',
+    'agent/review/code.css',
     'agent/transcript/tools.css',
     'catalog/editor.css',
+    'catalog/form.css',
     'home/agent-row.css',
+    'parts/list-page.css',
     'parts/markdown.css',
   ]);
   expect(sheets.filter((path) => linesIn(readText(path)) > 450)).toEqual([]);

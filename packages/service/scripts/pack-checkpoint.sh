@@ -217,10 +217,12 @@ pack_repository() (
     [ "$base $tree" = "$head $head_tree" ] ||
       raw diff --no-ext-diff --no-textconv --no-color ${line_ends:+--ignore-cr-at-eol} "$@" "$base" "$tree"
   }
-  stat=$(difference --shortstat --no-renames | awk '
+  stat=$(difference --shortstat | awk '
     { for (i = 2; i <= NF; i++) count[substr($i, 1, 3)] = $(i - 1) }
     END { print count["fil"] + 0, count["ins"] + 0, count["del"] + 0 }')
-  difference | head -c "$max_diff" > "$temp/diff"
+  # As much context as the service may ask for; of a diff that is too long with it, git's own.
+  difference -U100 | head -c "$max_diff" > "$temp/diff"
+  [ "$(wc -c < "$temp/diff")" -lt "$max_diff" ] || difference | head -c "$max_diff" > "$temp/diff"
   { echo "diff $key $stat $(wc -c < "$temp/diff")"; cat "$temp/diff"; } >> "$temp/diffs"
   echo "$(wc -l < "$temp/commits") $files" >> "$temp/counts"
 )

@@ -56,8 +56,11 @@ const isTyping = (target: EventTarget | null): boolean =>
   (target.isContentEditable ||
     target.matches('input:not([type="checkbox"], [type="radio"]), textarea, select'));
 
-/** Single-key shortcuts. They are off while the user types in a field and while a dialog is open. */
-export function useShortcuts(shortcuts: Shortcuts): void {
+/**
+ * Single-key shortcuts. They are off while the user types in a field and while a dialog is open. `areFirst`: for a page
+ * whose keys mean something else on other pages.
+ */
+export function useShortcuts(shortcuts: Shortcuts, { areFirst = false } = {}): void {
   const current = useRef(shortcuts);
   current.current = shortcuts;
   useEffect(() => {
@@ -69,9 +72,9 @@ export function useShortcuts(shortcuts: Shortcuts): void {
       event.preventDefault();
       act();
     };
-    addEventListener('keydown', onKeyDown);
-    return () => removeEventListener('keydown', onKeyDown);
-  }, []);
+    addEventListener('keydown', onKeyDown, areFirst);
+    return () => removeEventListener('keydown', onKeyDown, areFirst);
+  }, [areFirst]);
 }
 
 /** A state in one or two words. */

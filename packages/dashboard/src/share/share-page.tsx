@@ -9,7 +9,8 @@ import {
 } from '@muster/sdk';
 import { agentPage, pathOf, statusText } from '@muster/sdk/contract';
 import { QueryClientProvider, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { type ReactNode, useEffect, useMemo } from 'react';
+import { lazy, type ReactNode, Suspense, useEffect, useMemo } from 'react';
+import { useLocation } from 'wouter';
 import { isLiveRun } from '../agent/model/status-text.ts';
 import { AgentPanels } from '../agent/panels/view/agent-panels.tsx';
 import { Transcript } from '../agent/transcript/view/transcript.tsx';
@@ -27,6 +28,10 @@ import { clientFor, SignedInContext, useClient } from '../session/session.ts';
 import { ConnectionBanner } from '../shell/header.tsx';
 import { showSession, useShareUrl } from './share-links.ts';
 import './share.css';
+
+const ReviewPage = lazy(async () => ({
+  default: (await import('../agent/review/view/review-page.tsx')).ReviewPage,
+}));
 
 /** How often the page checks that its link still works. It may stay open this long after the link has ended. */
 const checkMs = 3_000;
@@ -151,7 +156,17 @@ function SharedAgent({ agentId, until }: { readonly agentId: AgentId; readonly u
   const client = useClient();
   const { query, onEntries } = useStatus(agentId);
   const status = query.data;
+  const [address] = useLocation();
   useTitle([pathOf(agentId), status && statusText(status), 'Muster'].filter(Boolean).join(' · '));
+  if (status && address.endsWith('/review'))
+    return (
+      <main className="shared-review">
+        <ConnectionBanner />
+        <Suspense fallback={<p className="page-loading">Loading …</p>}>
+          <ReviewPage status={status} />
+        </Suspense>
+      </main>
+    );
   return (
     <AgentLayout
       className="shared-agent"

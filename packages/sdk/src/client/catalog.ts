@@ -35,15 +35,19 @@ export interface DeleteSettings extends CatalogSettings {
 export interface WriteSettings extends DeleteSettings {
   /** The fields to change; without it the document replaces the whole resource. */
   readonly updateMask?: string | readonly string[] | undefined;
+  /** The document as its author wrote it, with comments: YAML, or Markdown for a persona. It must say the same. */
+  readonly text?: string | undefined;
 }
 
-export interface ChangeSettings extends Omit<WriteSettings, 'ifGenerationMatch' | 'updateMask'> {
+export interface ChangeSettings extends Omit<WriteSettings, 'ifGenerationMatch' | 'text' | 'updateMask'> {
   /** How often to try when others write at the same time; 100. */
   readonly tries?: number | undefined;
 }
 
 export interface Written<D> {
   readonly document: D;
+  /** The document as its author wrote it, as far as it is stored; otherwise empty. */
+  readonly text: string;
   readonly generation: Int64;
   /** What is accepted but probably a mistake, such as a misspelt field. */
   readonly warnings: readonly DocumentWarning[];
@@ -79,7 +83,7 @@ export class CatalogClient {
 
   /**
    * Writes the document, or with a mask parts of it. With `ifGenerationMatch` it is retried and still written once. The
-   * first write of a token, share link or integration returns its secret, which can't be read again.
+   * first write of a token, share link, integration, notification or trigger may return a secret, which can't be read again.
    */
   async write<K extends KindName>(
     kind: K,
@@ -234,7 +238,12 @@ export class CatalogClient {
     const { signal, tenant } = settings;
     for await (const entry of this.historyAll(kind, name, { signal, tenant, pageSize: 100 })) {
       if (entry.justification.endsWith(mark)) {
-        return { generation: entry.generation, payload: encodePayload(entry.document), warnings: [] };
+        return {
+          generation: entry.generation,
+          payload: encodePayload(entry.document),
+          text: entry.text,
+          warnings: [],
+        };
       }
     }
     return undefined;
@@ -243,23 +252,29 @@ export class CatalogClient {
 
 const writeBody = (
   document: unknown,
-  { updateMask = '', ifGenerationMatch, tenant }: WriteSettings,
+  { updateMask = '', text, ifGenerationMatch, tenant }: WriteSettings,
   justification: string | undefined,
 ) => ({
   ref: tenant && { tenant },
   payload: encodePayload(document),
+  text: text || undefined,
   updateMask: typeof updateMask === 'string' ? updateMask : updateMask.join(','),
   justification: justification || undefined,
   ifGenerationMatch,
 });
 
-/** An older service sends no warnings. */
+/** An older service sends no warnings and no text. */
 const written = <D>({
   payload,
+  text = '',
   generation,
   warnings = [],
-}: Omit<ReplyOf<'writeResource'>, 'warnings'> & { readonly warnings?: DocumentWarning[] }): Written<D> => ({
+}: Omit<ReplyOf<'writeResource'>, 'text' | 'warnings'> & {
+  readonly text?: string;
+  readonly warnings?: DocumentWarning[];
+}): Written<D> => ({
   document: decodePayload(payload) as D,
+  text,
   generation,
   warnings,
 });
@@ -272,7 +287,7 @@ export const reasonOf = ({ justification }: { readonly justification: string }):
 
 /** Kinds whose write returns a secret. A lost secret can't be read again, so such a write is not repeated. */
 const hasSecret = (kind: string): boolean =>
-  /^(token|sharelink|integration)s?$/.test(kind.toLowerCase().replace(/[-_]/g, ''));
+  /^(token|sharelink|integration|notification|trigger)s?$/.test(kind.toLowerCase().replace(/[-_]/g, ''));
 
 const isGenerationConflict = (error: unknown): boolean =>
   error instanceof FailedPreconditionError && error.violations.some(({ type }) => type === 'GENERATION');

@@ -144,7 +144,11 @@ export class MusterClient extends AccessClient {
     followUpIds: readonly string[],
     settings: CallSettings = {},
   ): Promise<ReplyOf<'orderQueue'>> {
-    return this.#caller.call('orderQueue', { agentId: agentIdOf(agent), followUpIds: [...followUpIds] }, settings);
+    return this.#caller.call(
+      'orderQueue',
+      { agentId: agentIdOf(agent), followUpIds: [...followUpIds] },
+      settings,
+    );
   }
 
   /** One page of undelivered messages with their whole texts, queued ones first. */
@@ -226,7 +230,7 @@ export class MusterClient extends AccessClient {
   /** Yields the entries of the list, then each entry again when it changes; reconnects by itself. */
   listStream(
     filter: ListInput = {},
-    { signal, onOpen, onWhole }: ListStreamSettings = {},
+    { signal, onOpen, onWhole, onGone }: ListStreamSettings = {},
   ): AsyncGenerator<AgentEntry, void, void> {
     const all: ListInput = { ...filter, phases: [], includeTerminal: true, pageToken: '' };
     return agentStream(
@@ -234,7 +238,7 @@ export class MusterClient extends AccessClient {
         events: (inner) => this.#caller.events('listStream', inner, () => ({ body: listBody(filter) })),
         allAgents: (inner) => this.listAll(all, { signal: inner }),
         onOpen,
-        onWhole,
+        ...{ onWhole, onGone },
       },
       signal,
     );
@@ -320,8 +324,8 @@ export class MusterClient extends AccessClient {
     });
   }
 
-  diff(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'diff'>> {
-    return this.#caller.call('diff', { agentId: agentIdOf(agent) }, settings);
+  diff(agent: AgentRef, input: { readonly context?: number } & CallSettings = {}): Promise<ReplyOf<'diff'>> {
+    return this.#caller.call('diff', { agentId: agentIdOf(agent), context: input.context }, input);
   }
 
   /** One part of the newest checkpoint; `checkpointId` is that of the earlier parts. */

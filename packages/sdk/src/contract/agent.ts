@@ -67,7 +67,7 @@ export type SpawnRequest = Infer<typeof spawnRequest>;
 export const spawnReply = reply('SpawnReply', { agentId, phase, runCount: int64, dashboardUrl: text });
 export type SpawnReply = Infer<typeof spawnReply>;
 
-/** A request that only names an agent: status, kill, diff. */
+/** A request that only names an agent: status, kill. */
 export const agentRequest = request('AgentRequest', { agentId: agentIdIn });
 
 const timeoutSeconds = {
@@ -315,6 +315,18 @@ export const retryManyReply = reply('RetryAgentsReply', {
   more: {
     type: 'boolean',
     description: 'There are more agents than one reply holds. Send the request again.',
+  },
+});
+
+export const diffRequest = request('DiffRequest', {
+  agentId: agentIdIn,
+  context: {
+    type: 'integer',
+    minimum: 0,
+    maximum: limits.diffContextLines,
+    expected: `a number of lines from 0 to ${limits.diffContextLines}`,
+    description:
+      'How many unchanged lines to return around each change, as far as they are stored. Default 3.',
   },
 });
 

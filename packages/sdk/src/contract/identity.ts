@@ -183,7 +183,10 @@ export const revokeSessionRequest = requestWith('RevokeSessionRequest', ['id'], 
   id: { type: 'string', format: 'uuid', expected: 'the id of a session, as listSessions shows it' },
 });
 
-/** The dashboard page of an agent: `/agents/<provider>/<org>/<owner's provider>/<account>/<workspace>/<path…>`. */
+/**
+ * The dashboard page of an agent: `/agents/<provider>/<org>/<owner's provider>/<account>/<workspace>/<path…>`. That of an
+ * agent named `review` ends with `/%72eview`: `/review` after an agent's page is the review of its changes.
+ */
 export const agentPage = (id: AgentId): string =>
   `/agents/${[
     providerName(id.tenant.provider),
@@ -194,7 +197,7 @@ export const agentPage = (id: AgentId): string =>
     ...id.agent,
   ]
     .map(encodeURIComponent)
-    .join('/')}`;
+    .join('/')}`.replace(/(?<=\/)r(?=eview$)/, '%72');
 
 /** The agent of a dashboard page; undefined if the path is not one. */
 export function agentOfPage(page: string): AgentId | undefined {

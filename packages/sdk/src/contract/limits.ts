@@ -76,6 +76,10 @@ export const limits = {
   outputSchemasWaiting: 100,
   /** A catalog document, decoded */
   documentBytes: 512 * 1024,
+  /** The text of a catalog document, as its author wrote it */
+  documentTextBytes: 256 * 1024,
+  /** Texts of one account that wait to be compared with their documents on a node → RESOURCE_EXHAUSTED */
+  documentTextsWaiting: 50,
   /** Documents of one page of a catalog list or history, without the first → the page ends */
   catalogPageBytes: 4 * 1024 * 1024,
   /**
@@ -322,6 +326,10 @@ export const limits = {
   usageParts: 20,
   /** A repository's diff in one report, in characters */
   diffLength: 384 * 1024,
+  /** `context` of a diff: unchanged lines around each change */
+  diffContextLines: 100,
+  /** Up to this length, a repository's diff is stored with more context than three lines, in characters */
+  wideDiffLength: 192 * 1024,
   /** Partials of one agent in a second: pieces of texts that it is producing → later pieces are longer, or dropped */
   partialsPerSecond: 10,
   /** `text` of a partial, in characters */

@@ -23,6 +23,11 @@ export const inputFormats = [
 export const writeRequest = request('WriteResourceRequest', {
   ref: request('ResourceRef', { tenant: tenantIn, kind: text, name: text }),
   payload: { type: 'string', description: 'The document as base64-encoded JSON; empty is {}.' },
+  text: {
+    type: 'string',
+    description:
+      'The document as its author wrote it, with comments: YAML, or Markdown for a persona. It must say the same as the payload. Only without `updateMask`.',
+  },
   updateMask: {
     type: 'string',
     description:
@@ -43,8 +48,14 @@ export const documentWarning = reply('DocumentWarning', {
 });
 export type DocumentWarning = Infer<typeof documentWarning>;
 
+const textOut = {
+  ...text,
+  description: 'The document as its author wrote it, with comments; empty if no such text is stored.',
+} as const;
+
 export const writeReply = reply('WriteResourceReply', {
   payload: text,
+  text: textOut,
   generation: int64,
   warnings: {
     ...list(documentWarning),
@@ -55,6 +66,7 @@ export const writeReply = reply('WriteResourceReply', {
 export const resource = reply('Resource', {
   kind: text,
   payload: text,
+  text: textOut,
   inputFormat: { title: 'InputFormat', type: 'string', enum: inputFormats },
   generation: int64,
 });
@@ -82,6 +94,7 @@ export const auditRecord = reply('AuditRecord', {
   updateMask: text,
   justification: text,
   payload: text,
+  text: textOut,
 });
 export const historyReply = pageOf('ResourceHistoryReply', auditRecord);
 

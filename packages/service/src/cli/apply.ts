@@ -53,7 +53,8 @@ async function checkAll(
     if (!isChecking) return [];
     const { justification } = flags;
     try {
-      return (await catalog.validate(file.kind, file.name, file.fields, { justification, signal })).warnings;
+      const { kind, name, fields, text } = file;
+      return (await catalog.validate(kind, name, fields, { text, justification, signal })).warnings;
     } catch (error) {
       if (signal.aborted) throw error;
       // The route itself is unknown: a whole document needs no stored resource.
@@ -105,7 +106,7 @@ function summaryOf(results: readonly { readonly action: string }[], wanted: numb
 export async function applyOne(
   { flags, output, signal }: Invocation<Flags<'justification', 'dryRun'>>,
   catalog: CatalogClient,
-  { kind, name, fields }: ResourceFile,
+  { kind, name, fields, text }: ResourceFile,
   title: string,
 ) {
   const [{ formatResource, ownServerFields }, { createTwoFilesPatch }] = await Promise.all([
@@ -113,10 +114,13 @@ export async function applyOne(
     import('diff'),
   ]);
   const current = await readIfExists(catalog, kind, name, signal);
-  const before = current ? formatResource(kind, name, current.document) : '';
-  const after = formatResource(kind, name, shownFields(kind, fields));
+  const isSame =
+    current &&
+    formatResource(kind, name, current.document) === formatResource(kind, name, shownFields(kind, fields));
+  const before = current ? formatResource(kind, name, current.document, current.text) : '';
+  const after = formatResource(kind, name, shownFields(kind, fields), text);
   const isTable = output.format === 'table';
-  if (current && before === after) {
+  if (isSame && (before === after || (!current.text && !hasComments(text)))) {
     if (isTable) output.line(`${title} unchanged`);
     return { kind, name, action: 'unchanged', generation: current.generation };
   }
@@ -131,6 +135,7 @@ export async function applyOne(
   }
   const { document, generation } = await catalog.write(kind, name, fields, {
     ifGenerationMatch: current?.generation ?? '0',
+    text,
     justification: flags.justification,
     signal,
   });
@@ -149,6 +154,9 @@ export async function applyOne(
     ...(hasSecret && { [secretField]: secret }),
   };
 }
+
+/** A text without comments says no more than its document. */
+const hasComments = (text: string): boolean => /^\s*#|\s#/m.test(text);
 
 /** Without the value of a secret, which differs from every stored document. */
 function shownFields(kind: Kind, fields: ResourceFile['fields']): ResourceFile['fields'] {

@@ -1,4 +1,4 @@
-import type { AuditRecord } from '@muster/sdk';
+import { type AuditRecord, reasonOf } from '@muster/sdk';
 import { auditText, clock, recordedKinds } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Flags, type Invocation } from './command.ts';
@@ -51,7 +51,7 @@ async function audit({ flags, client, output, signal }: Invocation<AuditFlags>):
       { title: 'WHO', of: (entry) => entry.actor, isFlexible: true },
       { title: 'DID', of: auditText },
       { title: 'WHAT', of: whatOf, isFlexible: true },
-      { title: 'WHY', of: ({ justification }) => justification, isFlexible: true },
+      { title: 'WHY', of: reasonOf, isFlexible: true },
     ],
     'nothing is on record',
   );

@@ -116,9 +116,12 @@ export async function get(
     const found = await client().catalog.read(kind, name, { signal });
     output.answer(found, () => {
       // Comments, so that the text can be applied again.
-      for (const [field, value] of Object.entries(ownServerFields(kind, found.document)))
-        output.line(`# ${field}: ${value}`);
-      output.line(formatResource(kind, name, found.document).trimEnd());
+      const text = formatResource(kind, name, found.document, found.text).trimEnd();
+      const own = Object.entries(ownServerFields(kind, found.document));
+      // A text that was printed and applied again has them already.
+      for (const line of own.map(([field, value]) => `# ${field}: ${value}`))
+        if (!text.split('\n').includes(line)) output.line(line);
+      output.line(text);
     });
     return;
   }
@@ -144,7 +147,7 @@ async function edit(
   const current = await client().catalog.read(kind, name, { signal });
   const folder = mkdtempSync(join(tmpdir(), 'muster-edit-'));
   const file = join(folder, `${name}.${proseOf(kind) === undefined ? 'yaml' : 'md'}`);
-  const before = formatResource(kind, name, current.document);
+  const before = formatResource(kind, name, current.document, current.text);
   writeFileSync(file, before);
   const editor = env.VISUAL || env.EDITOR || 'vi';
   const exitCode = await runEditor(editor, file);
@@ -160,8 +163,12 @@ async function edit(
     const [edited] = parseResources(after, file, name);
     if (!edited || edited.name !== name || edited.kind !== kind)
       throw usageError('kind and name must not change (use muster apply -f to create another resource)');
-    const settings = { ifGenerationMatch: current.generation, justification: flags.justification, signal };
-    const written = await client().catalog.write(kind, name, edited.fields, settings);
+    const written = await client().catalog.write(kind, name, edited.fields, {
+      ifGenerationMatch: current.generation,
+      text: edited.text,
+      justification: flags.justification,
+      signal,
+    });
     noteWarnings(output, `${kind}/${name}`, written.warnings);
     output.answer(written, () => output.line(`${kind}/${name} changed (generation ${written.generation})`));
   } catch (error) {

@@ -19,8 +19,9 @@ export function addKeyCommands(program: Command): void {
 }
 
 async function list({ client, output, signal, flags }: Invocation<Flags<'account'>>): Promise<void> {
+  const { account } = flags;
   const keys: ListedKey[] = [];
-  for await (const key of client().keys(flags, { signal })) keys.push(key);
+  for await (const key of client().keys({ account }, { signal })) keys.push(key);
   await output.table(
     keys,
     [

@@ -5,20 +5,26 @@ import {
   kindOf,
   kinds,
   kindTable,
+  limits,
   markdownKind,
   proseOf,
   resourceText,
+  sealedFieldOf,
   splitFrontMatter,
 } from '@muster/sdk/contract';
-import { isMap, parseAllDocuments, stringify } from 'yaml';
+import { Document, isMap, parseAllDocuments, stringify } from 'yaml';
 import { usageError } from './errors.ts';
 import { fileText, pipedText } from './input.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
 
 /** A catalog resource in a file: YAML, or Markdown with front matter. */
 export interface ResourceFile {
   readonly kind: Kind;
   readonly name: string;
-  readonly fields: Readonly<Record<string, unknown>>;
+  readonly fields: Fields;
+  /** As its author wrote it, with comments; empty where it can't be stored. */
+  readonly text: string;
   /** The file's name, for errors. */
   readonly from: string;
 }
@@ -55,15 +61,31 @@ function filesOf(path: string): string[] {
 export function parseResources(text: string, from: string, name: string): ResourceFile[] {
   if (/\.md$/.test(from)) {
     const { settings, body, linesAbove } = splitFrontMatter(text);
-    const [fields] = parseYaml(settings, from, linesAbove);
-    const { kind = markdownKind } = fields ?? {};
+    const [parsed = new Document({})] = parseYaml(settings, from, linesAbove);
+    const fields = fieldsOf(parsed);
+    const { kind = markdownKind } = fields;
     const prose = proseOf(String(kind)) ?? 'instructions';
-    return [resource({ ...fields, kind, [prose]: body.trim() }, from, name)];
+    const textNamed = () => `---\n${namedText(parsed, fields, name)}---\n${body}`;
+    const whole = { ...fields, kind, [prose]: body.trim() };
+    return [resource(whole, () => (fields.name === undefined ? textNamed() : text), from, name)];
   }
-  return parseYaml(text, from, 0).map((fields) => resource(fields, from, name));
+  const documents = parseYaml(text, from, 0);
+  return documents.map((document) => {
+    const fields = fieldsOf(document);
+    const isWhole = documents.length === 1 && fields.name !== undefined && !/^---/m.test(text);
+    return resource(fields, () => (isWhole ? text : namedText(document, fields, name)), from, name);
+  });
 }
 
-function parseYaml(text: string, from: string, linesAbove: number): Record<string, unknown>[] {
+/** The text of one of several documents, or of one that leaves out its name. */
+function namedText(document: Document, fields: Fields, name: string): string {
+  if (fields.name === undefined) document.set('name', name);
+  return String(document).replace(/^---\n|\n\.\.\.\s*$/g, '');
+}
+
+const fieldsOf = (document: Document): Fields => (document.toJS() ?? {}) as Fields;
+
+function parseYaml(text: string, from: string, linesAbove: number): Document[] {
   return parseAllDocuments(text, { prettyErrors: true }).flatMap((document) => {
     const [error] = document.errors;
     if (error) {
@@ -74,11 +96,11 @@ function parseYaml(text: string, from: string, linesAbove: number): Record<strin
     if (document.toJS() === null) return [];
     if (!isMap(document.contents))
       throw usageError(`${from}: expected a mapping of fields, such as kind: workspace`);
-    return [document.toJS() as Record<string, unknown>];
+    return [document as Document];
   });
 }
 
-function resource(fields: Readonly<Record<string, unknown>>, from: string, fallback: string): ResourceFile {
+function resource(fields: Fields, textOf: () => string, from: string, fallback: string): ResourceFile {
   const { kind, name = fallback, ...rest } = fields;
   if (typeof kind !== 'string' || kind === '')
     throw usageError(`${from}: the field kind is missing; expected one of ${kinds.join(', ')}`);
@@ -86,15 +108,16 @@ function resource(fields: Readonly<Record<string, unknown>>, from: string, fallb
   if (!known) throw usageError(`${from}: unknown kind "${kind}"; expected one of ${kinds.join(', ')}`);
   if (typeof name !== 'string' || name === '')
     throw usageError(`${from}: the field name is missing; expected text, such as name: default`);
-  return { kind: known, name, fields: rest, from };
+  // A file with the value of a secret is not stored, JSON has no comments, and a text is in the format of its kind.
+  const isOfKind = (proseOf(known) !== undefined) === /\.md$/.test(from) && extname(from) !== '.json';
+  const text = sealedFieldOf(known) || !isOfKind ? '' : textOf();
+  const isStored = Buffer.byteLength(text) <= limits.documentTextBytes;
+  return { kind: known, name, fields: rest, text: isStored ? text : '', from };
 }
 
-/** The text of a file for a stored document. */
-export const formatResource = (
-  kind: string,
-  name: string,
-  document: Readonly<Record<string, unknown>>,
-): string => resourceText(kind, name, document, (fields) => stringify(fields));
+/** The text of a file for a stored document: as its author wrote it, if that is stored. */
+export const formatResource = (kind: string, name: string, document: Fields, text = ''): string =>
+  text || resourceText(kind, name, document, (fields) => stringify(fields));
 
 /** What the service sets in documents of this kind and lists in a column, such as the address of a webhook. */
 export function ownServerFields(kindName: string, document: ResourceFile['fields']): Record<string, unknown> {

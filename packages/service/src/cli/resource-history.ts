@@ -29,7 +29,9 @@ async function history(
   if (flags.generation !== undefined) {
     const entry = await generationOf(invocation, kind, name, flags.generation);
     const { formatResource } = await import('./resource-files.ts');
-    output.answer(entry, ({ document }) => output.line(formatResource(kind, name, document).trimEnd()));
+    output.answer(entry, ({ document, text }) =>
+      output.line(formatResource(kind, name, document, text).trimEnd()),
+    );
     return;
   }
   const entries = [];
@@ -83,10 +85,10 @@ async function restore(invocation: Invocation<RestoreFlags>, kindName: string, n
   if (!kind) throw usageError(`unknown kind "${kindName}"; expected one of ${kinds.join(', ')}`);
   if (kindTable[kind].isRestorable === false)
     throw usageError(`a ${kind} can't be restored: its history does not have its value`);
-  const { document } = await generationOf(invocation, kind, name, flags.generation);
+  const { document, text } = await generationOf(invocation, kind, name, flags.generation);
   const { formatResource, parseResources } = await import('./resource-files.ts');
   const from = `generation ${flags.generation}${proseOf(kind) === undefined ? '' : '.md'}`;
-  const [file] = parseResources(formatResource(kind, name, document), from, name);
+  const [file] = parseResources(formatResource(kind, name, document, text), from, name);
   if (!file) throw new CommandError(`generation ${flags.generation} of ${kind}/${name} is empty`);
   const restored = await applyOne(invocation, client().catalog, file, `${kind}/${name}`);
   output.answer(restored, () => {});

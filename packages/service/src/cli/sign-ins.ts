@@ -13,11 +13,8 @@ export function addSignInCommands(program: Command): void {
       'providers that people sign in with: OpenID Connect or GitHub; create them with muster apply',
     );
   addCommand(signIns, 'ls', 'list the providers', list);
-  addCommand(
-    signIns,
-    'show <sign-in>',
-    'print a provider as a file, with its redirect URI',
-    (invocation, name: string) => get(invocation, 'sign-in', name),
+  addCommand(signIns, 'show <sign-in>', 'print a provider as a file', (invocation, name: string) =>
+    get(invocation, 'sign-in', name),
   );
   addCommand(
     signIns,

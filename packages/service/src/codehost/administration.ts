@@ -1,4 +1,4 @@
-import type { BodyOf, Delivery, ReplyOf } from '@muster/sdk/contract';
+import { type BodyOf, coversRepo, type Delivery, type ReplyOf } from '@muster/sdk/contract';
 import type { Principal } from '../control/access/principal.ts';
 import { hookUrl } from '../control/catalog/kinds/hooks.ts';
 import { deliveryOf, Ledger, type LedgerOptions } from '../deliveries/ledger.ts';
@@ -9,7 +9,7 @@ import { readUnposted, releaseItems } from '../store/statements/outbox.ts';
 import { HostError } from '../work/host-error.ts';
 import { withinBudget } from '../work/reply-budget.ts';
 import type { RepoPath } from './host.ts';
-import { covers, type Integration, IntegrationError, type Integrations } from './integrations.ts';
+import { type Integration, IntegrationError, type Integrations } from './integrations.ts';
 import { workspaceOf } from './workspace-of.ts';
 
 export interface AdministrationOptions extends LedgerOptions {
@@ -63,7 +63,9 @@ export class Administration {
       const integration = await this.#options.integrations.open(tenant, name);
       account = (await integration.host.self()).login;
       checks.push({ name: 'credential', ok: true, advice: '' });
-      const repos = (await integration.host.repositories()).filter((repo) => covers(integration.repos, repo));
+      const repos = (await integration.host.repositories()).filter((repo) =>
+        coversRepo(integration.repos, repo),
+      );
       const advice = 'Give the credential access to a repository that `repos` of the integration covers.';
       checks.push({ name: 'repositories', ok: repos.length > 0, advice: repos.length > 0 ? '' : advice });
       const [first] = repos;

@@ -1,15 +1,19 @@
-import type { IntegrationDocument } from '@muster/sdk/contract';
+import {
+  coveredRepo,
+  coversRepo,
+  hostUrlOf,
+  type IntegrationDocument,
+  matchesRepo,
+} from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Catalog } from '../control/catalog/catalog.ts';
 import { NotNowError } from '../deliveries/process.ts';
 import { hostUrlProblem } from '../lib/host-url.ts';
-import { matchesPath } from '../lib/path-pattern.ts';
 import { findTriggeredBy } from '../store/statements/change-requests.ts';
 import type { PushedBranch } from '../store/statements/pushed-branches.ts';
 import { HostError } from '../work/host-error.ts';
 import { type Host, type HostType, hostTypes, type Permission, type RepoPath } from './host.ts';
 import { type Credential, type HostOptions, openHost } from './hosts.ts';
-import { defaultUrls, repoAt } from './names.ts';
 import { orRefusal } from './or-refusal.ts';
 
 /** An integration with a code host, with its defaults filled in and its credential resolved. */
@@ -109,7 +113,7 @@ export class Integrations {
       throw error;
     });
     if (path === null) return repo;
-    if (!covers(repos, path))
+    if (!coversRepo(repos, path))
       throw new IntegrationError(
         `the integration "${name}": ${repo} was renamed to ${path}, which \`repos\` does not cover`,
       );
@@ -192,7 +196,7 @@ export class Integrations {
 
   async #opened(tenant: number, name: string, document: IntegrationDocument): Promise<Integration> {
     const type = knownType(document);
-    const url = urlOf(type, document);
+    const url = hostUrlOf(document);
     if (!url) throw new IntegrationError('url: expected the address of the host');
     // An earlier version stored any text.
     const problem = hostUrlProblem(type, url);
@@ -235,8 +239,8 @@ export class Integrations {
       return { appId: String(document.appId), privateKey: await secret('privateKey') };
     throw new IntegrationError(
       type === 'github'
-        ? 'token: expected {"fromSecret": "NAME"}, or appId and privateKey'
-        : 'token: expected {"fromSecret": "NAME"}',
+        ? 'token is missing. Write token: {fromSecret: NAME} with the name of a secret, or set appId and privateKey.'
+        : 'token is missing. Write token: {fromSecret: NAME} with the name of a secret.',
     );
   }
 
@@ -283,29 +287,12 @@ function knownType(document: IntegrationDocument): HostType {
   return type;
 }
 
-const urlOf = (type: HostType, { url }: IntegrationDocument): string =>
-  (url || defaultUrls[type] || '').replace(/\/+$/, '');
-
-/** The path of a repository at the host of an integration that covers it. */
-export function coveredRepo(document: IntegrationDocument, repoUrl: string): RepoPath | null {
-  const type = typeOf(document);
-  const path = type && repoAt(urlOf(type, document), repoUrl);
-  return path && covers(document.repos ?? [], path) ? path : null;
-}
-
-/** Without patterns, every repository of the host is covered. */
-export const covers = (patterns: readonly string[], path: RepoPath): boolean =>
-  patterns.length === 0 || patterns.some((pattern) => matches(pattern, path));
-
-const matches = (pattern: string, path: RepoPath): boolean =>
-  matchesPath(pattern.toLowerCase(), path.toLowerCase());
-
 /** How much of a covered path the patterns name: a full path is more precise than any with a `*`. */
 const precisionOf = (patterns: readonly string[], path: RepoPath): number =>
   Math.max(
     -1,
     ...patterns
-      .filter((pattern) => matches(pattern, path))
+      .filter((pattern) => matchesRepo(pattern, path))
       .map((pattern) =>
         pattern.includes('*') ? pattern.replaceAll('*', '').length : Number.MAX_SAFE_INTEGER,
       ),

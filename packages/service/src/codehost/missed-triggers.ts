@@ -1,3 +1,4 @@
+import { coversRepo } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { spread } from '../lib/back-off.ts';
 import { findTriggered } from '../store/statements/change-requests.ts';
@@ -11,7 +12,7 @@ import { HostError } from '../work/host-error.ts';
 import type { Worker } from '../work/work-loop.ts';
 import type { ChangeRequests } from './change-requests.ts';
 import type { FoundTrigger, RepoPath } from './host.ts';
-import { covers, type Integration, IntegrationError, type Integrations } from './integrations.ts';
+import { type Integration, IntegrationError, type Integrations } from './integrations.ts';
 import { findMissedRequests } from './missed-requests.ts';
 import { orRefusal } from './or-refusal.ts';
 import { isAtLeast, type People } from './people.ts';
@@ -75,7 +76,7 @@ export class MissedTriggers implements Worker<DueHook> {
     if (!triggers.label && !triggers.assigned) return;
     const wanted = { label: triggers.label, assignee: triggers.assigned ? await host.self() : null };
     const since = new Date(sinceMs).toISOString();
-    for (const repo of (await host.repositories()).filter((path) => covers(repos, path))) {
+    for (const repo of (await host.repositories()).filter((path) => coversRepo(repos, path))) {
       // A repository may have no issues.
       const found = await orRefusal(host.triggersSince(repo, wanted, since));
       if (found instanceof HostError) continue;

@@ -1,6 +1,7 @@
+import { repoAt } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
 import { repositoryDigest } from '../lib/repositories.ts';
-import { messageId, recordName, repoAt, repoUrls } from './names.ts';
+import { messageId, recordName, repoUrls } from './names.ts';
 
 describe('the name of a record', () => {
   it('has the repository, the number and a digest', () => {

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
-import { scpAsUrl } from '../lib/repositories.ts';
-import type { HostType, RepoPath, Subject } from './host.ts';
+import type { RepoPath, Subject } from './host.ts';
 
 /** What begins the ids of all messages that code hosts cause: everything else was written by people or agents. */
 export const messagePrefix = 'codehost-';
@@ -28,31 +27,6 @@ export function recordName(
 /** The id of a message about a change request or issue: the same for the same content, by whichever delivery. */
 export const messageId = (record: string, about: string, ...content: readonly string[]): string =>
   `${messagePrefix}${about}-${digest(record, about, ...content).slice(0, 32)}`;
-
-export const defaultUrls: Readonly<Partial<Record<HostType, string>>> = {
-  github: 'https://github.com',
-  gitlab: 'https://gitlab.com',
-};
-
-/** The full path of a repository at the host, from a URL that git uses; null if it is elsewhere. */
-export function repoAt(hostUrl: string, repoUrl: string): RepoPath | null {
-  const host = parsed(hostUrl);
-  const repo = parsed(scpAsUrl(repoUrl));
-  if (!host || !repo || host.hostname !== repo.hostname) return null;
-  // Over ssh the port and the scheme differ from those of the web address.
-  const isWeb = repo.protocol === 'https:' || repo.protocol === 'http:';
-  if (isWeb && repo.host !== host.host) return null;
-  const base = isWeb ? host.pathname.replace(/\/+$/, '') : '';
-  if (!repo.pathname.startsWith(`${base}/`)) return null;
-  const name = repo.pathname
-    .slice(base.length)
-    .replace(/^\/|\/+$/g, '')
-    .replace(/\.git$/i, '');
-  return repoPath.test(name) ? name : null;
-}
-
-/** Nothing that a host, a pattern and git could read differently. */
-const repoPath = /^[\w.-]+(\/[\w.-]+)+$/;
 
 /** Where git reaches a repository over HTTP; null if the host has no such address. */
 export function gitUrl(hostUrl: string, repo: RepoPath): string | null {

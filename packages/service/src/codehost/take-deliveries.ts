@@ -1,3 +1,4 @@
+import { coversRepo } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Effect, Outcome } from '../deliveries/process.ts';
 import { askByBranch, askByHead, askByNumber } from '../store/statements/change-requests.ts';
@@ -7,7 +8,7 @@ import { findPushedBranch } from '../store/statements/pushed-branches.ts';
 import { markersOf } from '../work/markers.ts';
 import type { ChangeRequests } from './change-requests.ts';
 import { type HostEvent, type Person, subjectName } from './host.ts';
-import { covers, type Integration, type Integrations } from './integrations.ts';
+import type { Integration, Integrations } from './integrations.ts';
 import { repoUrls } from './names.ts';
 import type { People } from './people.ts';
 import type { ReadDelivery, ReadingThread } from './reading-thread.ts';
@@ -147,5 +148,5 @@ function mentionsIn(events: readonly HostEvent[]): { ids: readonly string[]; mar
 /** Why an event has no effect, as far as the delivery itself says. */
 function unwantedReason(repos: readonly string[], event: HostEvent): string | null {
   if (event.type === 'ignored') return event.reason;
-  return covers(repos, event.repo) ? null : `the integration does not cover ${event.repo}`;
+  return coversRepo(repos, event.repo) ? null : `the integration does not cover ${event.repo}`;
 }

@@ -1,8 +1,8 @@
-import type { WorkspaceDocument } from '@muster/sdk/contract';
+import { repoAt, type WorkspaceDocument } from '@muster/sdk/contract';
 import type { Catalog } from '../control/catalog/catalog.ts';
 import type { RepoPath } from './host.ts';
 import type { Integration } from './integrations.ts';
-import { repoAt, repoUrls } from './names.ts';
+import { repoUrls } from './names.ts';
 
 /**
  * The workspace for the agents of a repository: that of the integration if it lists the repository, else the first that

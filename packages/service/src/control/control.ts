@@ -121,6 +121,7 @@ export class Control {
       reads: this.reads,
       targets: this.targets,
       quotas: this.#quotas,
+      ownModels: this.models.ownModels,
       wakes: this.wakes,
       transact: this.transact,
       counts: new BudgetCounts(database),

@@ -19,16 +19,26 @@ const rules = [
 export function refusePolicy(settings: Settings, policies: readonly Policy[]): Refusal | null {
   for (const { name, document } of policies) {
     if (!document) return denied(`the workspace names the policy "${name}", which does not exist`);
-    for (const [setting, list] of rules) {
-      const value = settings[setting];
-      const allowed = document[list];
-      if (value && allowed && !allowed.some((pattern) => matchesPattern(pattern, value)))
-        return denied(
-          `${setting}: the policy "${name}" does not allow "${value}", only ${allowed.join(', ')}`,
-        );
-    }
-    if (settings.fastMode && document.fastMode === false)
-      return denied(`fastMode: the policy "${name}" does not allow it`);
+    const [first] = forbidden(settings, name, document);
+    if (first) return denied(`${first.setting}: ${first.description}`);
   }
   return null;
+}
+
+/** The settings that a policy does not allow, with the reason as a clause. */
+export function forbidden(
+  settings: Partial<Settings>,
+  name: string,
+  document: PolicyDocument,
+): { readonly setting: string; readonly description: string }[] {
+  const found = rules.flatMap(([setting, list]) => {
+    const value = settings[setting];
+    const allowed = document[list];
+    return value && allowed && !allowed.some((pattern) => matchesPattern(pattern, value))
+      ? { setting, description: `the policy "${name}" does not allow "${value}", only ${allowed.join(', ')}` }
+      : [];
+  });
+  return settings.fastMode && document.fastMode === false
+    ? [...found, { setting: 'fastMode', description: `the policy "${name}" does not allow it` }]
+    : found;
 }

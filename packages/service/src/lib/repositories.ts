@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { scpAsUrl } from '@muster/sdk/contract';
 import { isObject } from './json.ts';
 
 /** A repository in the document of a workspace. */
@@ -78,10 +79,6 @@ export function splitUrl(url: string): SplitUrl {
   const kept = /^ssh/i.test(scheme) && username ? `${username}@` : '';
   return { shownUrl: `${scheme}${kept}${rest}`, username: decoded(username), password: decoded(password) };
 }
-
-/** `user@host:path` is how git writes a path over ssh. */
-export const scpAsUrl = (url: string): string =>
-  url.replace(/^([\w.-]+@)([\w.-]+):(?!\/\/)\/?/, 'ssh://$1$2/');
 
 /**
  * The key by which the workspaces of a repository are looked up; null for a repository without a host. It ignores

@@ -1,7 +1,6 @@
 import { dirname } from 'node:path';
-import { type Tenant, tenantName, tenantNamed } from '@muster/sdk/contract';
+import { matchesPath, type Tenant, tenantName, tenantNamed } from '@muster/sdk/contract';
 import { isObject } from '../lib/json.ts';
-import { matchesPath } from '../lib/path-pattern.ts';
 
 /**
  * What tenants other than the first may use of a runner's machine, as its operator lists it in `MUSTER_TENANT_ALLOW`:

@@ -1,4 +1,5 @@
 import type { IntegrationCheck, Provider as OwnerProvider } from '@muster/sdk/contract';
+import { HostError } from '../work/host-error.ts';
 import type { Person } from './person.ts';
 
 /** What begins with the redirect to the provider and ends with the callback. */
@@ -28,6 +29,8 @@ const mostLength = 500;
 
 /** What failed, for admins: in one line, and never with what was sent. */
 export function problemOf(error: unknown): string {
+  const host = hostErrorIn(error);
+  if (host) return host.message;
   const parts: string[] = [];
   for (let one = error, depth = 0; one instanceof Error && depth < 3; one = one.cause, depth += 1) {
     const { code, error: said, error_description: description } = one as Error & Record<string, unknown>;
@@ -38,6 +41,13 @@ export function problemOf(error: unknown): string {
   return (parts.length > 0 ? [...new Set(parts)].join(': ') : 'unknown error')
     .replace(/\p{Cc}+/gu, ' ')
     .slice(0, mostLength);
+}
+
+/** The client of OpenID Connect wraps the error of a request in others, which say less. */
+function hostErrorIn(error: unknown): HostError | undefined {
+  for (let one = error, depth = 0; one instanceof Error && depth < 3; one = one.cause, depth += 1)
+    if (one instanceof HostError) return one;
+  return undefined;
 }
 
 /** A failed check, or one that succeeded. */

@@ -1,4 +1,4 @@
-import type { AuditRecord } from '@muster/sdk';
+import { type AuditRecord, reasonOf } from '@muster/sdk';
 import { auditText, type Kind } from '@muster/sdk/contract';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useMemo, useRef, useState } from 'react';
@@ -7,6 +7,7 @@ import { textOf } from '../../catalog/model/document-text.ts';
 import { Change } from '../../catalog/view/history-view.tsx';
 import { Button } from '../../parts/button.tsx';
 import { SearchField, SelectField, TextField } from '../../parts/field.tsx';
+import { accountName } from '../../parts/model/owner.ts';
 import { Empty, useShortcuts, useTitle } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age, Moment } from '../../parts/times.tsx';
@@ -148,7 +149,8 @@ function ActorField({
 function Entry({ entry }: { readonly entry: AuditRecord }) {
   const { caller } = useSignedIn();
   const view = useMemo(() => activityViewOf(''), []);
-  const { at, actor, keyId, justification } = entry;
+  const { at, actor, keyId } = entry;
+  const reason = reasonOf(entry);
   const place = placeOf(entry, caller.tenant);
   const subject = subjectOf(entry);
   const details = detailsText(entry);
@@ -156,7 +158,7 @@ function Entry({ entry }: { readonly entry: AuditRecord }) {
     <li>
       <p>
         <Link href={activityUrl({ ...view, actor })} title={`Only what ${actor} did`}>
-          {actor}
+          {accountName(actor)}
         </Link>{' '}
         {auditText(entry)}{' '}
         {subject !== actor && (place ? <Link href={place}>{subject}</Link> : <strong>{subject}</strong>)}
@@ -171,7 +173,7 @@ function Entry({ entry }: { readonly entry: AuditRecord }) {
         )}
         {details !== '' && <span>, {details}</span>}
       </p>
-      {justification !== '' && <p className="activity-why">{justification}</p>}
+      {reason !== '' && <p className="activity-why">{reason}</p>}
       {entry.generation !== '' && <Write entry={entry} />}
     </li>
   );

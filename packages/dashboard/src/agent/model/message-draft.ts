@@ -6,6 +6,8 @@ import { SentIds } from './sent-ids.ts';
 
 export interface Draft {
   readonly text: string;
+  /** When the question was asked that the text answers; empty for another message. */
+  readonly answers: string;
   readonly persona: string;
   readonly model: string;
   readonly reasoningEffort: string;
@@ -24,6 +26,7 @@ export interface Draft {
 
 export const emptyDraft: Draft = {
   text: '',
+  answers: '',
   persona: '',
   model: '',
   reasoningEffort: '',
@@ -36,6 +39,18 @@ export const emptyDraft: Draft = {
   images: [],
   deliverAt: '',
 };
+
+type Asking = Pick<AgentStatus, 'phaseReason' | 'phaseSince'>;
+
+/** What is begun while the agent asks is an answer to that question, also after somebody else has answered it. */
+export function withText({ text: before, answers }: Draft, text: string, status: Asking): Partial<Draft> {
+  const asked = status.phaseReason === 'QUESTION' ? status.phaseSince : '';
+  return { text, answers: before.trim() === '' ? asked : answers };
+}
+
+/** The text answers a question that is not open. */
+export const isTooLate = ({ text, answers }: Draft, { phaseReason, phaseSince }: Asking): boolean =>
+  text.trim() !== '' && answers !== '' && (phaseReason !== 'QUESTION' || phaseSince !== answers);
 
 /** Whether the message can be added to a running turn: settings change between turns only. */
 export const maySteer = (draft: Draft): boolean =>
@@ -71,7 +86,7 @@ export function isSendable(draft: Draft): boolean {
 export const hasTasks = ({ tasks }: Draft): boolean => tasks.trim() !== '';
 
 /** Whether nothing is written or set. */
-export const isEmpty = ({ images, ...draft }: Draft): boolean =>
+export const isEmpty = ({ images, answers: _, ...draft }: Draft): boolean =>
   images.length === 0 &&
   Object.entries(draft).every(([name, value]) => value === emptyDraft[name as keyof Draft]);
 

@@ -38,7 +38,14 @@ it('a message is replaced by itself with the change: its settings, images, time 
     description: 'new',
   });
   const task = {
-    ...{ id: 't', subject: 's', description: '', status: 'TASK_STATUS_PENDING' as const, blocks: [], blockedBy: [] },
+    ...{
+      id: 't',
+      subject: 's',
+      description: '',
+      status: 'TASK_STATUS_PENDING' as const,
+      blocks: [],
+      blockedBy: [],
+    },
     ...{ activation: null, persona: '', dedupKey: '', ephemeral: true },
   };
   const whole: FollowUp = {

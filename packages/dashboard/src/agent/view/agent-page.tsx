@@ -7,13 +7,26 @@ import {
   type TimelineEntry,
 } from '@muster/sdk';
 import { agentOfPage, agentPage, pathOf, statusText } from '@muster/sdk/contract';
-import { type ReactNode, useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import {
+  lazy,
+  type ReactNode,
+  Suspense,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from 'react';
 import { Link, useLocation } from 'wouter';
 import { useFleet, useFleetEntry } from '../../live/fleet.ts';
+import { useInbox } from '../../live/inbox.ts';
+import { isOwn } from '../../live/model/allowed-actions.ts';
+import { stepFrom } from '../../live/model/inbox.ts';
 import { Button } from '../../parts/button.tsx';
-import { Empty, useTitle } from '../../parts/page.tsx';
+import { Empty, useShortcuts, useTitle } from '../../parts/page.tsx';
 import { problemText } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
+import { reviewedPage } from '../model/review-address.ts';
 import { AgentPanels } from '../panels/view/agent-panels.tsx';
 import { Transcript } from '../transcript/view/transcript.tsx';
 import { OpenQuestionContext } from '../transcript/view/transcript-context.ts';
@@ -23,11 +36,18 @@ import { AgentMenu } from './agent-menu.tsx';
 import { Dock } from './dock.tsx';
 import { useStatus } from './use-agent.ts';
 
-/** The page at an agent's `dashboardUrl`. */
+/** The diff of a review needs a highlighter. */
+const ReviewPage = lazy(async () => ({
+  default: (await import('../review/view/review-page.tsx')).ReviewPage,
+}));
+const loading = <p className="page-loading">Loading …</p>;
+
+/** The page at an agent's `dashboardUrl`, and the review of its changes below it. */
 export function AgentPage() {
   // Only to render again when the address changes: the router decodes the path, and a name may contain a percent sign.
   useLocation();
-  const agentId = agentOfPage(location.pathname);
+  const reviewed = reviewedPage(location.pathname);
+  const agentId = agentOfPage(reviewed ?? location.pathname);
   if (!agentId)
     return (
       <NoAgent title="Not an agent address">
@@ -35,10 +55,10 @@ export function AgentPage() {
         again.
       </NoAgent>
     );
-  return <OneAgent key={agentPage(agentId)} agentId={agentId} />;
+  return <OneAgent key={agentPage(agentId)} agentId={agentId} isReview={reviewed !== undefined} />;
 }
 
-function OneAgent({ agentId }: { readonly agentId: AgentId }) {
+function OneAgent({ agentId, isReview }: { readonly agentId: AgentId; readonly isReview: boolean }) {
   const { query, onEntries } = useStatus(agentId);
   const { data, error, refetch } = query;
   if (error instanceof NotFoundError)
@@ -51,7 +71,8 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
   if (error instanceof PermissionDeniedError)
     return (
       <NoAgent title="No access to this agent">
-        This link belongs to tenant “{agentId.tenant.org}”. Sign in with an account of that tenant.
+        This link belongs to the organization “{agentId.tenant.org}”. Sign in with an account of that
+        organization.
       </NoAgent>
     );
   // With data the page stays; the banner reports that the service is unavailable.
@@ -62,6 +83,8 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
         <Button onClick={() => void refetch()}>Try again</Button>
       </Empty>
     );
+  if (isReview)
+    return <Suspense fallback={loading}>{data ? <ReviewPage status={data} /> : loading}</Suspense>;
   return <LoadedAgent agentId={agentId} status={data} onEntries={onEntries} />;
 }
 
@@ -119,9 +142,31 @@ function Header({ status, newest }: { readonly status: AgentStatus; readonly new
   useMarkSeen(status, newest);
   return (
     <AgentHeader status={status}>
+      <NextAgent agentId={status.agentId} />
       <PinButton agentId={status.agentId} />
       <AgentMenu status={status} />
     </AgentHeader>
+  );
+}
+
+/** Leads to the next agent that needs the person: among those of everyone, if this one belongs to somebody else. */
+function NextAgent({ agentId }: Pick<AgentStatus, 'agentId'>) {
+  const { caller } = useSignedIn();
+  const [, navigate] = useLocation();
+  const inbox = useInbox();
+  const items = inbox[isOwn({ agentId }, caller) ? 'mine' : 'everyone'];
+  const page = agentPage(agentId);
+  const step = (by: 1 | -1) => () => {
+    const next = stepFrom(items, page, by);
+    if (next !== null) navigate(next);
+  };
+  useShortcuts({ ']': step(1), '[': step(-1) });
+  const count = items.filter((item) => item.page !== page).length;
+  if (count === 0) return null;
+  return (
+    <Button onClick={step(1)} title="Next agent that needs you (])">
+      Next <span className="agent-next-count">{count.toLocaleString()}</span>
+    </Button>
   );
 }
 
@@ -134,6 +179,7 @@ function PinButton({ agentId }: Pick<AgentStatus, 'agentId'>) {
   return (
     <Button
       look="quiet"
+      className="agent-pin"
       aria-pressed={pinned}
       onClick={() => fleet.mark([[page, { agentId, pinned: !pinned }]])}
     >

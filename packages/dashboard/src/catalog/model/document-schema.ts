@@ -29,22 +29,42 @@ export const fieldsOf = ({ properties = {} }: Schema): readonly KnownField[] =>
     example: (schema.examples as readonly unknown[] | undefined)?.[0] ?? '',
   }));
 
-const typeTexts: Readonly<Record<string, string>> = {
-  string: 'text',
-  integer: 'whole number',
-  number: 'number',
-  boolean: 'true or false',
-  object: 'fields',
+/** Each type alone, and in a list. */
+const typeTexts: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  string: ['text', 'texts'],
+  integer: ['whole number', 'whole numbers'],
+  number: ['number', 'numbers'],
+  boolean: ['true or false', 'true or false'],
+  object: ['object', 'objects'],
 };
 
-/** `list of text`, `true or false`. */
-function typeText(schema: Schema): string {
+/** `list of texts`, `true or false`, `one of a, b`. */
+function typeText(schema: Schema, isMany = false): string {
   const [type = ''] = [schema.type ?? []].flat();
-  if (schema.format === 'date-time') return 'time';
-  if (schema.enum) return 'a choice';
-  if (schema.anyOf) return [...new Set(schema.anyOf.map(typeText))].join(' or ');
-  if (type === 'array') return `list of ${schema.items ? typeText(schema.items) : 'anything'}`;
-  return typeTexts[type] ?? 'anything';
+  if (schema.format === 'date-time') return isMany ? 'times' : 'time';
+  if (schema.enum) return `one of ${schema.enum.filter(Boolean).join(', ')}`;
+  if (schema.names !== undefined)
+    return isMany ? `${schema.names} names` : `name of ${article(schema.names)}`;
+  if (schema.anyOf) return [...new Set(schema.anyOf.map((branch) => typeText(branch, isMany)))].join(' or ');
+  if (type === 'array')
+    return schema.items?.enum
+      ? `list; ${typeText(schema.items)}`
+      : `list of ${typeText(schema.items ?? {}, true)}`;
+  return typeTexts[type]?.[isMany ? 1 : 0] ?? (isMany ? 'values' : 'any value');
+}
+
+/** The kinds whose resources documents of this kind name. */
+export function namedKinds(kind: Kind): readonly Kind[] {
+  const found = new Set<Kind>();
+  const look = (schema: Schema | boolean | undefined): void => {
+    if (typeof schema !== 'object') return;
+    if (schema.names !== undefined) found.add(schema.names as Kind);
+    for (const inner of [...Object.values(schema.properties ?? {}), ...(schema.anyOf ?? [])]) look(inner);
+    look(schema.items);
+    look(schema.additionalProperties);
+  };
+  look(schemaOf(kind));
+  return [...found];
 }
 
 /** The allowed values of a scalar field; empty if any value of its type is allowed. */

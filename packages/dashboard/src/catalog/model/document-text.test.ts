@@ -40,7 +40,9 @@ describe('a resource as text', () => {
 
 describe('problems have the line of', () => {
   test('a YAML error', () => {
-    expect(problemsOf('pool', 'x', lines('kind: pool', 'repos: [a', 'maxRuns: 1'))[0]).toMatch(/^[23]: /);
+    expect(problemsOf('pool', 'x', lines('kind: pool', 'repos: [a', 'maxRuns: 1'))[0]).toBe(
+      '2: This list has no closing ].',
+    );
     expect(problemsOf('pool', 'x', lines('maxRuns: 1', '# more', 'maxRuns: 2'))).toEqual([
       '3: Duplicate field.',
     ]);
@@ -51,7 +53,7 @@ describe('problems have the line of', () => {
 
   test('frequent mistakes, with own texts', () => {
     expect(problemsOf('pool', 'x', lines('kind: pool', 'max'))).toEqual([
-      '2: Expected a colon after the field name, as in name: value',
+      '2: Expected a colon and a space after the field name, as in name: value',
     ]);
     expect(problemsOf('pool', 'x', lines('a:', '\tb: 1'))[0]).toBe('2: Indent with spaces, not tabs.');
     expect(problemsOf('pool', 'x', lines('a: 1', '---', 'b: 2'))).toEqual([

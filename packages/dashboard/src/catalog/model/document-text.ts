@@ -1,22 +1,15 @@
 import {
   type Kind,
   kindOf,
+  limits,
   proseOf,
   resourceText,
   splitFrontMatter,
   unknownFields,
 } from '@muster/sdk/contract';
-import {
-  type Document,
-  isMap,
-  isNode,
-  isSeq,
-  LineCounter,
-  parseDocument,
-  stringify,
-  type YAMLParseError,
-} from 'yaml';
+import { type Document, isMap, isNode, isSeq, stringify } from 'yaml';
 import { type FieldPath, schemaProblems } from './document-schema.ts';
+import { readSyntax } from './yaml-syntax.ts';
 
 /** `payload.tasks[2].subject` → `['tasks', 2, 'subject']`; undefined if it is not a field of a document. */
 export function payloadPath(field: string): FieldPath | undefined {
@@ -35,7 +28,7 @@ export interface LineProblem {
   readonly message: string;
 }
 
-interface ReadText {
+export interface ReadText {
   /** Without kind and name; null if the text is invalid or belongs to another resource. */
   readonly fields: Fields | null;
   readonly problems: readonly LineProblem[];
@@ -47,6 +40,19 @@ interface ReadText {
 
 export const textOf = (kind: Kind, name: string, document: Fields): string =>
   resourceText(kind, name, document, (fields) => stringify(fields));
+
+interface Written {
+  readonly document: Fields | null;
+  readonly text: string;
+}
+
+/** The text as its author wrote it, or a generated one if none is stored. An older service sends none. */
+export const writtenText = (kind: Kind, name: string, { document, text }: Written): string =>
+  text || textOf(kind, name, document ?? {});
+
+/** The text to send with a document; empty if it is too long to be stored. */
+export const storableText = (text: string): string =>
+  new TextEncoder().encode(text).length > limits.documentTextBytes ? '' : text;
 
 /** Parses a text and reports its problems. Never throws. */
 export function readText(kind: Kind, name: string, text: string): ReadText {
@@ -63,24 +69,22 @@ export function readText(kind: Kind, name: string, text: string): ReadText {
 }
 
 function readYaml(kind: Kind, name: string, text: string, linesAbove: number, more: Fields): ReadText {
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const lineAt = (offset: number) => Math.max(1, lines.linePos(offset).line) + linesAbove;
+  const { document, broken } = readSyntax(text);
+  const starts = lineStarts(text);
+  const lineAt = (offset: number) => lineIn(starts, offset) + linesAbove;
   const lineOf = (path: FieldPath) => lineAt(offsetOf(document, path));
-  const broken = document.errors.map((error) => ({
-    line: lineAt(error.pos[0]),
-    message: yamlErrorText(error),
-  }));
-  if (broken.length > 0) return { fields: null, problems: broken, warnings: [], lineOf };
-  if (document.contents !== null && !isMap(document.contents)) {
-    const message = 'Expected fields, each on its own line: name: value';
-    return { fields: null, problems: [{ line: lineOf([]), message }], warnings: [], lineOf };
-  }
+  const syntax = broken.map(({ offset, message }) => ({ line: lineAt(offset), message }));
+  const failed = (message: string, line = 1): ReadText => ({
+    fields: null,
+    problems: [...syntax, { line, message }],
+    warnings: [],
+    lineOf,
+  });
+  if (document.errors.length > 0) return { fields: null, problems: syntax, warnings: [], lineOf };
+  if (document.contents !== null && !isMap(document.contents))
+    return failed('Expected fields, each on its own line: name: value', lineOf([]));
   const all = resolveAliases(document);
-  if (all === null) {
-    const message = 'The aliases (* and &) expand to more than can be stored.';
-    return { fields: null, problems: [{ line: 1, message }], warnings: [], lineOf };
-  }
+  if (typeof all === 'string') return failed(all);
   const { kind: writtenKind = kind, name: writtenName = name, ...fields } = { ...all, ...more };
   const mismatches = [
     ...(kindOf(String(writtenKind)) === kind
@@ -101,13 +105,24 @@ function readYaml(kind: Kind, name: string, text: string, linesAbove: number, mo
         ]),
   ];
   const wrong = schemaProblems(kind, fields).map(({ path, message }) => ({ line: lineOf(path), message }));
-  const problems = [...mismatches, ...wrong].sort((a, b) => a.line - b.line);
+  const problems = [...syntax, ...mismatches, ...wrong].sort((a, b) => a.line - b.line);
   const warnings = linesOf(
     unknownFields(kind, fields).map((warning) => ({ ...warning, field: `payload.${warning.field}` })),
     lineOf,
   );
-  return { fields: mismatches.length > 0 ? null : fields, problems, warnings, lineOf };
+  const isReadable = syntax.length === 0 && mismatches.length === 0;
+  return { fields: isReadable ? fields : null, problems, warnings, lineOf };
 }
+
+/** Where each line of a text begins. */
+const lineStarts = (text: string): readonly number[] => [
+  0,
+  ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1),
+];
+
+/** The line of an offset, counted from 1. */
+const lineIn = (starts: readonly number[], offset: number): number =>
+  Math.max(1, starts.findLastIndex((start) => start <= offset) + 1);
 
 /** What the service says about fields of the payload, by line. */
 export const linesOf = (
@@ -120,24 +135,15 @@ export const linesOf = (
     return path ? [{ line: lineOf(path), message: `${subject} ${description}` }] : [];
   });
 
-/** The fields of a document that is a map or empty; null if its aliases expand too far. */
-function resolveAliases(document: Document): Fields | null {
+/** The fields of a document that is a map or empty, or why its aliases can't be resolved. */
+function resolveAliases(document: Document): Fields | string {
   try {
     return (document.toJS() ?? {}) as Fields;
-  } catch {
-    return null;
+  } catch (error) {
+    return error instanceof ReferenceError && /Unresolved/.test(error.message)
+      ? 'An alias (*) has no anchor (&) of its name.'
+      : 'The aliases (* and &) expand to more than can be stored.';
   }
-}
-
-/** Own texts for frequent mistakes; the parser's texts for the others. */
-function yamlErrorText({ code, message }: Pick<YAMLParseError, 'code' | 'message'>): string {
-  if (code === 'DUPLICATE_KEY') return 'Duplicate field.';
-  if (code === 'TAB_AS_INDENT') return 'Indent with spaces, not tabs.';
-  if (code === 'MULTIPLE_DOCS')
-    return 'Only one document is allowed. Remove the line --- and everything after it.';
-  if (message.startsWith('Implicit map keys need'))
-    return 'Expected a colon after the field name, as in name: value';
-  return message;
 }
 
 /** The offset of the deepest part of the path that exists in the text. */

@@ -94,33 +94,66 @@ export interface Choice {
   readonly note: string;
 }
 
-const nameLine = /^((?: |- )*)([A-Za-z][\w-]*)$/;
-const valueLine = /^((?: |- )*)([A-Za-z][\w-]*): +([\w-]*)$/;
+const nameLine = /^((?: |- )*)([A-Za-z][\w-]*|)$/;
+const valueLine = /^((?: |- )*)([A-Za-z][\w-]*): +([\w.:/@-]*)$/;
+const entryLine = /^((?: |- )*- +)([\w.:/@-]*)$/;
 const fieldLine = /^((?: |- )*)([A-Za-z][\w-]*):/;
 
-/** Completes field names at the start of a line, and values of fields that allow only a few; null elsewhere. */
-export function completionAt(kind: Kind, text: string, caret: number): Completion | null {
+/** The words that a value may be, beside those of its schema: names of resources and of models. */
+export type Words = (field: string, schema: Schema) => readonly string[];
+
+/**
+ * Completes field names at the start of a line, and values of fields that have known ones; null elsewhere. Asked for by a
+ * key, it also completes where nothing is typed.
+ */
+export function completionAt(
+  kind: Kind,
+  text: string,
+  caret: number,
+  words: Words = () => [],
+  isAsked = false,
+): Completion | null {
   const end = text.indexOf('\n', caret);
   if (text.slice(caret, end < 0 ? undefined : end).trim() !== '') return null;
   if (!isInYaml(kind, text, caret)) return null;
   const above = text.slice(0, caret).split('\n');
   const line = above.pop() ?? '';
-  const name = nameLine.exec(line);
-  if (name) {
-    const [, lead = '', typed = ''] = name;
-    return completion(caret, typed, nameChoices(kind, text, above, lead.length));
-  }
-  const [, lead = '', field = '', typed = ''] = valueLine.exec(line) ?? [];
-  const schema = field && schemaAt(kind, above, lead.length)?.properties?.[field];
-  if (!schema) return null;
-  const choices = valuesOf(schema).map((word) => ({ word, insert: word, note: '' }));
-  return completion(caret, typed, choices);
+  const values = valuesAt(kind, above, line, words);
+  if (values && values.choices.length > 0) return completion(caret, values.typed, values.choices, isAsked);
+  const [, lead = '', typed] = nameLine.exec(line) ?? [];
+  if (typed === undefined || (typed === '' && !isAsked)) return null;
+  return completion(caret, typed, nameChoices(kind, text, above, lead.length), isAsked);
 }
 
-function completion(caret: number, typed: string, all: readonly Choice[]): Completion | null {
+/** The values of the field, or of the list entry, in this line. */
+function valuesAt(kind: Kind, above: readonly string[], line: string, words: Words) {
+  const [, lead = '', field = '', value = ''] = valueLine.exec(line) ?? [];
+  const [, dash, entry = ''] = field === '' ? (entryLine.exec(line) ?? []) : [];
+  if (field === '' && dash === undefined) return undefined;
+  const path = parentsOf(above, field === '' ? (dash ?? '').length : lead.length);
+  const name = field === '' ? (path.pop() ?? '') : field;
+  const list = schemaOfPath(kind, path)?.properties?.[name];
+  const schema = field === '' ? list?.items : list;
+  if (!schema) return undefined;
+  const all = [...valuesOf(schema), ...words(name, schema)];
+  const choices = [...new Set(all)].map((word) => ({ word, insert: word, note: '' }));
+  return { typed: field === '' ? entry : value, choices };
+}
+
+/** So many choices are shown: an installation may have thousands of names. */
+const mostChoices = 50;
+
+function completion(
+  caret: number,
+  typed: string,
+  all: readonly Choice[],
+  isAsked: boolean,
+): Completion | null {
   const choices = all.filter(({ word }) => word.toLowerCase().startsWith(typed.toLowerCase()));
-  const isComplete = choices.some(({ word }) => word === typed);
-  return choices.length === 0 || isComplete ? null : { from: caret - typed.length, choices };
+  const isComplete = !isAsked && choices.some(({ word }) => word === typed);
+  return choices.length === 0 || isComplete
+    ? null
+    : { from: caret - typed.length, choices: choices.slice(0, mostChoices) };
 }
 
 /** False in the prose of a Markdown text. */
@@ -132,7 +165,7 @@ function isInYaml(kind: Kind, text: string, caret: number): boolean {
 }
 
 function nameChoices(kind: Kind, text: string, above: readonly string[], depth: number): readonly Choice[] {
-  const schema = schemaAt(kind, above, depth);
+  const schema = schemaOfPath(kind, parentsOf(above, depth));
   if (!schema) return [];
   const isTaken = (name: string) =>
     depth === 0 && (new RegExp(`^${name}:`, 'm').test(text) || name === proseOf(kind));
@@ -145,20 +178,32 @@ function nameChoices(kind: Kind, text: string, above: readonly string[], depth: 
     }));
 }
 
-/** The schema of the fields at this depth, found by the less indented lines above. */
-function schemaAt(kind: Kind, above: readonly string[], depth: number): Schema | undefined {
+/** The fields above this depth, found by the less indented lines above. */
+function parentsOf(above: readonly string[], depth: number): string[] {
   const parents: string[] = [];
   let inner = depth;
   for (let at = above.length - 1; at >= 0 && inner > 0; at--) {
     const [, lead = '', name = ''] = fieldLine.exec(above[at] ?? '') ?? [];
-    if (name === '' || lead.length >= inner) continue;
+    // The entries of a list may begin in the column of their field.
+    const isParent = lead.length < inner;
+    if (name === '' || !isParent) continue;
     parents.unshift(name);
     inner = lead.length;
   }
-  return parents.reduce<Schema | undefined>(
-    (schema, name) => schema && schemaBelow(schema, name),
-    schemaOf(kind),
-  );
+  return parents;
+}
+
+const schemaOfPath = (kind: Kind, path: readonly string[]): Schema | undefined =>
+  path.reduce<Schema | undefined>((schema, name) => schema && schemaBelow(schema, name), schemaOf(kind));
+
+/** The known field in a line of a text, counted from 0; undefined if there is none. */
+export function fieldIn(kind: Kind, text: string, line: number): KnownField | undefined {
+  const lines = text.split('\n');
+  const offset = lines.slice(0, line).join('\n').length + (line > 0 ? 1 : 0);
+  const [, lead = '', name = ''] = fieldLine.exec(lines[line] ?? '') ?? [];
+  if (name === '' || !isInYaml(kind, text, offset)) return undefined;
+  const schema = schemaOfPath(kind, parentsOf(lines.slice(0, line), lead.length));
+  return schema && fieldsOf(schema).find((field) => field.name === name);
 }
 
 /** Inserts a text at an offset, then selects a part of it for the user to replace. */

@@ -1,11 +1,12 @@
 import { isZone, type Kind, proseOf, serverFieldsOf, splitFrontMatter } from '@muster/sdk/contract';
-import { useDeferredValue, useId, useMemo, useRef } from 'react';
+import { type Ref, useDeferredValue, useId, useImperativeHandle, useMemo, useRef, useState } from 'react';
 import { plural } from '../../parts/model/text.ts';
 import { CronPreview } from '../../parts/schedule-times.tsx';
-import { type KnownField, knownFields } from '../model/document-schema.ts';
-import { type LineProblem, readText } from '../model/document-text.ts';
-import { completionAt, insertField } from '../model/editor.ts';
+import { type FieldPath, type KnownField, knownFields, schemaProblems } from '../model/document-schema.ts';
+import { type LineProblem, linesOf, payloadPath, readText, storableText } from '../model/document-text.ts';
+import { completionAt, fieldIn, insertField } from '../model/editor.ts';
 import { TextEditor, type TextEditorHandle } from './text-editor.tsx';
+import { useServiceCheck, useWords } from './use-check.ts';
 import '../editor.css';
 
 interface DocumentEditorProps {
@@ -13,18 +14,32 @@ interface DocumentEditorProps {
   readonly name: string;
   readonly text: string;
   readonly onChange: (text: string) => void;
-  /** The service's errors about this text. */
-  readonly serviceProblems: readonly LineProblem[];
-  readonly serviceWarnings: readonly LineProblem[];
+  readonly checked: CheckedText;
   readonly isReadOnly: boolean;
+  readonly ref?: Ref<TextEditorHandle>;
 }
+
+/** What a field is for. */
+const FieldHelp = ({ field }: { readonly field: KnownField | undefined }) =>
+  field && (
+    <p>
+      <code>{field.name}</code> <span className="secondary">{field.type}</span> {field.meaning}
+    </p>
+  );
 
 /** The text of a document with its errors, beside the known fields of its kind. */
 export function DocumentEditor(props: DocumentEditorProps) {
   const { kind, name, text, onChange, isReadOnly } = props;
   const editor = useRef<TextEditorHandle>(null);
+  useImperativeHandle(props.ref, () => ({
+    insert: (insertion) => editor.current?.insert(insertion),
+    goTo: (line) => editor.current?.goTo(line),
+  }));
   const helpId = useId();
-  const { deferred, read, problems, warnings } = useCheckedText(props);
+  const { deferred, read, problems, warnings } = props.checked;
+  const words = useWords(kind);
+  const [caretLine, setCaretLine] = useState(0);
+  const fieldAt = (line: number) => fieldIn(kind, text, line);
   const hasProse = proseOf(kind) !== undefined;
   const proseFrom = hasProse ? proseLine(deferred) : Number.POSITIVE_INFINITY;
 
@@ -41,17 +56,24 @@ export function DocumentEditor(props: DocumentEditorProps) {
           text={text}
           onChange={onChange}
           problems={isReadOnly ? [] : problems}
+          warnings={isReadOnly ? [] : warnings}
           proseFrom={proseFrom}
-          completionAt={(value, caret) => completionAt(kind, value, caret)}
+          completionAt={(value, caret, isAsked) => completionAt(kind, value, caret, words, isAsked)}
+          onCaret={setCaretLine}
+          tipOf={(line) => <FieldHelp field={fieldAt(line)} />}
           describedBy={helpId}
           isReadOnly={isReadOnly}
         />
         {!isReadOnly && (
           <>
+            <div className="field-help">
+              <FieldHelp field={fieldAt(caretLine)} />
+            </div>
             <Problems what="error" problems={problems} onPick={(line) => editor.current?.goTo(line)} />
             <Problems what="warning" problems={warnings} onPick={(line) => editor.current?.goTo(line)} />
             <p id={helpId} className="secondary">
-              <kbd>Tab</kbd> indents. <kbd>Escape</kbd>, then <kbd>Tab</kbd> leaves the editor.
+              <kbd>Ctrl</kbd> <kbd>Space</kbd> suggests. <kbd>Tab</kbd> indents. <kbd>Escape</kbd>, then{' '}
+              <kbd>Tab</kbd> leaves the editor.
             </p>
           </>
         )}
@@ -61,20 +83,46 @@ export function DocumentEditor(props: DocumentEditorProps) {
   );
 }
 
+type CheckedText = ReturnType<typeof useCheckedText>;
+
+interface Saved {
+  /** The service's errors and warnings about this text, from when it was saved. */
+  readonly serviceProblems: readonly LineProblem[];
+  readonly serviceWarnings: readonly LineProblem[];
+}
+
 /** The text as it is parsed, with the errors and warnings of the page and of the service. */
-function useCheckedText({ kind, name, text, serviceProblems, serviceWarnings }: DocumentEditorProps) {
+export function useCheckedText(
+  kind: Kind,
+  name: string,
+  text: string,
+  { serviceProblems, serviceWarnings }: Saved,
+  isReadOnly: boolean,
+) {
   // A long text is parsed at low priority, so that typing stays fast.
   const deferred = useDeferredValue(text);
   const read = useMemo(() => readText(kind, name, deferred), [kind, name, deferred]);
+  const isValid = read.fields !== null && read.problems.length === 0;
+  const check = useServiceCheck(kind, name, isValid && !isReadOnly ? read.fields : null);
   const problems = useMemo(
-    () => withoutDuplicates([...read.problems, ...serviceProblems]),
-    [read, serviceProblems],
+    () => withoutDuplicates([...read.problems, ...serviceProblems, ...linesOf(check.errors, read.lineOf)]),
+    [read, serviceProblems, check],
   );
   const warnings = useMemo(
-    () => withoutDuplicates([...read.warnings, ...serviceWarnings]),
-    [read, serviceWarnings],
+    () => withoutDuplicates([...read.warnings, ...serviceWarnings, ...linesOf(check.warnings, read.lineOf)]),
+    [read, serviceWarnings, check],
   );
-  return { deferred, read, problems, warnings };
+  /** What is wrong with a field of the document, or below it. */
+  const saidOf = (field: string) => {
+    const isBelow = (path: FieldPath | undefined) => path?.[0] === field;
+    const first = (said: typeof check.errors) => {
+      const found = said.find((one) => isBelow(payloadPath(one.field)));
+      return found && `${found.field.replace(/^payload\.?/, '')} ${found.description}`;
+    };
+    const wrong = schemaProblems(kind, read.fields ?? {}).find(({ path }) => isBelow(path));
+    return { error: wrong?.message ?? first(check.errors), warning: first(check.warnings) };
+  };
+  return { deferred, read, problems, warnings, saidOf };
 }
 
 function Problems({
@@ -110,10 +158,12 @@ function Problems({
 
 /** The service often reports problems that the page has found too. */
 const withoutDuplicates = (problems: readonly LineProblem[]): readonly LineProblem[] =>
-  problems.filter(
-    ({ line, message }, at) =>
-      problems.findIndex((other) => other.line === line && other.message === message) === at,
-  );
+  problems
+    .filter(
+      ({ line, message }, at) =>
+        problems.findIndex((other) => other.line === line && other.message === message) === at,
+    )
+    .sort((a, b) => a.line - b.line);
 
 /** The first line of the prose after the front matter, counted from 0. */
 function proseLine(text: string): number {
@@ -195,8 +245,10 @@ function Notes({ kind, text, fields }: Pick<Parameters<typeof FieldHints>[0], 'k
           Set by the service, values here are ignored: <code>{setByService.join(', ')}</code>
         </p>
       )}
-      {/^\s*#/m.test(settingsOf(kind, text)) && (
-        <p className="field-hints-note">Comments are not stored. They are lost when you save.</p>
+      {/^\s*#/m.test(settingsOf(kind, text)) && storableText(text) === '' && (
+        <p className="field-hints-note">
+          This text is too long to be stored. Its comments are lost when you save.
+        </p>
       )}
     </>
   );

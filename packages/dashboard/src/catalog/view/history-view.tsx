@@ -8,7 +8,7 @@ import { Empty } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age, Moment } from '../../parts/times.tsx';
 import { useClient } from '../../session/session.ts';
-import { textOf } from '../model/document-text.ts';
+import { writtenText } from '../model/document-text.ts';
 import { diffText } from '../model/text-merge.ts';
 import { type Document, historyQuery } from './queries.ts';
 
@@ -32,7 +32,7 @@ export function HistoryView({ kind, name, generation, onRestore }: HistoryViewPr
   const entries: readonly Entry[] = data?.pages.flatMap((page) => page.entries) ?? [];
   // The oldest entry of a page is shown with the next page, because its diff needs the entry before it.
   const shown = hasNextPage ? entries.slice(0, -1) : entries;
-  const text = (entry: Entry | undefined) => (entry?.document ? textOf(kind, name, entry.document) : '');
+  const text = (entry: Entry | undefined) => (entry?.document ? writtenText(kind, name, entry) : '');
   return (
     <div className="history-view stack">
       <Problem error={error} />

@@ -1,32 +1,48 @@
-import { InvalidArgumentError } from '@muster/sdk';
-import { type AgentId, agentPage, type Kind, kindTable } from '@muster/sdk/contract';
+import { type AgentId, agentPage, type Kind, kindTable, sealedFieldOf } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useRef, useState } from 'react';
+import { useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
 import { Button, ViewSwitch } from '../../parts/button.tsx';
 import { Empty } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
-import { ReasonField } from '../../session/reason-field.tsx';
 import { useSignedIn } from '../../session/session.ts';
+import { hasForm } from '../model/form.ts';
 import { deletingOf, writeRefusal } from '../model/resource.ts';
-import { ConflictView } from './conflict-view.tsx';
-import { DocumentEditor } from './document-editor.tsx';
+import { DocumentView, type Named, type ResourceProps } from './document-view.tsx';
 import { HistoryView } from './history-view.tsx';
 import { IntegrationView } from './integration-view.tsx';
 import { NotificationView } from './notification-view.tsx';
 import { type Document, resourceQuery, type StoredResource } from './queries.ts';
 import { type ResourceDialog, ResourceDialogs, ResourceSecret, useLeaveGuard } from './resource-dialogs.tsx';
 import { ExpiryMark } from './resource-list.tsx';
+import { SecretView } from './secret-view.tsx';
 import { SignInView } from './sign-in-view.tsx';
 import { RequestExample, TriggerView } from './trigger-view.tsx';
 import { useEdit } from './use-edit.ts';
 
-const views = [
-  ['document', 'Document'],
+type View = 'form' | 'document' | 'connection' | 'history';
+type Views = readonly (readonly [view: View, title: string])[];
+
+const views: Views = [
+  ['form', 'Form'],
+  ['document', 'Text'],
   ['connection', 'Connection'],
   ['history', 'History'],
-] as const;
+];
+
+/** The value of a secret is not edited as a text. */
+const secretViews: Views = [
+  ['document', 'Value'],
+  ['history', 'History'],
+];
+
+/** Whether a person last chose the form or the text. Without a choice, a new resource begins with the form. */
+const preferenceKey = 'muster.catalog.view';
+const prefersForm = (otherwise: boolean): boolean => {
+  const chosen = localStorage.getItem(preferenceKey);
+  return chosen === null ? otherwise : chosen === 'form';
+};
 
 /** The fields with addresses that others send to. */
 const addressFields: Partial<Readonly<Record<Kind, string>>> = {
@@ -42,15 +58,16 @@ function addressOf(kind: Kind, stored: StoredResource | null, refusal: string | 
   return refusal === null && typeof address === 'string' ? address : undefined;
 }
 
-interface Named {
-  readonly kind: Kind;
-  readonly name: string;
-}
+/** How soon the page says that somebody else saved. */
+const pollMs = 5_000;
 
 /** One resource: its text and its history. At the URL of a resource that does not exist, it can be created. */
 export function ResourcePage({ kind, name }: Named) {
   const { client, caller } = useSignedIn();
-  const { data, error, refetch } = useQuery(resourceQuery(client, kind, name));
+  const { data, error, refetch } = useQuery({
+    ...resourceQuery(client, kind, name),
+    refetchInterval: pollMs,
+  });
   if (data === undefined)
     return error === null ? (
       <p className="page-loading">Loading …</p>
@@ -71,26 +88,29 @@ export function ResourcePage({ kind, name }: Named) {
   return <Resource {...{ kind, name, refusal }} stored={data} />;
 }
 
-interface ResourceProps extends Named {
-  readonly stored: StoredResource | null;
-  /** Why the caller may not change it; null if it may. */
-  readonly refusal: string | null;
-}
-
 function Resource({ kind, name, stored, refusal }: ResourceProps) {
   const [, navigate] = useLocation();
   const [parameters, setParameters] = useSearchParams();
-  const address = addressOf(kind, stored, refusal);
-  const shownViews = views.filter(([view]) => view !== 'connection' || address !== undefined);
-  const view = shownViews.find(([name]) => name === parameters.get('view'))?.[0] ?? 'document';
   const [dialog, setDialog] = useState<ResourceDialog>(null);
   const [secret, setSecret] = useState<string | null>(null);
+  const address = addressOf(kind, stored, refusal);
+  const isSealed = sealedFieldOf(kind) !== undefined;
+  const shownViews = (isSealed ? secretViews : views).filter(
+    ([view]) => (view !== 'connection' || address !== undefined) && (view !== 'form' || hasForm(kind)),
+  );
   const edit = useEdit(kind, name, stored, setSecret);
+  const asked = shownViews.find(([name]) => name === parameters.get('view'))?.[0];
+  const view =
+    asked ?? (hasForm(kind) && prefersForm(stored === null && !edit.hasFirstText) ? 'form' : 'document');
+  const show = (chosen: View) => {
+    if (chosen === 'form' || chosen === 'document') localStorage.setItem(preferenceKey, chosen);
+    setParameters({ view: chosen });
+  };
   const { leaveDialog, release } = useLeaveGuard(edit.draft.isDirty);
   const generation = stored?.generation ?? '0';
   const restore = (text: string) => {
     edit.restore(text);
-    setParameters({});
+    setParameters({ view: 'document' });
   };
   const leave = () => {
     release();
@@ -99,11 +119,7 @@ function Resource({ kind, name, stored, refusal }: ResourceProps) {
   return (
     <>
       <ResourceHead {...{ kind, name, stored, refusal }} onOpen={setDialog} />
-      <ViewSwitch
-        views={shownViews}
-        view={view}
-        onChoose={(chosen) => setParameters(chosen === 'document' ? {} : { view: chosen })}
-      />
+      <ViewSwitch views={shownViews} view={view} onChoose={show} />
       {view === 'connection' && address !== undefined && (
         <ConnectionView {...{ kind, name, address }} document={stored?.document ?? {}} />
       )}
@@ -111,18 +127,26 @@ function Resource({ kind, name, stored, refusal }: ResourceProps) {
         <HistoryView
           {...{ kind, name, generation }}
           onRestore={
-            refusal === null
+            refusal === null && !isSealed
               ? (text) => (edit.draft.isDirty ? setDialog({ restore: text }) : restore(text))
               : undefined
           }
         />
       )}
-      <DocumentView
-        {...{ kind, name, stored, refusal, edit }}
-        isShown={view === 'document'}
-        onDiscard={() => setDialog('discard')}
-        onDeleted={leave}
-      />
+      {isSealed ? (
+        view === 'document' && (
+          <SecretView {...{ kind, name, stored, refusal }} onValue={() => setDialog('value')} />
+        )
+      ) : (
+        <DocumentView
+          {...{ kind, name, stored, refusal, edit }}
+          isShown={view === 'document' || view === 'form'}
+          isForm={view === 'form'}
+          onText={() => show('document')}
+          onDiscard={() => setDialog('discard')}
+          onDeleted={leave}
+        />
+      )}
       <ResourceDialogs
         {...{ kind, name, generation, dialog }}
         onClose={() => setDialog(null)}
@@ -170,58 +194,8 @@ function ConnectionView({
   );
 }
 
-interface DocumentViewProps extends ResourceProps {
-  readonly edit: ReturnType<typeof useEdit>;
-  readonly isShown: boolean;
-  readonly onDiscard: () => void;
-  /** The resource stays deleted. */
-  readonly onDeleted: () => void;
-}
-
-/** The editor, or the conflict of the last save. The hidden editor keeps its state. */
-function DocumentView(props: DocumentViewProps) {
-  const { kind, name, refusal, edit, isShown, onDeleted } = props;
-  const { draft, saving } = edit;
-  const { conflict, isSaving, error } = saving;
-  return (
-    <>
-      {isShown && conflict && (
-        <ConflictView
-          {...{ kind, name, draft, conflict, isSaving, onDeleted }}
-          onSave={edit.save}
-          onClose={saving.dismiss}
-        />
-      )}
-      <div className="resource-text stack" hidden={!isShown || conflict !== null}>
-        {draft.isStale && (
-          <p className="secondary" role="status">
-            Another person saved this while you were editing. When you save, you can merge both versions.
-          </p>
-        )}
-        <DocumentEditor
-          kind={kind}
-          name={name}
-          text={draft.text}
-          onChange={draft.setText}
-          serviceProblems={saving.serviceProblems(draft.text)}
-          serviceWarnings={saving.serviceWarnings(draft.text)}
-          isReadOnly={refusal !== null}
-        />
-        {!isShownInFields(error) && <Problem error={error} />}
-        {refusal === null && <SaveBar {...props} />}
-      </div>
-    </>
-  );
-}
-
-/** Whether every part of the error is shown at its line or field. */
-const isShownInFields = (error: unknown): boolean =>
-  error instanceof InvalidArgumentError &&
-  error.fieldViolations.length > 0 &&
-  error.fieldViolations.every(({ field }) => /^(payload\b|justification$)/.test(field));
-
 interface ResourceHeadProps extends ResourceProps {
-  readonly onOpen: (dialog: 'rotate' | 'value' | 'delete') => void;
+  readonly onOpen: (dialog: 'rotate' | 'delete') => void;
 }
 
 /** Name, status and actions of the resource. */
@@ -243,10 +217,8 @@ function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps
       </div>
       {isStored && refusal === null && (
         <div className="wrap">
-          {secret && (
-            <Button onClick={() => onOpen(secret.isSealed ? 'value' : 'rotate')}>
-              New {secret.label.toLowerCase()} …
-            </Button>
+          {secret && !secret.isSealed && (
+            <Button onClick={() => onOpen('rotate')}>New {secret.label.toLowerCase()} …</Button>
           )}
           <Button look="danger" onClick={() => onOpen('delete')}>
             {deletingOf(kind).verb} …
@@ -259,7 +231,12 @@ function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps
 
 function ResourceStatus({ kind, stored }: { readonly kind: Kind; readonly stored: StoredResource | null }) {
   const { one, writers } = kindTable[kind];
-  if (stored === null) return <p>This {one} does not exist yet. Save to create it.</p>;
+  if (stored === null)
+    return (
+      <p>
+        This {one} does not exist yet.{!sealedFieldOf(kind) && ' Save to create it.'}
+      </p>
+    );
   if (writers === 'nobody') return <RecordStatus kind={kind} document={stored.document} />;
   if (stored.generation === '0')
     return (
@@ -329,41 +306,4 @@ function pageOf(agentId: unknown): string | undefined {
   return id?.tenant && id.ownerProvider && id.account && id.workspace && id.agent?.length
     ? agentPage(id as AgentId)
     : undefined;
-}
-
-/** Sticky bar with the reason and the buttons. */
-function SaveBar({ kind, stored, edit, onDiscard }: DocumentViewProps) {
-  const { draft, saving, reason, setReason, message } = edit;
-  const label = stored === null ? `Create ${kindTable[kind].one}` : 'Save';
-  const isSavable = (draft.isDirty || stored === null) && !saving.isSaving;
-  const onSave = () => edit.save();
-  const save = useRef(onSave);
-  save.current = isSavable ? onSave : () => {};
-  useEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (event.key !== 's' || !(event.ctrlKey || event.metaKey) || event.altKey) return;
-      event.preventDefault();
-      save.current();
-    };
-    addEventListener('keydown', onKeyDown);
-    return () => removeEventListener('keydown', onKeyDown);
-  }, []);
-  return (
-    <div className="save-bar wrap">
-      <p className="save-bar-message" role="status">
-        {message}
-      </p>
-      <ReasonField value={reason} onChange={setReason} error={saving.error} />
-      <div className="save-bar-buttons wrap">
-        {draft.isDirty && (
-          <Button look="quiet" onClick={onDiscard}>
-            Discard changes
-          </Button>
-        )}
-        <Button look="primary" disabled={!isSavable} title="Ctrl + S" onClick={onSave}>
-          {saving.isSaving ? 'Saving …' : label}
-        </Button>
-      </div>
-    </div>
-  );
 }

@@ -1,6 +1,8 @@
 import {
   type KeyboardEvent,
   memo,
+  type PointerEvent,
+  type ReactNode,
   type Ref,
   type RefObject,
   useImperativeHandle,
@@ -31,9 +33,15 @@ interface TextEditorProps {
   readonly text: string;
   readonly onChange: (text: string) => void;
   readonly problems: readonly LineProblem[];
+  readonly warnings: readonly LineProblem[];
   /** The first line that is prose instead of YAML, counted from 0. */
   readonly proseFrom: number;
-  readonly completionAt: (text: string, caret: number) => Completion | null;
+  /** `isAsked`: by a key, not by typing. */
+  readonly completionAt: (text: string, caret: number, isAsked: boolean) => Completion | null;
+  /** The line of the caret, counted from 0. */
+  readonly onCaret: (line: number) => void;
+  /** What there is to know about a line that the pointer is on, counted from 0. */
+  readonly tipOf: (line: number) => ReactNode;
   readonly describedBy: string;
   readonly isReadOnly?: boolean;
   readonly ref?: Ref<TextEditorHandle>;
@@ -44,14 +52,15 @@ interface TextEditorProps {
  * line, with line numbers, colours and errors. The copy also sets the height.
  */
 export function TextEditor({ ref, ...props }: TextEditorProps) {
-  const { text, problems, proseFrom } = props;
+  const { text, problems, warnings, proseFrom } = props;
   const area = useRef<HTMLTextAreaElement>(null);
   const mirror = useRef<HTMLDivElement>(null);
   const suggestions = useSuggestions(area);
   const { completion, chosen, accept } = suggestions;
   const lines = useMemo(() => text.split('\n'), [text]);
-  const errors = useMemo(() => messagesByLine(problems), [problems]);
-  /** No error on the line of an open completion. */
+  const marks = useMemo(() => marksByLine(problems, warnings), [problems, warnings]);
+  const tip = useTip(mirror, props.tipOf);
+  /** No mark on the line of an open completion. */
   const completionLine = completion ? text.slice(0, completion.from).split('\n').length - 1 : -1;
 
   useImperativeHandle(ref, () => ({
@@ -61,7 +70,7 @@ export function TextEditor({ ref, ...props }: TextEditorProps) {
   }));
 
   return (
-    <div className="text-editor" data-digits={String(lines.length).length}>
+    <div className="text-editor" data-digits={String(lines.length).length} {...tip.handlers}>
       <div className="text-editor-lines" aria-hidden="true" ref={mirror}>
         {lines.map((line, at) => (
           <Line
@@ -69,7 +78,7 @@ export function TextEditor({ ref, ...props }: TextEditorProps) {
             key={at}
             line={line}
             isProse={at >= proseFrom}
-            error={at === completionLine ? '' : (errors.get(at + 1) ?? '')}
+            mark={at === completionLine ? undefined : marks.get(at + 1)}
           />
         ))}
       </div>
@@ -81,6 +90,7 @@ export function TextEditor({ ref, ...props }: TextEditorProps) {
           onAccept={accept}
         />
       )}
+      {!completion && tip.shown}
     </div>
   );
 }
@@ -128,7 +138,13 @@ function TextArea(props: TextAreaProps) {
   /** After Escape the next Tab leaves the editor instead of indenting. */
   const isLeaving = useRef(false);
 
+  const complete = (target: HTMLTextAreaElement, isAsked: boolean) =>
+    suggestions.show(props.completionAt(target.value, target.selectionEnd, isAsked));
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (event.key === ' ' && event.ctrlKey && !isReadOnly) {
+      event.preventDefault();
+      return complete(event.currentTarget, true);
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || event.nativeEvent.isComposing) return;
     if (suggestions.onKey(event)) return;
     const mayLeave = isLeaving.current;
@@ -160,8 +176,11 @@ function TextArea(props: TextAreaProps) {
       autoCorrect="off"
       onChange={({ target }) => {
         props.onChange(target.value);
-        suggestions.show(props.completionAt(target.value, target.selectionEnd));
+        complete(target, false);
       }}
+      onSelect={({ currentTarget: { value, selectionEnd } }) =>
+        props.onCaret(value.slice(0, selectionEnd).split('\n').length - 1)
+      }
       onKeyDown={onKeyDown}
       onPointerDown={suggestions.close}
       onBlur={() => {
@@ -172,23 +191,72 @@ function TextArea(props: TextAreaProps) {
   );
 }
 
-const Line = memo(({ line, isProse, error }: { line: string; isProse: boolean; error: string }) => (
-  <div className="text-editor-line" data-invalid={error !== ''}>
+interface Mark {
+  readonly as: 'error' | 'warning';
+  readonly message: string;
+}
+
+interface LineProps {
+  readonly line: string;
+  readonly isProse: boolean;
+  readonly mark: Mark | undefined;
+}
+
+const Line = memo(({ line, isProse, mark }: LineProps) => (
+  <div className="text-editor-line" data-mark={mark?.as}>
     {(isProse ? highlightProse(line) : highlightYaml(line)).map(({ as, text }, at) => (
       // biome-ignore lint/suspicious/noArrayIndexKey: a token has no other identity than its index.
       <span key={at} data-as={as}>
         {text}
       </span>
     ))}
-    {error === '' ? '\u200b' : <span className="text-editor-error">{error}</span>}
+    {mark ? <span className="text-editor-message">{mark.message}</span> : '\u200b'}
   </div>
 ));
 
-function messagesByLine(problems: readonly LineProblem[]): ReadonlyMap<number, string> {
-  const messages = new Map<number, string>();
-  for (const { line, message } of problems)
-    messages.set(line, messages.has(line) ? `${messages.get(line)} · ${message}` : message);
-  return messages;
+/** A line with an error and a warning shows the error first. */
+function marksByLine(
+  problems: readonly LineProblem[],
+  warnings: readonly LineProblem[],
+): ReadonlyMap<number, Mark> {
+  const marks = new Map<number, Mark>();
+  const add = (as: Mark['as'], { line, message }: LineProblem) => {
+    const before = marks.get(line);
+    marks.set(line, { as: before?.as ?? as, message: before ? `${before.message} · ${message}` : message });
+  };
+  for (const problem of problems) add('error', problem);
+  for (const warning of warnings) add('warning', warning);
+  return marks;
+}
+
+const tipDelayMs = 350;
+
+/** What is known about the line under a resting pointer, just above it. */
+function useTip(mirror: RefObject<HTMLDivElement | null>, tipOf: TextEditorProps['tipOf']) {
+  const [line, setLine] = useState(-1);
+  const timer = useRef(0);
+  const wait = (next: number) => {
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => setLine(next), next < 0 ? 0 : tipDelayMs);
+  };
+  const onPointerMove = ({ pointerType, clientX, clientY }: PointerEvent) => {
+    if (pointerType !== 'mouse') return;
+    const under = document
+      .elementsFromPoint(clientX, clientY)
+      .find((element) => element.matches('.text-editor-line [data-as="key"]'));
+    wait(under ? [...(mirror.current?.children ?? [])].indexOf(under.parentElement as Element) : -1);
+  };
+  const tip = line < 0 ? null : tipOf(line);
+  const element = mirror.current?.children[line];
+  const top = element instanceof HTMLElement ? element.offsetTop + element.offsetHeight : 0;
+  return {
+    handlers: { onPointerMove, onPointerLeave: () => wait(-1), onKeyDown: () => wait(-1) },
+    shown: tip && (
+      <div className="text-editor-tip" role="tooltip" style={{ top }}>
+        {tip}
+      </div>
+    ),
+  };
 }
 
 /** The effect of a key while the list is open; undefined leaves the key to the textarea. */

@@ -1,11 +1,18 @@
 import { type HistoryEntry, InvalidArgumentError, type MusterClient } from '@muster/sdk';
-import { type DocumentWarning, inputFormatOf, type Kind, sealedFieldOf } from '@muster/sdk/contract';
+import { type DocumentWarning, inputFormatOf, type Kind } from '@muster/sdk/contract';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useHistoryState } from 'wouter/use-browser-location';
 import { currentSession, useClient, usePerson } from '../../session/session.ts';
 import { templateOf } from '../model/document-schema.ts';
-import { type LineProblem, linesOf, readText, textOf } from '../model/document-text.ts';
+import {
+  type LineProblem,
+  linesOf,
+  readText,
+  storableText,
+  textOf,
+  writtenText,
+} from '../model/document-text.ts';
 import { isGenerationConflict } from '../model/resource.ts';
 import {
   type Document,
@@ -28,7 +35,7 @@ interface Draft {
 }
 
 export const baseOf = (kind: Kind, name: string, stored: StoredResource): Base => ({
-  text: textOf(kind, name, stored.document),
+  text: writtenText(kind, name, stored),
   generation: stored.generation,
 });
 
@@ -53,6 +60,8 @@ export function useEdit(
   });
   return {
     draft,
+    /** It begins with a text that was made elsewhere. */
+    hasFirstText: historyState?.text !== undefined,
     reason,
     setReason,
     message,
@@ -63,7 +72,7 @@ export function useEdit(
     },
     restore: (text: string) => {
       draft.setText(text);
-      setMessage('The old version is in the editor. Save it to restore it.');
+      setMessage('The old version is in the editor. Save to make it the current one.');
     },
     discard: () => {
       saving.dismiss();
@@ -154,10 +163,15 @@ function useSave(
       const { fields } = readText(kind, name, text);
       if (!fields) throw new Error('The text has errors. Fix them before you save.');
       try {
-        const settings = { ifGenerationMatch: generation, justification: reason };
+        const settings = {
+          ifGenerationMatch: generation,
+          justification: reason,
+          text: storableText(text),
+        };
         const written = await client.catalog.write(kind, name, fields, settings);
         const { document, secret } = takeSecret(kind, written.document);
-        const stored = { kind, document, generation: written.generation, inputFormat: inputFormatOf(kind) };
+        const inputFormat = inputFormatOf(kind);
+        const stored = { kind, document, text: written.text, generation: written.generation, inputFormat };
         queries.setQueryData(resourceQuery(client, kind, name).queryKey, stored);
         setConflict(null);
         setWarned({ text: baseOf(kind, name, stored).text, warnings: written.warnings });
@@ -170,10 +184,6 @@ function useSave(
       }
       await invalidateResource(queries, kind, name);
     },
-    // A text with the value of a secret must not stay in the cache of mutations.
-    onSuccess: (): void => {
-      if (sealedFieldOf(kind)) reset();
-    },
   });
 
   return {
@@ -181,6 +191,8 @@ function useSave(
     isSaving: isPending,
     error,
     conflict,
+    /** Shows what others saved since the text was read. */
+    review: async ({ generation }: Base) => setConflict(await conflictWith(client, kind, name, generation)),
     dismiss: () => {
       setConflict(null);
       reset();

@@ -1,4 +1,5 @@
 import type { MusterClient, PushSubscription as Subscription } from '@muster/sdk';
+import { trustedUrl } from '../../parts/model/trusted-url.ts';
 
 /** Of the query for the person's browsers. */
 export const pushKey = ['push'];
@@ -34,27 +35,10 @@ export function storedChoice(person: string): PushChoice | null {
 
 const workerUrl = '/service-worker.js';
 
-interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL: (url: string) => string },
-  ): {
-    createScriptURL(url: string): string;
-  };
-}
-
-/** The page's policy allows scripts only by name. */
-function trusted(url: string): string {
-  const { trustedTypes } = window as unknown as { trustedTypes?: TrustedTypes };
-  return (
-    trustedTypes?.createPolicy('service-worker', { createScriptURL: () => url }).createScriptURL(url) ?? url
-  );
-}
-
 let registration: Promise<ServiceWorkerRegistration> | undefined;
 
 async function register(): Promise<ServiceWorkerRegistration> {
-  registration ??= navigator.serviceWorker.register(trusted(workerUrl));
+  registration ??= navigator.serviceWorker.register(trustedUrl('service-worker', workerUrl));
   await registration;
   return navigator.serviceWorker.ready;
 }

@@ -145,7 +145,7 @@ export const agentOperations = {
   diff: {
     summary: "Returns the changes on the agent's branch.",
     access: 'read',
-    body: agentRequest,
+    body: agents.diffRequest,
     reply: agents.diffReply,
     example: { agentId },
   },

@@ -6,6 +6,9 @@ import type { OwnRuns } from './own-runs.ts';
 import type { Reads } from './read.ts';
 import type { Targets } from './targets.ts';
 
+/** Lines around each change, as in git. */
+const defaultContext = 3;
+
 export interface InspectionOptions {
   readonly targets: Targets;
   readonly reads: Reads;
@@ -57,9 +60,9 @@ export class Inspection {
     return reads.runs(agent, before, limit);
   };
 
-  readonly diff: Operation<'diff'> = async (caller, { agentId }) => {
+  readonly diff: Operation<'diff'> = async (caller, { agentId, context = defaultContext }) => {
     const agent = await this.#options.targets.find(caller, agentId);
-    return isRefusal(agent) ? agent : this.#options.reads.diff(agent);
+    return isRefusal(agent) ? agent : this.#options.reads.diff(agent, context);
   };
 
   readonly attachment: Operation<'attachment'> = async (caller, { agentId, attachmentId }) => {

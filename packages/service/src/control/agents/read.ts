@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type {
   AgentEntry,
   AgentStatus,
@@ -8,7 +9,7 @@ import type {
   Run,
   Tenant,
 } from '@muster/sdk/contract';
-import { isTerminal, limits } from '@muster/sdk/contract';
+import { diffWithContext, isTerminal, limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { isAnswered } from '../../domain/batch.ts';
 import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../../domain/refusal.ts';
@@ -329,20 +330,27 @@ export class Reads {
   }
 
   /** What an agent's branch changed: the words of every repository, each under its name when there are several. */
-  async diff({ tenant, id }: AgentKey): Promise<ReplyOf<'diff'> | Refusal> {
+  async diff({ tenant, id }: AgentKey, context: number): Promise<ReplyOf<'diff'> | Refusal> {
     const [row] = await readDiffs(this.#database, tenant, id);
     if (!row) return notFound('the agent does not exist');
     const { result, diffs } = row;
-    const textOf = (isOfWorkingTree: boolean): string => {
+    const textOf = async (isOfWorkingTree: boolean): Promise<string> => {
       const chosen = diffs.filter((diff) => diff.working_tree === isOfWorkingTree);
-      return chosen.map(({ repo, text }) => (chosen.length === 1 ? text : `# ${repo}\n${text}`)).join('\n');
+      const texts: string[] = [];
+      for (const { repo, text } of chosen) {
+        const narrow = diffWithContext(text, context);
+        texts.push(chosen.length === 1 ? narrow : `# ${repo}\n${narrow}`);
+        // Other requests are served between two long diffs.
+        await setImmediate();
+      }
+      return texts.join('\n');
     };
     const workingTree = diffStatOf(result.workingTrees);
     return {
       branch: result.branch,
       diffStat: diffStatOf(result.diffs),
-      diff: textOf(false),
-      workingTree: workingTree && { diffStat: workingTree, diff: textOf(true) },
+      diff: await textOf(false),
+      workingTree: workingTree && { diffStat: workingTree, diff: await textOf(true) },
     };
   }
 

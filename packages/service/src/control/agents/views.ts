@@ -9,6 +9,7 @@ import {
   limits,
   type PendingFollowUp,
   type PhaseReason,
+  plainText,
   planStepsIn,
   type Run,
   reasonRow,
@@ -19,7 +20,6 @@ import type { Agent, DiffStat, Result } from '../../domain/agent.ts';
 import { isAnswered } from '../../domain/batch.ts';
 import { waitingReason, wouldRehearse } from '../../domain/scheduling.ts';
 import { cutText } from '../../lib/cut-text.ts';
-import { plainText } from '../../lib/plain-text.ts';
 import { listedFields, statusFields } from '../../store/agent-columns.ts';
 import { isoTime } from '../../store/connection.ts';
 import { type RunResultRow, tasksOf } from '../../store/rows.ts';

@@ -5,7 +5,9 @@ import type { Document } from './document.ts';
 const chunkRows = 32;
 
 /** A page of a limited number of rows, with no more documents than fit; at least one row, if there is any. */
-export async function boundedPage<R extends { readonly document: Document | null }>(
+export async function boundedPage<
+  R extends { readonly document: Document | null; readonly text?: string | null },
+>(
   limit: number,
   read: (last: R | undefined, count: number) => Promise<R[]>,
 ): Promise<{ rows: R[]; hasMore: boolean }> {
@@ -16,7 +18,7 @@ export async function boundedPage<R extends { readonly document: Document | null
     const count = Math.min(chunkRows, limit + 1 - rows.length);
     const chunk = await read(rows.at(-1), count);
     for (const row of chunk) {
-      bytes += Buffer.byteLength(JSON.stringify(row.document ?? {}));
+      bytes += Buffer.byteLength(JSON.stringify(row.document ?? {})) + Buffer.byteLength(row.text ?? '');
       const isFull = rows.length === limit || (rows.length > 0 && bytes > limits.catalogPageBytes);
       if (isFull) return { rows, hasMore: true };
       rows.push(row);

@@ -1,3 +1,4 @@
+import type { OwnModels } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { ServiceSecrets } from '../../lib/service-secret.ts';
 import type { Keys } from '../access/keys.ts';
@@ -13,4 +14,5 @@ export interface CatalogOptions {
   readonly pageTokens: PageTokens;
   readonly publicUrl: () => string;
   readonly quotas: Quotas;
+  readonly ownModels: OwnModels;
 }

@@ -13,6 +13,7 @@ import {
   type WriteRequest,
 } from '@muster/sdk/contract';
 import { invalid, isRefusal, precondition, type Refusal } from '../../domain/refusal.ts';
+import { unsafeText } from '../../lib/json.ts';
 import { refuseBuiltinName, refuseResource } from '../access/permit.ts';
 import type { Principal } from '../access/principal.ts';
 import { nameTenant, type TenantInput } from '../agents/identify.ts';
@@ -35,6 +36,8 @@ export interface CheckedChange {
 
 export interface CheckedWrite extends CheckedChange {
   readonly payload: Document;
+  /** As the author wrote the payload; empty if it came without. */
+  readonly text: string;
   /** Null replaces the whole document. */
   readonly mask: readonly string[][] | null;
   readonly updateMask: string;
@@ -72,9 +75,22 @@ export function checkWrite(caller: Principal, ref: Ref, request: WriteRequest): 
   const { rotate = false } = shownOnceFieldOf(change.kind) ? payload : {};
   if (typeof rotate !== 'boolean')
     return invalid('payload.rotate', `must be a boolean; got ${shown(rotate)}`);
+  const badText = refuseText(request.text ?? '', mask);
+  if (badText) return badText;
   const sealedField = sealedFieldOf(change.kind);
   const value = sealedField ? newValue(sealedField, payload, mask) : undefined;
-  return isRefusal(value) ? value : { ...change, payload, mask, updateMask, rotate, value };
+  return isRefusal(value)
+    ? value
+    : { ...change, payload, text: request.text ?? '', mask, updateMask, rotate, value };
+}
+
+function refuseText(text: string, mask: CheckedWrite['mask']): Refusal | null {
+  if (text !== '' && mask) return invalid('text', 'is for a whole document; leave out updateMask');
+  const bytes = Buffer.byteLength(text);
+  if (bytes > limits.documentTextBytes)
+    return invalid('text', `must be at most ${limits.documentTextBytes} bytes; got ${bytes}`);
+  const unsafe = unsafeText(text);
+  return unsafe === null ? null : invalid('text', unsafe);
 }
 
 /** A mask that names the value removes it if the payload has none; without a mask it stays. */

@@ -57,10 +57,14 @@ export async function readOne(
   const found = await stored(options, place, ref.name);
   if (!found) return notFound(missing);
   const [shown = found] = await withState(options, place, [found]);
-  return { kind: place.kind, ...shownOf(options, place.kind, shown) };
+  return { kind: place.kind, text: found.text ?? '', ...shownOf(options, place.kind, shown) };
 }
 
-async function stored(options: CatalogOptions, place: Place, name: string): Promise<Listed | undefined> {
+async function stored(
+  options: CatalogOptions,
+  place: Place,
+  name: string,
+): Promise<(Listed & { readonly text?: string | null }) | undefined> {
   const { tenant, kind } = place;
   const { database, tenants } = options;
   const { records } = rulesOf(kind);
@@ -187,6 +191,7 @@ export async function historyOf(
     updateMask: row.update_mask,
     justification: row.justification,
     payload: row.document ? encodePayload(row.document) : '',
+    text: row.text ?? '',
   }));
   const last = entries.at(-1)?.generation ?? '';
   return { entries, nextPageToken: hasMore ? pageTokens.seal(list, last) : '' };

@@ -21,16 +21,17 @@ interface StoredDocument {
   readonly generation: number;
   /** Null once it is deleted. */
   readonly document: Document | null;
-  readonly sealedBytes: number;
+  /** Of its text and of a sealed value. */
+  readonly bytesBeside: number;
 }
 
 /** Records how large a document is, who created it and which repositories it lists, so that none of this is read from it. */
 export async function describe(connection: Connection, stored: StoredDocument): Promise<void> {
-  const { tenant, kind, name, generation, document, sealedBytes } = stored;
+  const { tenant, kind, name, generation, document, bytesBeside } = stored;
   const key = [tenant, kind, name, generation] as const;
   if (!document) return void (await describeResource(connection, ...key, null, null, []));
   const createdBy = String(document.createdBy ?? '');
-  await describeResource(connection, ...key, bytesOf(document) + sealedBytes, createdBy, reposIn(document));
+  await describeResource(connection, ...key, bytesOf(document) + bytesBeside, createdBy, reposIn(document));
 }
 
 export const bytesOf = (document: Document): number => Buffer.byteLength(JSON.stringify(document));
@@ -51,7 +52,7 @@ export async function describeRest(database: pg.Pool, tenant?: number, kind?: Ki
   for (;;) {
     const rows = await findUndescribed(database, tenant ?? null, kind ?? null, documentsPerLook);
     for (const row of rows)
-      await describe(database, { ...row, kind: row.kind as Kind, sealedBytes: row.sealed_bytes });
+      await describe(database, { ...row, kind: row.kind as Kind, bytesBeside: row.sealed_bytes });
     if (rows.length < documentsPerLook) return;
   }
 }

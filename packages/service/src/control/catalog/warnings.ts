@@ -1,16 +1,23 @@
 import {
+  backendFacts,
+  backendOfModel,
+  backends,
   builtin,
   builtinNames,
   type DocumentWarning,
+  type FieldWarning,
   type Kind,
   limits,
   nearestName,
+  type OwnModels,
   type Reference,
   referencesIn,
   unknownFields,
 } from '@muster/sdk/contract';
+import type { Settings } from '../../domain/agent.ts';
+import { forbidden } from '../../domain/policy.ts';
 import type { Connection } from '../../store/connection.ts';
-import { existingResources, resourceNames } from '../../store/statements/resources.ts';
+import { existingResources, readResources, resourceNames } from '../../store/statements/resources.ts';
 import type { Document } from './document.ts';
 import { rulesOf } from './kinds.ts';
 
@@ -23,12 +30,58 @@ export async function documentWarnings(
   tenant: number,
   kind: Kind,
   document: Document,
+  ownModels: OwnModels,
 ): Promise<DocumentWarning[]> {
   const found = [...unknownFields(kind, document), ...(rulesOf(kind).warnings?.(document) ?? [])];
+  found.push(...modelWarnings(kind, document, ownModels));
+  found.push(...(await policyWarnings(connection, tenant, kind, document)));
   const missing = await missingResources(connection, tenant, referencesIn(kind, document));
   return [...found.map((warning) => ({ ...warning, missing: '' })), ...missing]
     .slice(0, limits.documentWarnings)
     .map((warning) => ({ ...warning, field: `payload.${warning.field}` }));
+}
+
+/** Kinds whose documents set what agents run with. */
+const settingKinds: readonly Kind[] = ['workspace', 'persona'];
+
+/** A model that no backend has: its agents could not be spawned. */
+function modelWarnings(kind: Kind, { model }: Document, ownModels: OwnModels): FieldWarning[] {
+  if (!settingKinds.includes(kind) || typeof model !== 'string' || model === '') return [];
+  if (backendOfModel(model, ownModels)) return [];
+  const names = [
+    ...Object.keys(ownModels),
+    ...backends.flatMap((backend) => backendFacts[backend].shortNames),
+  ];
+  const nearest = nearestName(model, names);
+  const known = backends.map((backend) => backendFacts[backend].modelNames).join(', ');
+  const hint = nearest === undefined ? `; known are ${known}` : `; did you mean "${nearest}"?`;
+  return [{ field: 'model', description: `"${model.slice(0, 100)}" is a model of no backend${hint}` }];
+}
+
+/** Settings that the policies of the tenant and of the workspace forbid: agents with them are refused. */
+async function policyWarnings(
+  connection: Connection,
+  tenant: number,
+  kind: Kind,
+  document: Document,
+): Promise<FieldWarning[]> {
+  if (!settingKinds.includes(kind)) return [];
+  const named = kind === 'workspace' && typeof document.policy === 'string' ? document.policy : '';
+  const names = [...new Set(['default', named])].filter(Boolean);
+  const rows = await readResources(
+    connection,
+    names.map(() => tenant),
+    names.map(() => 'policy'),
+    names,
+  );
+  return rows.flatMap(({ n, document: policy }) =>
+    forbidden(document as Partial<Settings>, names[n - 1] ?? '', policy ?? {}).map(
+      ({ setting, description }) => ({
+        field: setting,
+        description: `is refused: ${description.slice(0, 400)}`,
+      }),
+    ),
+  );
 }
 
 async function missingResources(

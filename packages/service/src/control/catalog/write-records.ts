@@ -9,11 +9,12 @@ import type { Document } from './document.ts';
 export async function recordWrite(
   client: pg.PoolClient,
   caller: Principal,
-  change: CheckedChange & Partial<CheckedWrite>,
+  change: CheckedChange & Partial<Pick<CheckedWrite, 'updateMask'>>,
   tenant: number,
   { generation, now }: LockedResource,
   action: 'WRITE' | 'DELETE',
   document: Document | null,
+  text: string | null = null,
 ): Promise<void> {
   const row = {
     tenant,
@@ -27,6 +28,7 @@ export async function recordWrite(
     update_mask: change.updateMask ?? '',
     justification: change.justification,
     document,
+    text,
   };
   await insertHistory(client, JSON.stringify([row]));
   await clearOldHistory(client, tenant, change.kind, change.name, row.generation - limits.historyDocuments);

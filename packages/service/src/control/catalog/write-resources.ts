@@ -22,6 +22,7 @@ import { rulesOf } from './kinds.ts';
 import { bytesOf, describe, refuseKindFull } from './resource-index.ts';
 import { documentWarnings } from './warnings.ts';
 import { recordWrite } from './write-records.ts';
+import { type WrittenText, writtenText } from './written-text.ts';
 
 /** A guess for what a record of a write has beside the document. */
 const recordBytes = 512;
@@ -52,9 +53,41 @@ export async function writeOne(
   if (refusedNew) return refusedNew;
   const full = await refuseStorage(options, caller, write);
   if (full) return full;
+  for (let tries = 1; ; tries += 1) {
+    const written = await writtenText(options, caller, write);
+    if (isRefusal(written)) return written;
+    const reply = await writeWith(
+      options,
+      caller,
+      write,
+      { isTrial, givenKey },
+      written,
+      tries === mostTries,
+    );
+    if (reply === changedMeanwhile) continue;
+    if (!isTrial && kindTable[write.kind].secret) await options.keys.forget();
+    return reply;
+  }
+}
+
+/** How often a text is computed again because others wrote the resource meanwhile; then the document is stored without. */
+const mostTries = 5;
+const changedMeanwhile = Symbol('changed meanwhile');
+
+async function writeWith(
+  options: CatalogOptions,
+  caller: Principal,
+  write: CheckedWrite,
+  { isTrial = false, givenKey }: WriteSettings,
+  written: WrittenText,
+  isLast: boolean,
+) {
   const work = async (locked: Locked) => {
     const decided = await decide(caller, write, locked);
     if (isRefusal(decided)) return decided;
+    const isFitting = written.isOf(locked.row, decided);
+    if (!isFitting && !isLast) return changedMeanwhile;
+    const text = isFitting ? written.text : null;
     const saved: Saved | Refusal = isTrial
       ? { document: decided }
       : await saveParts(options, write, locked, decided, givenKey);
@@ -62,15 +95,13 @@ export async function writeOne(
     const { row, client, tenant } = locked;
     const document = withServerFields(caller, write, row, saved.document, row.now);
     if (isRefusal(document)) return document;
-    const warnings = await documentWarnings(client, tenant, write.kind, decided);
-    const full = isTrial ? null : await store(options, caller, write, locked, document, saved.kept);
+    const warnings = await documentWarnings(client, tenant, write.kind, decided, options.ownModels);
+    const full = isTrial ? null : await store(options, caller, write, locked, document, text, saved.kept);
     if (full) return full;
     const payload = encodePayload({ ...document, ...saved.revealed });
-    return { payload, generation: String(row.generation + 1), warnings };
+    return { payload, text: text ?? '', generation: String(row.generation + 1), warnings };
   };
-  const reply = await inTransaction(options, caller, write, work, isTrial);
-  if (!isTrial && kindTable[write.kind].secret) await options.keys.forget();
-  return reply;
+  return inTransaction(options, caller, write, work, isTrial);
 }
 
 export async function deleteOne(
@@ -90,7 +121,7 @@ export async function deleteOne(
     const generation = row.generation + 1;
     await rulesOf(kind).onDelete?.(client, tenant, row);
     await clearResource(client, tenant, kind, name, generation);
-    await describe(client, { tenant, kind, name, generation, document: null, sealedBytes: 0 });
+    await describe(client, { tenant, kind, name, generation, document: null, bytesBeside: 0 });
     await recordWrite(client, caller, change, tenant, row, 'DELETE', null);
     return { generation: String(generation) };
   });
@@ -119,11 +150,11 @@ const createsTenant = ({ role }: Principal, kind: Kind): boolean =>
 async function refuseStorage(
   { tenants, quotas }: CatalogOptions,
   caller: Principal,
-  { tenant, payload, updateMask, justification }: CheckedWrite,
+  { tenant, payload, text, updateMask, justification }: CheckedWrite,
 ): Promise<Refusal | null> {
   const id = caller.role === 'operator' ? undefined : await tenants.find(tenant);
   if (id === undefined) return null;
-  const bytes = recordBytes + heapBytesOf([payload, updateMask, justification]);
+  const bytes = recordBytes + heapBytesOf([payload, text, updateMask, justification]);
   return quotas.refuse('storage', { ...caller, tenant: id }, bytes);
 }
 
@@ -154,20 +185,21 @@ async function store(
   write: CheckedWrite,
   { client, tenant, row }: Locked,
   document: Document,
+  text: string | null,
   { nonce, sealed, secret_id } = nothingKept,
 ): Promise<Refusal | null> {
   const { kind, name } = write;
   const generation = row.generation + 1;
-  const sealedBytes = sealed?.length ?? 0;
-  const before = row.document ? bytesOf(row.document) + (row.sealed?.length ?? 0) : 0;
-  const growth = { documents: row.document ? 0 : 1, bytes: bytesOf(document) + sealedBytes - before };
+  const bytesBeside = (sealed?.length ?? 0) + Buffer.byteLength(text ?? '');
+  const before = row.document ? bytesOf(row.document) + (row.sealed?.length ?? 0) + row.text_bytes : 0;
+  const growth = { documents: row.document ? 0 : 1, bytes: bytesOf(document) + bytesBeside - before };
   const full = await refuseKindFull(client, caller, { tenant, kind }, growth);
   if (full) return full;
-  const text = JSON.stringify(document);
-  await writeResource(client, tenant, kind, name, generation, text, nonce, sealed, secret_id);
-  await describe(client, { tenant, kind, name, generation, document, sealedBytes });
-  await recordWrite(client, caller, write, tenant, row, 'WRITE', document);
-  quotas.stored({ ...caller, tenant }, recordBytes + text.length);
+  const json = JSON.stringify(document);
+  await writeResource(client, tenant, kind, name, generation, json, nonce, sealed, secret_id, text);
+  await describe(client, { tenant, kind, name, generation, document, bytesBeside });
+  await recordWrite(client, caller, write, tenant, row, 'WRITE', document, text);
+  quotas.stored({ ...caller, tenant }, recordBytes + json.length + (text?.length ?? 0));
   return null;
 }
 
@@ -176,7 +208,7 @@ async function inTransaction<R>(
   { tenants, database }: CatalogOptions,
   caller: Principal,
   { kind, name, tenant: named }: CheckedChange,
-  work: (locked: Locked) => Promise<R | Refusal>,
+  work: (locked: Locked) => Promise<R>,
   isTrial = false,
 ): Promise<R | Refusal> {
   const creates = !isTrial && createsTenant(caller, kind);
@@ -189,7 +221,8 @@ async function inTransaction<R>(
     const [row] = await lockResource(client, tenant, kind, name);
     if (!row) throw new Error('the resource was not reserved');
     const reply = row.is_closed ? tenantClosed() : await work({ client, tenant, row });
-    await client.query(isTrial || isRefusal(reply) ? 'ROLLBACK' : 'COMMIT');
+    const isKept = !isTrial && !isRefusal(reply) && reply !== changedMeanwhile;
+    await client.query(isKept ? 'COMMIT' : 'ROLLBACK');
     client.release();
     return reply;
   } catch (error) {

@@ -4,7 +4,7 @@ import { limits } from '@muster/sdk/contract';
 import type { Diff, Harness, Processes } from '../../harness/harness.ts';
 import { packageFile } from '../../lib/package-file.ts';
 import { withScript } from '../workspace/agent-commands.ts';
-import { truncateDiff } from '../workspace/changes.ts';
+import { storedDiff } from '../workspace/changes.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 
 const script = readFileSync(packageFile('scripts/pack-checkpoint.sh'), 'utf8');
@@ -100,7 +100,7 @@ async function readPacked(
         const [files = 0, insertions = 0, deletions = 0] = values.slice(-4, -1).map(numberOf);
         if (!repo) break;
         const counts = { files, insertions, deletions };
-        diffs.push({ repo: repo.shownUrl, workingTree: true, ...counts, text: truncateDiff(text) });
+        diffs.push({ repo: repo.shownUrl, workingTree: true, ...counts, text: storedDiff(text) });
         break;
       }
       case 'large':

@@ -1,4 +1,4 @@
-import { limits } from '@muster/sdk/contract';
+import { diffWithContext, limits } from '@muster/sdk/contract';
 import type { Diff } from '../../harness/harness.ts';
 import type { Repository } from '../../lib/repositories.ts';
 import { bounded, storable } from '../report-text.ts';
@@ -11,6 +11,10 @@ const maxTreeBytes = 64 * 1024 * 1024;
 const maxChangedBytes = 4 * 1024 * 1024;
 const maxCiBytes = 1024 * 1024;
 const maxDiffBytes = 512 * 1024;
+/** Of git's output: a character has up to four bytes. */
+const maxReadBytes = 4 * limits.diffLength;
+/** Every diff has so much context. */
+const leastContext = 3;
 /** The dashboard looks for this line. */
 const truncatedLine = '[The diff is longer than this.]\n';
 
@@ -70,8 +74,12 @@ export async function branchDiff(
   tip: string,
 ): Promise<Diff> {
   const start = await startOfBranch(objects, repository, tip, []);
-  const stat = await objects.git([...plainDiff, '--shortstat', '--no-renames', start, tip]);
-  const { stdout } = await objects.tryGit([...plainDiff, start, tip], { maxBytes: 4 * limits.diffLength });
+  // A rename is one file, as it is in the text.
+  const stat = await objects.git([...plainDiff, '--shortstat', start, tip]);
+  const read = (context: number) =>
+    objects.tryGit([...plainDiff, `-U${context}`, start, tip], { maxBytes: maxReadBytes });
+  const wide = await read(limits.diffContextLines);
+  const { stdout } = wide.exitCode === 0 ? wide : await read(leastContext);
   const count = (what: string) => Number(new RegExp(`(\\d+) ${what}`).exec(stat)?.[1] ?? 0);
   return {
     repo: repository.shownUrl,
@@ -79,11 +87,18 @@ export async function branchDiff(
     insertions: count('insertion'),
     deletions: count('deletion'),
     workingTree: false,
-    text: truncateDiff(stdout),
+    text: storedDiff(stdout),
   };
 }
 
-export function truncateDiff(text: string): string {
+/** With as much context as fits. What does not fit at all is cut off. */
+export function storedDiff(text: string): string {
+  const narrower = [limits.diffContextLines, 30, 10].map((context) => diffWithContext(text, context));
+  const wide = narrower.find(({ length }) => length <= limits.wideDiffLength);
+  return truncateDiff(wide ?? diffWithContext(text, leastContext));
+}
+
+function truncateDiff(text: string): string {
   const whole = storable(text);
   const start = bounded(whole, limits.diffLength - truncatedLine.length, maxDiffBytes);
   if (start === whole) return whole;

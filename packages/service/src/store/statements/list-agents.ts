@@ -1,6 +1,5 @@
-import { limits } from '@muster/sdk/contract';
+import { limits, plainSourceLength } from '@muster/sdk/contract';
 import type { Labels } from '../../domain/agent.ts';
-import { plainSourceLength } from '../../lib/plain-text.ts';
 import { type AgentRow, shownAgentColumns } from '../agent-columns.ts';
 import { type Connection, query, statement } from '../connection.ts';
 import type { AgentBriefRow, AgentStateRow } from '../rows.ts';

@@ -11,7 +11,11 @@ export interface ResourceRow {
   document: Document | null;
 }
 
-export type LockedResource = ResourceRow & SealedRow & { now: string; is_closed: boolean };
+export type LockedResource = ResourceRow &
+  SealedRow & { now: string; is_closed: boolean; has_text: boolean; text_bytes: number };
+
+/** A node of the previous version does not write texts: one of an earlier generation is not of this document. */
+const currentText = 'CASE WHEN text_generation = generation THEN text END';
 
 type Ref = [tenant: number, kind: string, name: string];
 
@@ -25,13 +29,15 @@ export const lockResource = statement<Ref, LockedResource>(
   'lock-resource',
   `SELECT kind, name, generation, document, nonce, sealed, secret_id,
      date_trunc('milliseconds', clock_timestamp()) AS now,
+     ${currentText} IS NOT NULL AS has_text, coalesce(octet_length(${currentText}), 0) AS text_bytes,
      (SELECT closed_at IS NOT NULL FROM tenants WHERE id = $1) AS is_closed
    FROM resources WHERE tenant = $1 AND kind = $2 AND name = $3 FOR UPDATE`,
 );
 
-export const readResource = statement<Ref, ResourceRow>(
+export const readResource = statement<Ref, ResourceRow & { text: string | null }>(
   'read-resource',
-  'SELECT kind, name, generation, document FROM resources WHERE tenant = $1 AND kind = $2 AND name = $3',
+  `SELECT kind, name, generation, document, ${currentText} AS text
+   FROM resources WHERE tenant = $1 AND kind = $2 AND name = $3`,
 );
 
 /** For readers that share a query. */
@@ -66,18 +72,20 @@ export const writeResource = statement<
     nonce: string | null,
     sealed: Buffer | null,
     secretId: string | null,
+    text: string | null,
   ],
   never
 >(
   'write-resource',
-  `UPDATE resources SET generation = $4, document = $5::json, nonce = $6, sealed = $7, secret_id = $8
+  `UPDATE resources SET generation = $4, document = $5::json, nonce = $6, sealed = $7, secret_id = $8,
+     text = $9, text_generation = $4
    WHERE tenant = $1 AND kind = $2 AND name = $3`,
 );
 
 /** The row stays, so that no generation names two documents. */
 export const clearResource = statement<[...Ref, generation: number], never>(
   'clear-resource',
-  `UPDATE resources SET generation = $4, document = NULL, nonce = NULL, sealed = NULL, secret_id = NULL
+  `UPDATE resources SET generation = $4, document = NULL, text = NULL, nonce = NULL, sealed = NULL, secret_id = NULL
    WHERE tenant = $1 AND kind = $2 AND name = $3`,
 );
 
@@ -119,6 +127,7 @@ export interface HistoryRow {
   update_mask: string;
   justification: string;
   document: Document | null;
+  text: string | null;
 }
 
 const historyColumns = {
@@ -133,6 +142,7 @@ const historyColumns = {
   update_mask: 'text',
   justification: 'text',
   document: 'json',
+  text: 'text',
 } as const;
 
 export const insertHistory = statement<[rows: string], never>(
@@ -146,12 +156,13 @@ export const insertHistory = statement<[rows: string], never>(
  */
 export const clearOldHistory = statement<[...Ref, last: number], never>(
   'clear-old-history',
-  `UPDATE resource_history SET document = NULL
+  `UPDATE resource_history SET document = NULL, text = NULL
    WHERE tenant = $1 AND kind = $2 AND name = $3 AND generation BETWEEN $4::bigint - 100 AND $4 AND document IS NOT NULL`,
 );
 
 export const readHistory = statement<[...Ref, before: number, limit: number], HistoryRow>(
   'read-history',
-  `SELECT generation, at, by, key_id, action, update_mask, justification, document FROM resource_history
+  `SELECT generation, at, by, key_id, action, update_mask, justification, document, text
+   FROM resource_history
    WHERE tenant = $1 AND kind = $2 AND name = $3 AND generation < $4 ORDER BY generation DESC LIMIT $5`,
 );

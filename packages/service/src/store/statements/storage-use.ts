@@ -125,7 +125,7 @@ export const countHistory = statement<
 >(
   'count-history',
   `SELECT kind, name, generation, 'PROVIDER_' || upper(split_part(by, '/', 1)) AS owner_provider,
-     substr(by, strpos(by, '/') + 1) AS account, (300 + ${size('document', 'justification', 'update_mask')})::bigint AS bytes
+     substr(by, strpos(by, '/') + 1) AS account, (300 + ${size('document', 'text', 'justification', 'update_mask')})::bigint AS bytes
    FROM resource_history WHERE tenant = $1 AND (kind, name, generation) > ($2, $3, $4)
    ORDER BY kind, name, generation LIMIT $5`,
 );

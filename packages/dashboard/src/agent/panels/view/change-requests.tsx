@@ -1,6 +1,8 @@
 import type { AgentStatus, ChangeRequest } from '@muster/sdk';
+import { coveredRepo } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
+import { Link } from 'wouter';
 import { mayCommand } from '../../../live/model/allowed-actions.ts';
 import {
   checksText,
@@ -75,24 +77,43 @@ function Request({ request }: { readonly request: ChangeRequest }) {
   );
 }
 
-/** Offered when the agent has pushed, no change request is open, and there is an integration to open one with. */
-function OpenRequest({ status }: { readonly status: AgentStatus }) {
-  const { caller } = useSignedIn();
+interface OpenRequestProps {
+  readonly status: AgentStatus;
+  /** The text of the button. */
+  readonly action?: string;
+  readonly look?: 'plain' | 'primary';
+  /** What to know before the change request is opened. */
+  readonly note?: string;
+}
+
+/**
+ * Opens a change request: offered when the agent has pushed, none is open, and an integration covers one of the
+ * repositories. Without such an integration it says so.
+ */
+export function OpenRequest({
+  status,
+  action = 'Open change request',
+  look = 'plain',
+  note = '',
+}: OpenRequestProps) {
   const [isAsking, setAsking] = useState(false);
   const [isLater, setLater] = useState(false);
-  const mayOpen =
-    mayCommand(caller, status.agentId) && status.branch !== '' && !status.changeRequests.some(isOpen);
-  const integrations = useQuery({ ...resourcesQuery(useClient(), 'integration'), enabled: mayOpen });
-  if (!mayOpen || !integrations.data?.length) return null;
+  const covered = useCoveredRepos(status);
+  if (covered === null) return null;
+  if (covered.length === 0) return <NoIntegration repos={status.repos} />;
   return (
-    <div className="changes-diff stack">
+    <div className="open-request-action stack">
       {isLater && (
         <p role="status">The code host has not answered yet. The change request opens when it does.</p>
       )}
-      <Button onClick={() => setAsking(true)}>Open change request</Button>
+      <Button look={look} onClick={() => setAsking(true)}>
+        {action}
+      </Button>
       {isAsking && (
         <OpenRequestDialog
           status={status}
+          repos={covered}
+          note={note}
           onClose={() => setAsking(false)}
           onOpened={(isOpened) => {
             setLater(!isOpened);
@@ -104,15 +125,37 @@ function OpenRequest({ status }: { readonly status: AgentStatus }) {
   );
 }
 
+/** The repositories that an integration can open a change request in; null while that is not known, or none is to be opened. */
+function useCoveredRepos({ agentId, repos, branch, changeRequests }: AgentStatus): readonly string[] | null {
+  const { caller } = useSignedIn();
+  const mayOpen = mayCommand(caller, agentId) && branch !== '' && !changeRequests.some(isOpen);
+  const { data } = useQuery({ ...resourcesQuery(useClient(), 'integration'), enabled: mayOpen });
+  if (!mayOpen || !data) return null;
+  const usable = data.filter(({ document }) => document.changeRequests !== 'off');
+  return repos.filter((repo) => usable.some(({ document }) => coveredRepo(document, repo) !== null));
+}
+
+const NoIntegration = ({ repos }: { readonly repos: readonly string[] }) => (
+  <p className="secondary">
+    {repos.length === 0
+      ? 'The agent has no repository at a code host, so no change request can be opened. '
+      : `No integration opens change requests for ${repos.join(', ')}. `}
+    <Link href="/catalog/integration">Integrations</Link>
+  </p>
+);
+
 interface OpenRequestDialogProps {
   readonly status: AgentStatus;
+  readonly repos: readonly string[];
+  readonly note: string;
   readonly onClose: () => void;
   /** False if the host has not answered yet. */
   readonly onOpened: (isOpened: boolean) => void;
 }
 
-function OpenRequestDialog({ status: { agentId, repos }, onClose, onOpened }: OpenRequestDialogProps) {
-  const [repo, setRepo] = useState(repos.length > 1 ? (repos[0] ?? '') : '');
+function OpenRequestDialog({ status, repos, note, onClose, onOpened }: OpenRequestDialogProps) {
+  const { agentId } = status;
+  const [repo, setRepo] = useState(status.repos.length > 1 ? (repos[0] ?? '') : '');
   const [title, setTitle] = useState('');
   const [description, setDescription] = useState('');
   const [isDraft, setDraft] = useState(false);
@@ -132,6 +175,7 @@ function OpenRequestDialog({ status: { agentId, repos }, onClose, onOpened }: Op
     <Dialog title="Open change request" onClose={onClose}>
       <form className="open-request stack" onSubmit={submit}>
         <Problem error={error} />
+        {note !== '' && <p>{note}</p>}
         {repos.length > 1 && (
           <SelectField
             label="Repository"

@@ -1,4 +1,5 @@
 import type { AgentId, Task, TaskStatus } from '@muster/sdk';
+import { plainText } from '@muster/sdk/contract';
 import { type ReactNode, useId, useState } from 'react';
 import { Button, LineButton } from '../../../parts/button.tsx';
 import { Markdown } from '../../../parts/markdown.tsx';
@@ -34,7 +35,7 @@ export function TaskRow(props: TaskRowProps) {
       >
         <TaskIcon state={state} />
         <span className="task-subject" dir="auto">
-          {task.subject || 'Untitled task'}
+          {subjectOf(task)}
         </span>
         <span className="task-state secondary">{taskStateTexts[state]}</span>
       </LineButton>
@@ -60,6 +61,10 @@ export function TaskRow(props: TaskRowProps) {
     </li>
   );
 }
+
+const subjectLength = 500;
+/** Without the marks of Markdown: a subject may be the first line of a comment. */
+const subjectOf = ({ subject }: Task): string => plainText(subject, subjectLength) || 'Untitled task';
 
 const rowId = (id: string): string => `task-${id}`;
 
@@ -115,7 +120,7 @@ function TaskLinks({
           onBlur={() => onHighlight(null)}
           onClick={() => goTo(task.id)}
         >
-          {task.subject}
+          {subjectOf(task)}
           {task.status === 'TASK_STATUS_COMPLETED' && ' (done)'}
         </button>
       ))}

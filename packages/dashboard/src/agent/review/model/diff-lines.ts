@@ -39,7 +39,7 @@ export interface LineRange {
 export const numberIn = ({ oldLine, newLine }: DiffLine, side: ThreadSide): number =>
   side === 'OLD' ? oldLine : newLine;
 
-/** The number to show, and to comment on: of a removed line the one before the change. 0 for a header. */
+/** The number to comment on: of a removed line the one before the change. 0 for a header. */
 export const shownNumber = (line: DiffLine): number => line.newLine || line.oldLine;
 
 /** What a comment on these lines refers to, in either order: the new file, unless only removed lines are among them. */
@@ -64,6 +64,15 @@ const quoteOf = (lines: readonly DiffLine[]): string =>
     .map(({ text }) => text.slice(1))
     .join('\n')
     .slice(0, limits.threadQuoteLength);
+
+/** The lines of a range, without signs and as a whole; null if they are not in the new file. */
+export const codeIn = (lines: readonly DiffLine[], range: LineRange): string | null =>
+  range.side === 'OLD'
+    ? null
+    : lines
+        .filter((line) => isInRange(line, range))
+        .map(({ text }) => text.slice(1))
+        .join('\n');
 
 export const isInRange = (line: DiffLine, { side, startLine, line: last }: LineRange): boolean => {
   const number = numberIn(line, side);

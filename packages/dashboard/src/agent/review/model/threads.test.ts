@@ -29,7 +29,9 @@ describe('a thread', () => {
 
   it('is shown by its first comment', () => {
     const comment = { author: 'ada', kind: 'PERSON', at: '', runId: '0', url: '' } as const;
-    expect(excerptOf(thread({ comments: [{ ...comment, body: 'Why?\nMore.' }] }))).toBe('ada: Why?');
+    expect(excerptOf(thread({ comments: [{ ...comment, body: '**Why** `one`?\nMore.' }] }))).toBe(
+      'ada: Why one? More.',
+    );
     expect(excerptOf(thread({}))).toBe('');
   });
 

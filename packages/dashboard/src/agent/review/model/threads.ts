@@ -1,4 +1,4 @@
-import { firstLine, type Thread } from '@muster/sdk/contract';
+import { plainText, type Thread } from '@muster/sdk/contract';
 
 export type ThreadMark = 'resolved' | 'pending' | 'answered' | 'declined' | 'unanswered';
 
@@ -13,11 +13,11 @@ export const markOf = ({ state, answer }: Thread): ThreadMark =>
   state === 'RESOLVED' ? 'resolved' : answerMarks[answer];
 
 export const markTexts: Readonly<Record<ThreadMark, string>> = {
-  resolved: 'resolved',
-  pending: 'open, pending',
-  answered: 'open, answered',
-  declined: 'open, declined',
-  unanswered: 'open, unanswered',
+  resolved: 'Resolved',
+  pending: 'Pending',
+  answered: 'Answered',
+  declined: 'Declined',
+  unanswered: 'Unanswered',
 };
 
 export const markHints: Readonly<Record<ThreadMark, string>> = {
@@ -35,10 +35,12 @@ export function countsText(threads: readonly Thread[]): string {
   return counts.filter(Boolean).join(', ');
 }
 
+const excerptLength = 300;
+
 /** `ada: Use the helper.` */
 export function excerptOf({ comments }: Thread): string {
   const [first] = comments;
-  return first ? `${first.author}: ${firstLine(first.body)}` : '';
+  return first ? `${first.author}: ${plainText(first.body, excerptLength)}` : '';
 }
 
 /** A thread names its repository always; a diff of one repository does not. */

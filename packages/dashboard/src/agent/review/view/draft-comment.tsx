@@ -1,8 +1,7 @@
 import { useRef } from 'react';
-import { Button } from '../../../parts/button.tsx';
-import { Markdown } from '../../../parts/markdown.tsx';
+import { Button, CopyButton } from '../../../parts/button.tsx';
 import { Mark } from '../../../parts/page.tsx';
-import { type DiffLine, possibleStarts, rangeText, withStart } from '../model/diff-lines.ts';
+import { codeIn, type DiffLine, possibleStarts, rangeText, withStart } from '../model/diff-lines.ts';
 import {
   changeComment,
   closeForm,
@@ -10,7 +9,10 @@ import {
   editComment,
   removeComment,
 } from '../model/review-draft.ts';
+import { commentParts, suggestionOf } from '../model/suggestion.ts';
+import { CommentText } from './comment-text.tsx';
 import { TextForm } from './text-form.tsx';
+import { useReviewHref } from './use-diffs.ts';
 import { useReviewContext } from './use-review.ts';
 
 interface DraftCommentProps {
@@ -35,11 +37,11 @@ export function DraftCommentView(props: DraftCommentProps) {
       <div className="thread-body stack">
         <p>
           <Mark tone="quiet" title="The agent gets it when you send the review.">
-            draft
+            Draft
           </Mark>{' '}
           <small className="secondary">{isApart ? `${place}: not in this diff` : rangeText(comment)}</small>
         </p>
-        <Markdown text={body} />
+        <CommentText text={body} quote={comment.quote} />
         <div className="wrap">
           <Button onClick={edit}>Edit</Button>
           <Button look="quiet" onClick={() => change((now) => removeComment(now, id))}>
@@ -55,11 +57,15 @@ function CommentForm({ comment, lines, isApart }: DraftCommentProps) {
   const { change } = useReviewContext();
   const form = useRef<HTMLElement>(null);
   const { id, path, body } = comment;
+  const hasSuggestion = commentParts(body).some(({ kind }) => kind === 'suggestion');
+  const code = isApart || hasSuggestion ? null : codeIn(lines, comment);
   /** The form is removed; the focus returns to its line. */
   const leave = (next: Parameters<typeof change>[0]) => {
     const row = form.current?.closest('.review-row');
     change(next);
-    row?.querySelector<HTMLElement>('.line-number')?.focus();
+    // Two lines are beside each other in a split diff.
+    const numbers = [...(row?.querySelectorAll<HTMLElement>('button.line-number') ?? [])];
+    numbers.at(comment.side === 'OLD' ? 0 : -1)?.focus();
   };
   return (
     <section
@@ -79,6 +85,14 @@ function CommentForm({ comment, lines, isApart }: DraftCommentProps) {
           onEscape={() => leave(closeForm)}
           formId={id}
         >
+          {code !== null && (
+            <Button
+              onClick={() => change((now) => changeComment(now, id, { body: body + suggestionOf(code) }))}
+            >
+              Suggest a change
+            </Button>
+          )}
+          {!isApart && <CopyLink comment={comment} />}
           <Button look="quiet" onClick={() => leave((now) => removeComment(now, id))}>
             Discard
           </Button>
@@ -86,6 +100,12 @@ function CommentForm({ comment, lines, isApart }: DraftCommentProps) {
       </div>
     </section>
   );
+}
+
+function CopyLink({ comment: { repo, path, side, line } }: Pick<DraftCommentProps, 'comment'>) {
+  const { agentId } = useReviewContext();
+  const href = useReviewHref({ agentId })({ repo, path, side, line });
+  return <CopyButton text={location.origin + href} label="Copy link" what="to these lines" />;
 }
 
 /** The lines that a comment is about. Of several possible first lines the person chooses one. */

@@ -1,20 +1,24 @@
+import type { AgentStatus } from '@muster/sdk';
 import { compareThreads, type Thread } from '@muster/sdk/contract';
 import { useState } from 'react';
+import { Link } from 'wouter';
 import { Button } from '../../../parts/button.tsx';
 import { plural } from '../../../parts/model/text.ts';
 import { Problem } from '../../../parts/problem.tsx';
 import { countsText } from '../model/threads.ts';
 import { ThreadView } from './thread-view.tsx';
+import { useReviewHref } from './use-diffs.ts';
 import { useReviewContext } from './use-review.ts';
 
 interface ThreadListProps {
+  readonly status: AgentStatus;
   /** Whether the diff has the file of a thread. */
   readonly isInDiff: (thread: Thread) => boolean;
-  readonly onShow: (thread: Thread) => void;
 }
 
 /** All threads of the agent, also those whose lines are no longer in the diff. */
-export function ThreadList({ isInDiff, onShow }: ThreadListProps) {
+export function ThreadList({ status, isInDiff }: ThreadListProps) {
+  const hrefOf = useReviewHref(status);
   const { threads: unordered, error } = useReviewContext();
   const threads = [...unordered].sort(compareThreads);
   const [isAll, setAll] = useState(false);
@@ -32,9 +36,9 @@ export function ThreadList({ isInDiff, onShow }: ThreadListProps) {
             <li key={thread.threadId}>
               <ThreadView thread={thread} isApart isOpenAtFirst={false}>
                 {isInDiff(thread) && (
-                  <Button look="quiet" onClick={() => onShow(thread)}>
+                  <Link className="button button-quiet" href={hrefOf({ thread: thread.threadId })}>
                     Show in diff
-                  </Button>
+                  </Link>
                 )}
               </ThreadView>
             </li>

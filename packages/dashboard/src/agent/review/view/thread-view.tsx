@@ -1,7 +1,6 @@
 import { type Thread, threadPlace } from '@muster/sdk/contract';
 import { type ReactNode, useId, useState } from 'react';
 import { Button, ExpandIcon, LineButton } from '../../../parts/button.tsx';
-import { Markdown } from '../../../parts/markdown.tsx';
 import { visibleControls } from '../../../parts/model/text.ts';
 import { Mark } from '../../../parts/page.tsx';
 import { Problem } from '../../../parts/problem.tsx';
@@ -9,6 +8,7 @@ import { Moment } from '../../../parts/times.tsx';
 import { rangeText } from '../model/diff-lines.ts';
 import { setReply } from '../model/review-draft.ts';
 import { excerptOf, markHints, markOf, markTexts, type ThreadMark } from '../model/threads.ts';
+import { CommentText } from './comment-text.tsx';
 import { TextForm } from './text-form.tsx';
 import { useReply, useResolve, useReviewContext } from './use-review.ts';
 
@@ -69,7 +69,7 @@ export function ThreadView({ thread, isApart = false, isOpenAtFirst = true, chil
                       )}
                     </small>
                   </p>
-                  <Markdown text={comment.body} />
+                  <CommentText text={comment.body} quote={thread.quote} />
                 </li>
               ))}
             </ol>

@@ -48,7 +48,7 @@ export function useReview(status: AgentStatus): Review {
   };
 }
 
-const useDraftKey = (agentId: AgentId): string => `${usePerson()} ${agentPage(agentId)}`;
+export const useDraftKey = (agentId: AgentId): string => `${usePerson()} ${agentPage(agentId)}`;
 
 /** Loaded again when a timeline entry reports a change of threads, and when the agent's phase or a change request changes. */
 function useThreads({ agentId, phaseReason, runCount, changeRequests }: AgentStatus) {
