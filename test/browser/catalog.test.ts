@@ -174,16 +174,16 @@ describeInBrowser('the catalog', () => {
     test('what can have no effect is shown while typing: misspelt fields, missing names, what a policy forbids', async () => {
       await postResource(api, 'policy', 'small', { models: ['claude-haiku-*'] });
       const name = uniqueName('code');
-      await go(`/catalog/workspace/${name}`);
+      await go(`/catalog/workspace/${name}?view=document`);
       const repo = 'repo: https://example.com/a.git';
       await editor().fill(lines(repo, 'environment: defualt', 'policy: small', 'model: opos'));
       await expect
         .poll(() => warnings().getByRole('listitem').allInnerTexts())
         .toEqual([
           'Line 1repo is not a known field; did you mean "repos"?',
+          'Line 2environment names the environment "defualt", which does not exist; did you mean "default"?',
           'Line 4model "opos" is a model of no backend; did you mean "opus"?',
           'Line 4model is refused: the policy "small" does not allow "opos", only claude-haiku-*',
-          'Line 2environment names the environment "defualt", which does not exist; did you mean "default"?',
         ]);
       await expect.poll(() => marked().count()).toBe(3);
       await expect.poll(() => editor().getAttribute('aria-invalid')).toBe('false');
@@ -259,7 +259,7 @@ describeInBrowser('the catalog', () => {
 
     test('of the service are shown at their lines', async () => {
       const name = uniqueName('env');
-      await go(`/catalog/environment/${name}`);
+      await go(`/catalog/environment/${name}?view=document`);
       await editor().fill(lines('kind: environment', 'setup: []', 'deep:', '  __proto__: 1'));
       await button('Create environment').click();
       await errors().getByText('Line 4').waitFor();
@@ -289,7 +289,7 @@ describeInBrowser('the catalog', () => {
   describe('the editor', () => {
     test('inserts known fields by a click, or moves to them', async () => {
       const name = uniqueName('ws');
-      await go(`/catalog/workspace/${name}`);
+      await go(`/catalog/workspace/${name}?view=document`);
       const hints = page.getByRole('complementary', { name: 'Known fields' });
       await hints.getByText(kindTable.workspace.schema.properties.pool?.description ?? '').waitFor();
       await hints.getByRole('button', { name: 'model' }).click();
@@ -310,7 +310,7 @@ describeInBrowser('the catalog', () => {
 
     test('completes words, chosen by keyboard', async () => {
       const name = uniqueName('ws');
-      await go(`/catalog/workspace/${name}`);
+      await go(`/catalog/workspace/${name}?view=document`);
       await editor().fill('kind: workspace\n');
       await caretAtEnd();
       const choices = page.getByRole('listbox', { name: 'Suggestions' });
@@ -340,7 +340,7 @@ describeInBrowser('the catalog', () => {
     test('suggests names, models and fields on Ctrl+Space, and says what a field is for', async () => {
       await postResource(api, 'environment', 'suggested', {});
       const name = uniqueName('ws');
-      await go(`/catalog/workspace/${name}`);
+      await go(`/catalog/workspace/${name}?view=document`);
       await editor().fill('environment: ');
       const options = () =>
         page.getByRole('listbox', { name: 'Suggestions' }).getByRole('option').allInnerTexts();
@@ -383,6 +383,96 @@ describeInBrowser('the catalog', () => {
     });
   });
 
+  describe('the form', () => {
+    const form = () => page.getByRole('group', { name: /^Settings of/ });
+
+    test('changes only what is edited: comments and unknown fields stay, and the text is one click away', async () => {
+      const name = uniqueName('ws');
+      const url = 'https://git.example.com/shop/storefront.git';
+      const text = lines(
+        '# Ask the web team.',
+        'kind: workspace',
+        `name: ${name}`,
+        'repos:',
+        `  - ${url} # main`,
+        'model: opus # large',
+        'team: web',
+      );
+      await postResource(api, 'workspace', name, { repos: [url], model: 'opus', team: 'web' }, { text });
+      await go(`/catalog/workspace/${name}`);
+      await editor().waitFor();
+      await button('Form').click();
+      await form().getByLabel('Model').fill('rehearsal-a');
+      await form().getByLabel('Environment').fill('nowhere');
+      await form().getByText('environment names the environment "nowhere", which does not exist').waitFor();
+      await form().getByLabel('Environment').fill('default');
+      await form().getByRole('group', { name: 'Repositories' }).getByRole('button', { name: 'Add' }).click();
+      await form().getByLabel('URL').nth(1).fill('https://git.example.com/shop/tools.git');
+      await form().getByLabel('Base branch').nth(1).fill('main');
+      await form().getByText('More settings').click();
+      await form().getByLabel('Project settings').selectOption('false');
+      expect(await visitor.accessibilityProblems(page.locator('main'))).toEqual([]);
+      await button('Text').click();
+      const changed = lines(
+        ...text
+          .trimEnd()
+          .replace('opus', 'rehearsal-a')
+          .replace(
+            '\nmodel',
+            '\n  - url: https://git.example.com/shop/tools.git\n    baseBranch: main\nmodel',
+          )
+          .split('\n'),
+        'environment: default',
+        'projectSettings: false',
+      );
+      await expect.poll(() => editor().inputValue()).toBe(changed);
+      // The choice is remembered.
+      await button('Form').click();
+      await button('Save').click();
+      await page.getByText('Saved as generation 2.').waitFor();
+      await go('/catalog/environment/default');
+      await form().getByRole('group', { name: 'Variables' }).getByRole('button', { name: 'Add' }).click();
+      await button('Text').click();
+      await editor().waitFor();
+    });
+
+    test('a new resource begins with it, and a text with errors leads back to the text', async () => {
+      const name = uniqueName('env');
+      await page.evaluate(() => localStorage.clear());
+      await go(`/catalog/environment/${name}`);
+      const variables = form().getByRole('group', { name: 'Variables' });
+      await variables.getByLabel('Name').last().fill('MODE');
+      await form().getByLabel('Setup', { exact: true }).fill('npm ci\n\nnpm test\n');
+      await button('Create environment').click();
+      await page.getByText('Saved as generation 1.').waitFor();
+      expect((await readDocument(api, 'environment', name)).document).toMatchObject({
+        setup: ['npm ci', 'npm test'],
+        variables: { MODE: { fromSecret: 'npm-token' } },
+      });
+      await button('Text').click();
+      await editor().fill('setup: [');
+      await button('Form').click();
+      await page.getByText('The text has errors. Fix them there to use the form.').waitFor();
+      await button('Edit in text').click();
+      await expect.poll(() => editor().inputValue()).toBe('setup: [');
+      await button('Discard changes').click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Discard changes' }).click();
+    });
+
+    test('has every kind of input, accessible and without scrolling sideways on a phone', async () => {
+      for (const path of ['integration/gh', 'token/mine', 'persona/planner']) {
+        await go(`/catalog/${path}?view=form`);
+        await form().waitFor();
+        expect(await visitor.accessibilityProblems(page.locator('main'))).toEqual([]);
+      }
+      await page.setViewportSize(phone.viewport ?? { width: 390, height: 844 });
+      await go('/catalog/environment/default?view=form');
+      await form().waitFor();
+      await visitor.expectNoSidewaysScroll();
+      await page.setViewportSize({ width: 1280, height: 800 });
+    });
+  });
+
   test('leaving unsaved changes asks first, whichever way the user leaves', async () => {
     const name = uniqueName('pool');
     await postResource(api, 'pool', name, { maxRuns: 1 });
@@ -402,7 +492,7 @@ describeInBrowser('the catalog', () => {
     await expect.poll(() => new URL(page.url()).pathname).toBe(`/catalog/pool/${name}`);
     await button('History').click();
     await page.getByText('current', { exact: true }).waitFor();
-    await button('Document').click();
+    await button('Text').click();
     await expect.poll(() => editor().inputValue()).toContain('vmProfile: x');
     await page.getByRole('link', { name: 'Personas' }).click();
     await button('Leave').click();
@@ -437,7 +527,7 @@ describeInBrowser('the catalog', () => {
     await expect.poll(() => writes.nth(2).innerText()).toMatch(/-maxRuns: 1\s+\+maxRuns: 2/);
     await expect.poll(() => button('Restore generation 4').count()).toBe(0);
     await button('Restore generation 2').click();
-    await page.getByText('The old version is in the editor. Save it to restore it.').waitFor();
+    await page.getByText('The old version is in the editor. Save to make it the current one.').waitFor();
     await expect.poll(() => editor().inputValue()).toBe(lines('kind: pool', `name: ${name}`, 'maxRuns: 2'));
     await button('Save').click();
     await page.getByText('Saved as generation 5.').waitFor();

@@ -9,6 +9,7 @@ import { type FleetAtWork, fleetSize, startFleetAtWork } from './fleet-at-work.t
 import { Gates } from './gates.ts';
 import { mostFrameMs, scrollThroughAgents } from './long-list.ts';
 import { openTranscripts } from './long-transcript.ts';
+import { reviewedLines, scrollReview } from './review-scroll.ts';
 import { members, openTeamPages, runners } from './team-pages.ts';
 
 /**
@@ -71,6 +72,18 @@ async function atRest(browser: Browser): Promise<void> {
       gates.note('a transcript of 500 / 50,000 entries opens in', `${ms(shortMs)} / ${ms(longMs)}`);
       gates.most('50,000 entries against 500', longMs / shortMs, 1.5);
     }
+    if (wants('review')) {
+      const { review, plain } = await scrollReview(browser, service);
+      gates.note(
+        `scroll through a review of ${reviewedLines} lines: median / p95 frame`,
+        `${ms(review.medianMs)} / ${ms(review.p95Ms)}`,
+      );
+      gates.note('the same lines on a plain page', `${ms(plain.medianMs)} / ${ms(plain.p95Ms)}`);
+      gates.note(
+        'the review against the plain page, at the median',
+        (review.medianMs / plain.medianMs).toFixed(2),
+      );
+    }
     if (wants('team')) {
       const { homeMs, teamMs, runnersMs, settingsMs } = await openTeamPages(browser, service);
       gates.note('the home list opens in', ms(homeMs));
@@ -96,7 +109,7 @@ const browser = await sharedChromium();
 try {
   if (wants('live') || wants('list')) await atWork(browser);
   if (wants('rows')) await rows(browser);
-  if (wants('load') || wants('transcript') || wants('team')) await atRest(browser);
+  if (wants('load') || wants('transcript') || wants('review') || wants('team')) await atRest(browser);
 } finally {
   await browser.close();
 }

@@ -137,6 +137,7 @@ export class Fleet {
     const stream = this.#client.listStream(filter, {
       signal,
       onOpen: () => connection.restored('listStream'),
+      onGone: (agentId) => this.#remove(agentPage(agentId)),
       onWhole: () => {
         if (received) this.#removeAllBut(received);
         received = null;
@@ -172,11 +173,13 @@ export class Fleet {
   }
 
   #removeAllBut(pages: ReadonlySet<string>): void {
-    for (const page of this.#agents.keys()) {
-      if (pages.has(page)) continue;
-      this.#recordChange(page, undefined);
-      this.#agents.delete(page);
-    }
+    for (const page of this.#agents.keys()) if (!pages.has(page)) this.#remove(page);
+  }
+
+  #remove(page: string): void {
+    this.#recordChange(page, undefined);
+    this.#agents.delete(page);
+    this.#notifySoon();
   }
 
   #notifySoon(): void {

@@ -1,11 +1,11 @@
 import type { Caller } from '@muster/sdk';
-import { providerName } from '@muster/sdk/contract';
 import { type FocusEvent, useCallback, useId, useRef, useState, useSyncExternalStore } from 'react';
 import { Link, useLocation } from 'wouter';
 import iconUrl from '../icon.svg';
 import { useFleet } from '../live/fleet.ts';
 import { Button, ExpandIcon } from '../parts/button.tsx';
 import { useDismiss } from '../parts/dialog.tsx';
+import { ownerKind } from '../parts/model/owner.ts';
 import { Problem } from '../parts/problem.tsx';
 import { ThemeChoice } from '../parts/theme.tsx';
 import { Moment, useNow } from '../parts/times.tsx';
@@ -196,7 +196,7 @@ const AccountPanel = ({ id, caller, error, onSessions, onClose, onSignOut }: Acc
     <dl>
       <dt>Account</dt>
       <dd>
-        {caller.account} <small>{providerName(caller.ownerProvider)}</small>
+        {caller.account} <small>{ownerKind(caller.ownerProvider)}</small>
       </dd>
       <dt>Organization</dt>
       <dd>{caller.tenant.org}</dd>

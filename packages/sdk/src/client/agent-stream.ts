@@ -1,4 +1,5 @@
 import type { AgentEntry } from '../contract/agent.ts';
+import type { AgentId } from '../contract/identity.ts';
 import type { ServerSentEvent } from './event-parser.ts';
 import { isTransient } from './retries.ts';
 
@@ -9,15 +10,17 @@ export interface AgentStreamSource {
   allAgents(signal: AbortSignal): AsyncIterable<AgentEntry>;
   readonly onOpen?: (() => void) | undefined;
   readonly onWhole?: (() => void) | undefined;
+  readonly onGone?: ((agentId: AgentId) => void) | undefined;
 }
 
 /**
  * A stream of list entries that yields each change once, also across reconnections. After each connect the service sends
  * the whole list; entries that did not change are dropped here. An agent that left the filter while the stream was
- * disconnected is missing from the list. When the list is complete, missing agents are looked up and yielded once more.
+ * disconnected is missing from the list. When the list is complete, missing agents are looked up and yielded once more;
+ * those that are not found were deleted.
  */
 export async function* agentStream(
-  { events, allAgents, onOpen, onWhole }: AgentStreamSource,
+  { events, allAgents, onOpen, onWhole, onGone }: AgentStreamSource,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<AgentEntry, void, void> {
   const inner = new AbortController();
@@ -38,7 +41,7 @@ export async function* agentStream(
           if (sent.record(entry, event.data, isWhole)) yield entry;
         } else if (event.type === 'whole') {
           try {
-            if (sent.hasMissing) yield* departed(sent, allAgents(inner.signal));
+            if (sent.hasMissing) yield* departed(sent, allAgents(inner.signal), onGone);
             isWhole = true;
             onWhole?.();
           } catch (error) {
@@ -62,6 +65,7 @@ export async function* agentStream(
 async function* departed(
   sent: SentEntries,
   allAgents: AsyncIterable<AgentEntry>,
+  onGone: AgentStreamSource['onGone'],
 ): AsyncGenerator<AgentEntry, void, void> {
   for await (const entry of allAgents) {
     if (!sent.isMissing(entry)) continue;
@@ -70,15 +74,20 @@ async function* departed(
     if (isChanged) yield entry;
     if (!sent.hasMissing) return;
   }
-  sent.forgetMissing();
+  for (const agentId of sent.forgetMissing()) onGone?.(agentId);
+}
+
+interface SentEntry {
+  readonly agentId: AgentId;
+  /** Of the text that the stream sent. */
+  readonly digest: number;
+  /** Of a change: an agent that has left the list is looked up, with its fields in any order. */
+  readonly sorted: number | null;
 }
 
 /** The last entry sent of each agent. Only digests are stored, because lists and entries may be long. */
 class SentEntries {
-  /** Of the text that the stream sent. */
-  readonly #digests = new Map<string, number>();
-  /** Of changes: an agent that has left the list is looked up, with its fields in any order. */
-  readonly #sorted = new Map<string, number>();
+  readonly #sent = new Map<string, SentEntry>();
   #missing = new Set<string>();
 
   get hasMissing(): boolean {
@@ -87,7 +96,7 @@ class SentEntries {
 
   /** Every agent counts as missing until it is recorded again. */
   expectAll(): void {
-    this.#missing = new Set(this.#digests.keys());
+    this.#missing = new Set(this.#sent.keys());
   }
 
   isMissing(entry: AgentEntry): boolean {
@@ -99,31 +108,27 @@ class SentEntries {
     const key = keyOf(entry);
     const digest = digestOf(text);
     this.#missing.delete(key);
-    if (this.#digests.get(key) === digest) return false;
-    this.#digests.set(key, digest);
-    if (isChange) this.#sorted.set(key, sortedDigest(entry));
-    else this.#sorted.delete(key);
+    if (this.#sent.get(key)?.digest === digest) return false;
+    this.#sent.set(key, { agentId: entry.agentId, digest, sorted: isChange ? sortedDigest(entry) : null });
     return true;
   }
 
   /** Whether an agent that was looked up differs. One that left the list unnoticed does. */
   differs(entry: AgentEntry): boolean {
-    return this.#sorted.get(keyOf(entry)) !== sortedDigest(entry);
+    return this.#sent.get(keyOf(entry))?.sorted !== sortedDigest(entry);
   }
 
   forget(entry: AgentEntry): void {
-    this.#forget(keyOf(entry));
-  }
-
-  forgetMissing(): void {
-    for (const key of this.#missing) this.#forget(key);
-    this.#missing.clear();
-  }
-
-  #forget(key: string): void {
+    const key = keyOf(entry);
     this.#missing.delete(key);
-    this.#digests.delete(key);
-    this.#sorted.delete(key);
+    this.#sent.delete(key);
+  }
+
+  forgetMissing(): AgentId[] {
+    const gone = [...this.#missing].flatMap((key) => this.#sent.get(key)?.agentId ?? []);
+    for (const key of this.#missing) this.#sent.delete(key);
+    this.#missing.clear();
+    return gone;
   }
 }
 

@@ -1,4 +1,12 @@
-import { type CSSProperties, type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
+import {
+  type CSSProperties,
+  type ReactNode,
+  startTransition,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { visibleControls } from '../../../parts/model/text.ts';
 import type { DiffFile } from '../../panels/model/diff-files.ts';
@@ -20,7 +28,9 @@ import { NotesView, useNotes } from './notes-view.tsx';
 import { useReviewContext } from './use-review.ts';
 
 /** Rows that appear together. */
-const blockRows = 40;
+const blockRows = 20;
+/** Of a longer file, only lines that come near the screen appear. */
+const eagerLines = 4_000;
 /** Each numbered line is an element; the rest of a longer file is plain text. */
 const numberedLines = 10_000;
 
@@ -93,16 +103,16 @@ function NumberedLines({
   const openComment = draft.comments.find(({ id }) => id === draft.editing);
   const marked = selection.range ?? (openComment && isInFile(openComment, file) ? openComment : null);
   const longest = useMemo(() => lines.reduce((most, { text }) => Math.max(most, text.length), 0), [lines]);
-  const lookOf = (index: number, isNear: boolean): LineLook => {
+  const lookOf = (index: number): LineLook => {
     const line = lines[index];
     return {
       isMarked: marked !== null && line !== undefined && isInRange(line, marked),
       isTabStop: index === selection.tabStop,
-      colours: isNear ? highlights.colours[index] : undefined,
-      words: isNear ? highlights.words.get(index) : undefined,
+      colours: highlights.colours[index],
+      words: highlights.words.get(index),
     };
   };
-  const draw = (row: DiffRow, isNear: boolean): ReactNode => {
+  const draw = (row: DiffRow): ReactNode => {
     switch (row.kind) {
       case 'hunk':
         return <HunkRow key={row.line} line={lines[row.line] as DiffLine} />;
@@ -115,7 +125,7 @@ function NumberedLines({
             line={lines[row.line] as DiffLine}
             index={row.line}
             notes={notes.get(row.line)}
-            {...{ lines, mayComment, ...lookOf(row.line, isNear) }}
+            {...{ lines, mayComment, ...lookOf(row.line) }}
           />
         );
       case 'pair':
@@ -123,8 +133,8 @@ function NumberedLines({
           <SplitRow
             key={`${row.left} ${row.right}`}
             {...{ lines, mayComment, left: row.left, right: row.right }}
-            leftLook={lookOf(row.left, isNear)}
-            rightLook={lookOf(row.right, isNear)}
+            leftLook={lookOf(row.left)}
+            rightLook={lookOf(row.right)}
             leftNotes={notes.get(row.left)}
             rightNotes={notes.get(row.right)}
           />
@@ -150,9 +160,11 @@ function NumberedLines({
               key={at}
               rows={block.length}
               isWanted={block.some((row) => hasLine(row, wanted))}
+              // Later, rows would be drawn twice: without and with colours.
+              isEager={highlights.isDone && lines.length <= eagerLines}
               onNear={() => highlight(lines, languageOf(file.path))}
             >
-              {(isNear) => block.map((row) => draw(row, isNear))}
+              {() => block.map(draw)}
             </Block>
           ))}
           {children}
@@ -176,38 +188,37 @@ function hasLine(row: DiffRow, index: number): boolean {
 interface BlockProps {
   readonly rows: number;
   readonly isWanted: boolean;
+  /** Whether it may appear before it is near. */
+  readonly isEager: boolean;
   readonly onNear: () => void;
-  readonly children: (isNear: boolean) => ReactNode;
+  readonly children: () => ReactNode;
 }
 
 /**
  * Rows appear when they come near the screen, and the others as soon as the browser is idle, so that a search of the
- * browser finds them. They get colours when they come near. The browser lays out only what is near.
+ * browser finds them and scrolling has nothing to wait for. The browser lays out only what is near.
  */
-function Block({ rows, isWanted, onNear, children }: BlockProps) {
+function Block({ rows, isWanted, isEager, onNear, children }: BlockProps) {
   const element = useRef<HTMLDivElement>(null);
   const near = useRef(onNear);
   near.current = onNear;
-  const [state, setState] = useState<'absent' | 'idle' | 'near'>('absent');
+  const [wasNear, setNear] = useState(false);
   useEffect(() => {
     if (!element.current) return;
     const observer = new IntersectionObserver(
       ([entry]) => {
         if (!entry?.isIntersecting) return;
-        setState('near');
         near.current();
+        startTransition(() => setNear(true));
         observer.disconnect();
       },
-      { root: element.current.closest('.review-scroll'), rootMargin: '1200px 0px' },
+      { root: element.current.closest('.review-scroll'), rootMargin: '2400px 0px' },
     );
     observer.observe(element.current);
-    const cancel = whenIdle(() => setState((before) => (before === 'near' ? before : 'idle')));
-    return () => {
-      observer.disconnect();
-      cancel();
-    };
+    return () => observer.disconnect();
   }, []);
-  const isPresent = state !== 'absent' || isWanted;
+  useEffect(() => (isEager ? whenIdle(() => startTransition(() => setNear(true))) : undefined), [isEager]);
+  const isPresent = wasNear || isWanted;
   return (
     <div
       ref={element}
@@ -215,7 +226,7 @@ function Block({ rows, isWanted, onNear, children }: BlockProps) {
       data-present={isPresent}
       style={{ '--rows': rows } as CSSProperties}
     >
-      {isPresent && children(state === 'near')}
+      {isPresent && children()}
     </div>
   );
 }
