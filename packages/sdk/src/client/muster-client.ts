@@ -144,7 +144,11 @@ export class MusterClient extends AccessClient {
     followUpIds: readonly string[],
     settings: CallSettings = {},
   ): Promise<ReplyOf<'orderQueue'>> {
-    return this.#caller.call('orderQueue', { agentId: agentIdOf(agent), followUpIds: [...followUpIds] }, settings);
+    return this.#caller.call(
+      'orderQueue',
+      { agentId: agentIdOf(agent), followUpIds: [...followUpIds] },
+      settings,
+    );
   }
 
   /** One page of undelivered messages with their whole texts, queued ones first. */

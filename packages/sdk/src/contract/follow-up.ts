@@ -86,8 +86,7 @@ export const orderRequest = request('OrderQueueRequest', {
 export const orderReply = reply('OrderQueueReply', {
   followUpIds: {
     ...list(text),
-    description:
-      'The queue in its order. A message that is being added to the running turn keeps its place.',
+    description: 'The queue in its order. A message that is being added to the running turn keeps its place.',
   },
 });
 

@@ -63,7 +63,9 @@ export class Administration {
       const integration = await this.#options.integrations.open(tenant, name);
       account = (await integration.host.self()).login;
       checks.push({ name: 'credential', ok: true, advice: '' });
-      const repos = (await integration.host.repositories()).filter((repo) => coversRepo(integration.repos, repo));
+      const repos = (await integration.host.repositories()).filter((repo) =>
+        coversRepo(integration.repos, repo),
+      );
       const advice = 'Give the credential access to a repository that `repos` of the integration covers.';
       checks.push({ name: 'repositories', ok: repos.length > 0, advice: repos.length > 0 ? '' : advice });
       const [first] = repos;
