@@ -379,7 +379,7 @@ describeInBrowser("the commands on an agent's page", () => {
     );
   });
 
-  const expectReadOnly = async (watcher: Visitor, why: string) => {
+  const expectReadOnly = async (watcher: Visitor, why: string | RegExp) => {
     await watcher.page.getByText(why).waitFor();
     await watcher.page.getByText('a message').first().waitFor();
     for (const name of ['Stop turn', 'Kill agent', 'Remove', 'Clear queue', 'Send', 'Options'])
@@ -394,7 +394,7 @@ describeInBrowser("the commands on an agent's page", () => {
     const path = await addressOf(agents, 'watched');
     const { key } = await apiWithNewKey(fixture.api, { role: 'viewer' });
     const viewer = await fixture.visit({ path, key });
-    await expectReadOnly(viewer, 'Read-only access.');
+    await expectReadOnly(viewer, /^Your key can only read agents. Ask \S+, who owns this agent/);
     await viewer.leave();
 
     const ada = await apiWithNewKey(fixture.api, { role: 'member', account: 'ada' });

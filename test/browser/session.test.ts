@@ -100,6 +100,10 @@ describeInBrowser('sign-in', () => {
     await signInPage(page).waitFor();
     await tab.getByText('Your session has ended. Sign in again.').waitFor();
     expect(await page.context().cookies()).toEqual([]);
+    // A sign-in in one tab is one in all.
+    await paste(page, server.key);
+    await account(page).waitFor();
+    await account(tab).waitFor();
     await visitor.leave();
   });
 
@@ -201,9 +205,35 @@ describeInBrowser('sign-in', () => {
     expect(page.url()).not.toContain(code);
     await visitor.leave();
 
+    // A reload before the answer neither loses the code nor uses it up: whether the service has received it or not.
+    for (const isReceived of [false, true]) {
+      const { body } = await api.post<{ code: string }>('/v1/sign-in/code');
+      const interrupted = await arrive();
+      await signInPage(interrupted.page).waitFor();
+      let isFirst = true;
+      const begun = new Promise<void>((resolve) => {
+        void interrupted.page.route('**/v1/sign-in', async (route) => {
+          if (!isFirst) return route.continue();
+          isFirst = false;
+          // The browser takes the cookie from the reply, although the page is gone.
+          if (isReceived) await route.fetch();
+          resolve();
+        });
+      });
+      await interrupted.goto(`/#code=${body.code}`);
+      await begun;
+      await interrupted.page.reload();
+      await account(interrupted.page).waitFor();
+      expect(await traces(interrupted.page)).not.toContain(body.code);
+      await interrupted.page.unroute('**/v1/sign-in');
+      await interrupted.leave();
+    }
+
     const late = await arrive({ path: link });
     await signInPage(late.page).waitFor();
-    await late.page.getByText('This code was used or has expired: muster open makes another.').waitFor();
+    await late.page
+      .getByText(/^This code has been used or has expired\. Run .*muster\.js open for a new one\.$/)
+      .waitFor();
     await expect.poll(() => late.page.url()).toBe(`${server.url}/`);
 
     const { body } = await api.post<{ code: string }>('/v1/sign-in/code');

@@ -66,6 +66,7 @@ describeInBrowser('sharing an agent', () => {
 
     const links = share.getByRole('list', { name: 'Links to this agent' });
     await links.getByText(/expires in 59m \d\ds · by admin/).waitFor();
+    await links.getByText('Not opened yet').waitFor();
     const name = await links.locator('code').innerText();
     expect(name).toMatch(/^share-shown-[0-9a-f]{4}$/);
     const { document } = await readDocument(api, 'share-link', name);
@@ -78,6 +79,10 @@ describeInBrowser('sharing an agent', () => {
 
     const reader = await follow(url);
     await until(reader.page, 'I begin with the totals.');
+    await reader.page.reload();
+    await until(reader.page, 'I begin with the totals.');
+    await page.reload();
+    await links.getByText(/^Opened once, last \d+s ago$/).waitFor();
     await links.getByRole('button', { name: `Revoke ${name}` }).click();
     await share.getByText('No links yet.').waitFor();
     await reader.page.getByRole('heading', { level: 1, name: 'This link has ended' }).waitFor();

@@ -84,7 +84,7 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await expect.poll(() => page.title()).toBe('(1) Muster');
 
     await page.keyboard.press('?');
-    await help(page).getByText('Next and previous agent').waitFor();
+    await help(page).getByText('Next and previous agent that needs you').waitFor();
     await page.keyboard.press('n');
     await expect.poll(() => page.getByRole('dialog').count()).toBe(1);
     await page.keyboard.press('Escape');

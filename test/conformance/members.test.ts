@@ -2,7 +2,7 @@ import type { Member, Provider, ReplyOf } from '@muster/sdk/contract';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, type Api, agent, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { createKey, createShareLink, uniqueName, writeResource } from '../support/catalog.ts';
+import { createKey, createShareLink, readDocument, uniqueName, writeResource } from '../support/catalog.ts';
 import { useDatabase } from '../support/database.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { useTwoNodes } from '../support/shared-server.ts';
@@ -193,6 +193,29 @@ describe('a disabled account', () => {
     expectError(await browser.send('/v1/whoami'), 'UNAUTHENTICATED');
   });
 
+  test('has no share links any more, also those that it made to agents of others', async () => {
+    const name = uniqueName('ada');
+    const made = await createKey(admin, { role: 'admin', account: name });
+    const agentId = { agent: [account], account, ownerProvider };
+    const { name: linkName, api: link } = await createShareLink(made.api, agentId);
+    const { api: other } = await createShareLink(admin, agentId);
+    const read = (): Promise<Answer> => link.post('/v1/agent/status', {});
+    const opened = async () => (await readDocument(admin, 'share-link', linkName)).document;
+    expect(await opened()).toMatchObject({ opens: 0, openedAt: null });
+    const browser = await browserOf(server.url, link.key, { share: true });
+    expect(await opened()).toMatchObject({ opens: 1, openedAt: expect.stringMatching(/^20/) });
+    const inBrowser = () => browser.send('/v1/agent/status', {}, { 'muster-session': browser.session.id });
+    expectOk(await inBrowser());
+    for (const isDisabled of [true, false]) {
+      expectOk(await update(name, { disabled: isDisabled }));
+      await until('the link to end or work', read, ({ status }) => status === (isDisabled ? 401 : 200));
+      expectOk(await other.post('/v1/agent/status', {}));
+      const session = await inBrowser();
+      if (isDisabled) expectError(session, 'UNAUTHENTICATED');
+      else expectOk(session);
+    }
+  });
+
   test('starts nothing by its schedules, which are paused', async () => {
     const name = uniqueName('nightly');
     const spawn = { agentId: { agent: [name] }, description: 'x', model: 'rehearsal-a' };
@@ -320,14 +343,18 @@ describe('what is left to set up', () => {
 
   test('is what the service finds, until an admin dismisses it', async () => {
     const { admin: fresh } = await newTenant(server.operator);
-    const missing = { repository: 'MISSING', 'sign-in': 'MISSING', notification: 'MISSING' };
+    const later = { 'sign-in': 'MISSING', notification: 'MISSING' };
+    const missing = { repository: 'MISSING', agent: 'MISSING', ...later };
     expect(await stepsOf(fresh)).toEqual({ dismissed: false, provider: 'MISSING', ...missing });
     await writeResource(fresh, 'workspace', 'shop', { repos: ['https://git.example.com/shop.git'] });
     await writeResource(fresh, 'notification', 'team', {
       ...{ type: 'webhook', url: 'https://hooks.example.com/x', events: ['agent.failed'] },
     });
     const t = await newTestTenant(fresh);
-    const paused = { account: 'anthropic/default', state: 'PAUSED', runs: 0, error: 'refused (401)' };
+    const paused = {
+      ...{ account: 'anthropic/default', state: 'PAUSED', runs: 0, accepted: false },
+      error: 'refused (401)',
+    };
     await t.runner.poll({ rehearses: false, accountStates: [{ ...paused, pausedUntil: null }] });
     expect(await stepsOf(fresh)).toMatchObject({
       provider: 'FAILING',
@@ -340,12 +367,35 @@ describe('what is left to set up', () => {
       ...{ rehearses: false, accountStates: [{ ...paused, state: 'FREE', error: '', pausedUntil: null }] },
     });
     expect(await stepsOf(fresh)).toMatchObject({ provider: 'DONE' });
+    const textFor = async (caller: Api) =>
+      expectOk(await caller.post<ReplyOf<'setup'>>('/v1/setup', {})).steps[0]?.text;
+    expect(await textFor(fresh)).toBe('anthropic/default: found, not used yet');
+    await t.runner.poll({
+      ...{ rehearses: false },
+      accountStates: [{ ...paused, state: 'FREE', accepted: true, error: '', pausedUntil: null }],
+    });
+    expect(await textFor(fresh)).toBe('anthropic/default: accepted by the provider');
     const { api: second } = await createKey(fresh, { role: 'admin', account: 'second' });
     expectOk(await fresh.post('/v1/setup', { dismissed: true }));
     expect(await stepsOf(second)).toMatchObject({ dismissed: true });
     expectOk(await second.post('/v1/setup', { dismissed: false }));
     expect(await stepsOf(fresh)).toMatchObject({ dismissed: false });
     const { api: member } = await createKey(fresh, { role: 'member', account: 'mia' });
-    expectError(await member.post('/v1/setup', {}), 'PERMISSION_DENIED');
+    // Others see the steps; what a runner reports of its accounts is for admins.
+    expect(await stepsOf(member)).toMatchObject({ provider: 'DONE', repository: 'DONE', agent: 'MISSING' });
+    expect(await textFor(member)).toBe('');
+    expectError(await member.post('/v1/setup', { dismissed: true }), 'PERMISSION_DENIED');
+  });
+
+  test('a repository on the machine of the runner counts; the agent that checks it is no first agent', async () => {
+    const { admin: fresh } = await newTenant(server.operator);
+    await writeResource(fresh, 'workspace', 'empty', { repos: [] });
+    expectOk(
+      await fresh.post('/v1/agent/spawn', { agentId: { agent: ['repository-check'] }, description: 'x' }),
+    );
+    expect(await stepsOf(fresh)).toMatchObject({ repository: 'MISSING', agent: 'MISSING' });
+    await writeResource(fresh, 'workspace', 'local', { repos: [{ url: '/srv/git/shop' }] });
+    expectOk(await fresh.post('/v1/agent/spawn', { agentId: { agent: ['first'] }, description: 'x' }));
+    expect(await stepsOf(fresh)).toMatchObject({ repository: 'DONE', agent: 'DONE' });
   });
 });

@@ -14,8 +14,15 @@ const server = await useSharedServer({ runner: false });
 const { api } = server;
 
 const states: ProviderAccount[] = [
-  { account: 'anthropic/a', state: 'PAUSED', runs: 0, pausedUntil: null, error: 'anthropic answered 401' },
-  { account: 'anthropic/b', state: 'IN_USE', runs: 2, pausedUntil: null, error: '' },
+  {
+    account: 'anthropic/a',
+    state: 'PAUSED',
+    runs: 0,
+    pausedUntil: null,
+    accepted: false,
+    error: 'anthropic answered 401',
+  },
+  { account: 'anthropic/b', state: 'IN_USE', runs: 2, pausedUntil: null, accepted: true, error: '' },
 ];
 
 const accountsIn = async (caller: Api, { name }: FakeRunner): Promise<unknown> =>

@@ -50,7 +50,7 @@ export async function linkOf(server: Server): Promise<string | undefined> {
     async () => outputOf(server),
     (seen) => /^ {2}backends /m.test(seen),
   );
-  return /ready at .*\n {2}open {6}(\S+) {2}\(signs you in once; later use muster open\)\n/.exec(text)?.[1];
+  return /ready at .*\n {2}open {6}(\S+) {2}\(signs you in once; later use \S+ \S+ open\)\n/.exec(text)?.[1];
 }
 
 /** The files of a folder, without those of PostgreSQL itself. */

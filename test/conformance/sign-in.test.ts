@@ -51,7 +51,7 @@ describe('sign-in code', () => {
     const code = await codeOf(admin);
     expectOk(await signInWithCode(server.url, code));
     const { message } = expectError(await signInWithCode(server.url, code), 'UNAUTHENTICATED');
-    expect(message).toMatch(/used or has expired.*muster open/);
+    expect(message).toMatch(/used or has expired.*muster\.js open/);
     expect(message).not.toContain(code);
   });
 

@@ -99,6 +99,28 @@ describe('an asset', () => {
   ])('is not served at %s', async (path) => {
     expectError(await sendRaw(server.url, { method: 'GET', path }), 'NOT_FOUND');
   });
+
+  test('an unknown address is a page for a browser and an error for other clients', async () => {
+    const headers = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+    const page = await fetch(`${server.url}/nowhere/at-all`, { headers });
+    expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(await page.text()).toContain('<div id="root">');
+    const found = await fetch(server.url, { headers });
+    const again = await fetch(`${server.url}/nowhere`, {
+      headers: { ...headers, 'if-none-match': found.headers.get('etag') ?? '' },
+    });
+    expect(again.status).toBe(404);
+    for (const path of ['/v1/nowhere', '/hooks/nowhere', '/assets/nowhere.js?try=10', '/docs/nowhere'])
+      expect((await fetch(`${server.url}${path}`, { headers })).headers.get('content-type'), path).toMatch(
+        /^application\/json/,
+      );
+    const other = await fetch(`${server.url}/nowhere`, { method: 'POST', headers });
+    expect([other.status, await other.json()]).toEqual([
+      404,
+      { code: 5, message: 'unknown path: /nowhere', details: [] },
+    ]);
+  });
 });
 
 test('the published package contains the dashboard', () => {

@@ -129,6 +129,7 @@ test('an account of a runner that is paused, once until it is used again', async
         state,
         runs: 0,
         pausedUntil: null,
+        accepted: true,
         error: state === 'PAUSED' ? 'at its limit' : '',
       },
     ] as const;

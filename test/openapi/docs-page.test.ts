@@ -1,4 +1,5 @@
 /// <reference lib="dom" />
+import { readFileSync } from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
@@ -20,6 +21,8 @@ describe('the files', () => {
     ['/docs/docs.css', 'text/css; charset=utf-8'],
     ['/docs/docs.js', 'text/javascript; charset=utf-8'],
     ['/docs/icon.svg', 'image/svg+xml'],
+    ['/docs/inter-latin-wght-normal.woff2', 'font/woff2'],
+    ['/docs/jetbrains-mono-latin-wght-normal.woff2', 'font/woff2'],
   ])('%s needs no key and has a strict content security policy', async (path, type) => {
     const answer = await fetch(`${server.url}${path}`);
     expect(answer.status).toBe(200);
@@ -130,6 +133,26 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     await page.setViewportSize({ width: 360, height: 740 });
     await visitor.expectNoSidewaysScroll();
     if (usual) await page.setViewportSize(usual);
+  });
+
+  test('looks like the dashboard and leads back to it', async () => {
+    const { page } = visitor;
+    expect(
+      await page.evaluate(() => document.fonts.ready.then(() => document.fonts.check('1rem Inter'))),
+    ).toBe(true);
+    const link = page.getByRole('link', { name: 'Back to the dashboard' });
+    expect(await link.evaluate((a) => (a as HTMLAnchorElement).href)).toBe(`${server.url}/`);
+    expect(await page.locator('#about').textContent()).not.toMatch(/pre-alpha/i);
+    const icons = ['packages/dashboard/src/icon.svg', 'packages/service/static/docs/icon.svg'];
+    const [icon, same] = icons.map((path) => readFileSync(path, 'utf8'));
+    expect(same).toBe(icon);
+    await page.evaluate(() => localStorage.setItem('muster.theme', 'dark'));
+    await page.reload();
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    expect(await ground()).toBe('rgb(18, 19, 23)');
+    await page.evaluate(() => localStorage.removeItem('muster.theme'));
+    await page.reload();
+    await page.locator('main[aria-busy=false]').waitFor();
   });
 
   test('has no accessibility violations, light and dark', async () => {

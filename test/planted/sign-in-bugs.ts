@@ -8,7 +8,7 @@ export const signInBugs: readonly PlantedBug[] = [
     name: 'login CSRF: the state of the answer is not compared with that of the browser',
     file: `${service}/sign-in/sign-ins.ts`,
     find: ' && flow.state === state;',
-    replace: ';',
+    replace: ' && (flow.state === state || flow !== null);',
     suites: ['test/sign-in/attacks.test.ts'],
   },
   {
@@ -36,7 +36,7 @@ export const signInBugs: readonly PlantedBug[] = [
     name: 'a sign-in completes twice',
     file: `${service}/sign-in/sign-ins.ts`,
     find: 'if (!claimed) return this.#refuse(usedBefore);',
-    replace: 'void claimed;',
+    replace: 'if (!claimed && usedBefore === null) return this.#refuse(usedBefore);',
     suites: ['test/sign-in/nodes.test.ts'],
   },
   {

@@ -29,6 +29,8 @@ export interface ProviderStub {
   readonly requests: readonly SeenRequest[];
   /** The usage in each answer from now on. */
   tokens: Tokens;
+  /** Keys with which the list of models is refused. It is no model request. */
+  readonly refusedKeys: Set<string>;
   /** Every request for a token of a login so far. */
   readonly logins: readonly Login[];
   /** Registers a script and returns its marker, which starts it anywhere in a message. */
@@ -70,6 +72,7 @@ class Stub implements ProviderStub {
   });
   readonly requests: SeenRequest[] = [];
   readonly logins: Login[] = [];
+  readonly refusedKeys = new Set<string>();
   /** The last marker in each request's conversation. */
   readonly #markers = new Map<SeenRequest, string | undefined>();
   tokens: Tokens = { input: 100, cached: 0, output: 10 };
@@ -124,6 +127,7 @@ class Stub implements ProviderStub {
     const { pathname, search } = new URL(request.url ?? '/', 'http://stub');
     const text = await readText(request);
     if (pathname.startsWith('/login/')) return this.#login(pathname, text, response);
+    if (request.method === 'GET' && pathname === '/v1/models') return this.#models(request, response);
     const place = placeOf(pathname);
     const { protocol, path } = place ? { ...place, path: place.protocol.path } : route(pathname);
     const given = text === '' ? {} : (JSON.parse(text) as Body);
@@ -152,6 +156,12 @@ class Stub implements ProviderStub {
     };
     const id_token = `${refresh_token}-id`;
     sendJson(response, 200, { access_token: token, refresh_token, id_token, expires_in: 3600, ...types });
+  }
+
+  #models({ headers }: IncomingMessage, response: ServerResponse): void {
+    const key = String(headers['x-api-key'] ?? headers.authorization?.replace(/^Bearer /, ''));
+    const isRefused = this.refusedKeys.has(key);
+    sendJson(response, isRefused ? 401 : 200, isRefused ? anthropicProtocol.error(401) : { data: [] });
   }
 
   #see(request: SeenRequest): void {

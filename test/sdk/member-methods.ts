@@ -15,6 +15,6 @@ export const testMemberMethods = (client: MusterClient): void => {
     expect(await client.updateMember({ account, ownerProvider, disabled: true })).toMatchObject({
       disabled: true,
     });
-    expect((await client.setup()).steps).toHaveLength(4);
+    expect((await client.setup()).steps).toHaveLength(5);
   });
 };

@@ -44,7 +44,7 @@ const statements: readonly [name: string, most: number, send: Send][] = [
   ['read-keys', 5, (c) => readKeys(c, ['key-1-5'])],
   ['roles-of-account', 10, (c) => rolesOfAccount(c, 1, provider, name(5))],
   ['list-runners', 1_500, (c) => listRunners(c, 1, null, 20, '', '', '', noId, page)],
-  ['read-setup', 1_500, (c) => readSetup(c, 1)],
+  ['read-setup', 1_500, (c) => readSetup(c, 1, 'repository-check')],
 ];
 const noId = '00000000-0000-0000-0000-000000000000';
 

@@ -11,12 +11,14 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   live: ['parts', 'session'],
   spawn: shared,
   home: [...shared, 'setup', 'spawn'],
+  inbox: [...shared, 'agent'],
+  palette: [...shared, 'agent', 'catalog', 'home', 'shell', 'spawn'],
   catalog: shared,
   budget: shared,
   runners: shared,
   schedules: shared,
   settings: shared,
-  setup: shared,
+  setup: [...shared, 'spawn'],
   team: shared,
   notify: [...shared, 'catalog'],
   activity: [...shared, 'catalog'],
@@ -72,6 +74,7 @@ test('a style sheet is named like its folder, or like a part of the page that wo
     'agent/transcript/tools.css',
     'catalog/editor.css',
     'home/agent-row.css',
+    'parts/list-page.css',
     'parts/markdown.css',
   ]);
   expect(sheets.filter((path) => linesIn(readText(path)) > 450)).toEqual([]);

@@ -4,6 +4,7 @@ import { median, percentile, startService } from '../../bench/tools.ts';
 import { sharedChromium } from '../../support/browser.ts';
 import { latencyFromAgent, latencyFromRunner, latencyWords } from './entry-latency.ts';
 import { firstLoadKb } from './first-load.ts';
+import { fewAgents, firstRows, manyAgents } from './first-row.ts';
 import { type FleetAtWork, fleetSize, startFleetAtWork } from './fleet-at-work.ts';
 import { Gates } from './gates.ts';
 import { mostFrameMs, scrollThroughAgents } from './long-list.ts';
@@ -95,12 +96,19 @@ async function atRest(browser: Browser): Promise<void> {
   }
 }
 
+async function rows(browser: Browser): Promise<void> {
+  const { fewMs, manyMs } = await firstRows(browser);
+  gates.note(`the first row of ${fewAgents} / ${manyAgents} agents`, `${ms(fewMs)} / ${ms(manyMs)}`);
+  gates.most(`${manyAgents} agents against ${fewAgents}`, manyMs / fewMs, 1.2);
+}
+
 // Frames are measured with the wall clock, so other load on the machine counts.
 const load = (): string => `${loadavg()[0]?.toFixed(1)} on ${cpus().length} cores`;
 const loadBefore = load();
 const browser = await sharedChromium();
 try {
   if (wants('live') || wants('list')) await atWork(browser);
+  if (wants('rows')) await rows(browser);
   if (wants('load') || wants('transcript') || wants('review') || wants('team')) await atRest(browser);
 } finally {
   await browser.close();

@@ -1,5 +1,5 @@
 import { ConnectionError, InvalidArgumentError, MusterError } from '@muster/sdk';
-import { Component, type ReactNode } from 'react';
+import { Component, createElement, type ReactNode } from 'react';
 
 /** The error as text for a person. */
 export function problemText(error: unknown): string {
@@ -14,11 +14,19 @@ export const fieldProblem = (error: unknown, field: string): string | undefined 
     ? error.fieldViolations.find((violation) => violation.field === field)?.description
     : undefined;
 
+/** What the service writes between backticks is code. */
+const paragraphOf = (text: string): ReactNode =>
+  createElement(
+    'p',
+    { dir: 'auto' },
+    ...text.split('`').map((part, at) => (at % 2 === 1 ? createElement('code', null, part) : part)),
+  );
+
 export function Problem({ error, children }: { readonly error: unknown; readonly children?: ReactNode }) {
   if (error === null || error === undefined) return null;
   return (
     <div className="problem wrap" role="alert">
-      <p dir="auto">{problemText(error)}</p>
+      {paragraphOf(problemText(error))}
       {children}
     </div>
   );

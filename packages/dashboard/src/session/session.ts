@@ -1,5 +1,6 @@
 import {
   type Caller,
+  ConnectionError,
   FailedPreconditionError,
   MusterClient,
   type Retry,
@@ -52,12 +53,20 @@ export const clientFor = (id?: string): MusterClient =>
     onRetry: ({ operation }: Retry) => connection.lost(operation),
   });
 
-const enter = ({ session: { id }, caller }: SignIn): void =>
-  setSession({ state: 'in', id, client: clientFor(id), caller });
+/** The tabs of this browser share the session. */
+const tabs = new BroadcastChannel('muster.session');
 
-/** Also handles a sign-in link that is pasted into a tab where the page is already open. */
+function enter({ session: { id }, caller }: SignIn): void {
+  setSession({ state: 'in', id, client: clientFor(id), caller });
+  tabs.postMessage('signed in');
+}
+
+/** Follows a sign-in in another tab, and handles a link that is pasted into a tab where the page is already open. */
 export function startSession(): void {
   void openSession();
+  tabs.addEventListener('message', () => {
+    if (session.state === 'out') void resume(session.reason);
+  });
   addEventListener('hashchange', () => {
     if (codeInUrl() !== null) void openSession();
   });
@@ -67,18 +76,18 @@ export function startSession(): void {
 async function openSession(): Promise<void> {
   // The sign-in page shows it, even if this browser still has a session.
   if (refusalInUrl() !== null) return setSession({ state: 'out', reason: '' });
-  const code = takeCode();
-  if (code !== undefined) {
-    try {
-      return enter(await signIn(location.origin, { code }));
-    } catch (error) {
-      const account = error instanceof FailedPreconditionError && error.metadata?.account;
-      if (session.state !== 'in') await resume(sentence((error as Error).message));
-      if (account && session.state === 'in') setSession({ ...session, switchTo: { code, account } });
-      return;
-    }
+  const { code, isRepeated } = takeCode();
+  if (code === null) return resume('');
+  try {
+    enter(await signIn(location.origin, { code }, { fetch: fetchToTheEnd }));
+    sessionStorage.removeItem(pendingCode);
+  } catch (error) {
+    if (!(error instanceof ConnectionError)) sessionStorage.removeItem(pendingCode);
+    const account = error instanceof FailedPreconditionError && error.metadata?.account;
+    if (session.state !== 'in')
+      await resume(sentence((error as Error).message), isRepeated ? newCookieMs : 0);
+    if (account && session.state === 'in') setSession({ ...session, switchTo: { code, account } });
   }
-  await resume('');
 }
 
 /** Switches to the account of the sign-in link, or stays. */
@@ -132,11 +141,25 @@ export function reportError(error: unknown): void {
   });
 }
 
-/** Removes the code from the URL immediately: it works once and should not be copied. */
-function takeCode(): string | undefined {
-  const code = codeInUrl() ?? undefined;
-  if (code !== undefined) history.replaceState(history.state, '', location.pathname + location.search);
-  return code;
+/** The code of a sign-in that the service has not answered yet. */
+const pendingCode = 'muster.sign-in';
+
+/** A reload does not cut it: the browser keeps the cookie in the reply. */
+const fetchToTheEnd: typeof fetch = (url, init) => fetch(url, { ...init, keepalive: true });
+
+/**
+ * Removes the code from the URL immediately: it works once and should not be copied. A page that is reloaded before the
+ * answer sends it again: either the first request was not received, or its cookie is about to arrive.
+ */
+function takeCode(): { readonly code: string | null; readonly isRepeated: boolean } {
+  const code = codeInUrl();
+  if (code === null) {
+    const pending = sessionStorage.getItem(pendingCode);
+    return { code: pending, isRepeated: pending !== null };
+  }
+  sessionStorage.setItem(pendingCode, code);
+  history.replaceState(history.state, '', location.pathname + location.search);
+  return { code, isRepeated: false };
 }
 
 const codeInUrl = (): string | null => new URLSearchParams(location.hash.slice(1)).get('code');

@@ -6,6 +6,7 @@ import { TextField } from '../parts/field.tsx';
 import { useTitle } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { ThemeChoice } from '../parts/theme.tsx';
+import { useInstallation } from './installation.ts';
 import { readProviders, signInWithKey } from './session.ts';
 import './session.css';
 
@@ -37,12 +38,21 @@ export function SignInPage({ reason }: { readonly reason: string }) {
           </>
         )}
         <KeyForm isFirst={providers.length === 0} onError={setError} />
-        <p>
-          On the service's machine, run <code>muster open</code> to sign in without a key.
-        </p>
+        <OpenCommand />
         <ThemeChoice />
       </div>
     </main>
+  );
+}
+
+function OpenCommand() {
+  const installation = useInstallation();
+  if (!installation) return null;
+  return (
+    <p>
+      To sign in without a key, run <code>{installation.command} open</code> on the machine of the service, in
+      its folder.
+    </p>
   );
 }
 

@@ -34,7 +34,7 @@ test('the delay is random up to a bound that doubles, and never less than Retry-
   }
 });
 
-test('transient errors are told from refusals, and requests that may have acted from those that have not', () => {
+test('distinguishes transient errors from refusals, and requests that may have acted from those that have not', () => {
   for (const status of [408, 429, 502, 503, 504])
     expect(isTransient(errorOf(status, {})), `${status}`).toBe(true);
   for (const status of [400, 401, 403, 404, 409, 500, 501])

@@ -190,7 +190,7 @@ describe('a change of the clocks', () => {
   });
 });
 
-test('times begin and end where they are told to, and a leap day is found', () => {
+test('times begin at `startsAt` and end at `endsAt`, and a leap day is found', () => {
   const daily = cronOf('0 7 * * *');
   const at = (text: string) => Date.parse(text);
   const limits = { fromMs: at('2026-05-02T07:00:00Z'), toMs: at('2026-05-03T07:00:00Z') };

@@ -40,7 +40,8 @@ export function openApiDocument(serverUrl: string): Record<string, unknown> {
     info: {
       title: 'Muster',
       version: 'v1',
-      description: 'A control plane for fleets of coding agents. Pre-alpha: it may change without notice.',
+      description:
+        'A control plane for fleets of coding agents. Before the first release, the API may change without notice.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: serverUrl }],

@@ -1,4 +1,4 @@
-import { type Infer, reply, timestampOrNull } from './schema.ts';
+import { boolean, type Infer, reply, timestampOrNull } from './schema.ts';
 
 export const providerAccountStates = ['FREE', 'IN_USE', 'PAUSED'] as const;
 
@@ -20,6 +20,10 @@ export const providerAccountFields = {
   pausedUntil: {
     ...timestampOrNull,
     description: 'Null if it is not paused, or until its credentials are changed.',
+  },
+  accepted: {
+    ...boolean,
+    description: 'The provider has accepted its credentials since the runner started.',
   },
   error: { type: 'string', maxLength: 1024, description: 'Why it is paused; otherwise empty.' },
 } as const;

@@ -1,7 +1,9 @@
 import { boolean, type Infer, list, reply, request, text } from './schema.ts';
 
 /** What a fresh installation needs, in the order in which one does it. */
-export const setupSteps = ['provider', 'repository', 'sign-in', 'notification'] as const;
+export const setupSteps = ['provider', 'repository', 'agent', 'sign-in', 'notification'] as const;
+/** The agent whose start shows that the repository of its workspace can be read. It counts as no first agent. */
+export const repositoryCheck = 'repository-check';
 export type SetupStepName = (typeof setupSteps)[number];
 
 export const setupRequest = request('SetupRequest', {
@@ -18,7 +20,11 @@ const setupStep = reply('SetupStep', {
     enum: ['DONE', 'MISSING', 'FAILING'],
     description: '`FAILING`: it is set up and does not work.',
   },
-  text: { ...text, description: 'What was found, such as the error of the provider; empty if nothing.' },
+  text: {
+    ...text,
+    description:
+      'What was found, such as the error of the provider; empty if nothing, or for others than admins.',
+  },
 });
 export type SetupStep = Infer<typeof setupStep>;
 

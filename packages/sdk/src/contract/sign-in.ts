@@ -32,9 +32,23 @@ export const signInProvider = reply('SignInProvider', {
 });
 export type SignInProvider = Infer<typeof signInProvider>;
 
+const installation = reply('Installation', {
+  command: {
+    ...text,
+    description: 'How one runs `muster` on the machine of the service, in the folder that it was started in.',
+  },
+  start: {
+    ...text,
+    description:
+      'What starts the service with its runner in a shell. Empty: a service manager starts it, or its runners are elsewhere.',
+  },
+});
+export type Installation = Infer<typeof installation>;
+
 export const signInProvidersReply = reply('SignInProvidersReply', {
   providers: list(signInProvider),
   refusal: { ...text, description: 'Why the sign-in was refused; empty if it was not, or some time ago.' },
+  installation,
 });
 
 /** `FAILED`: the provider did not say who it is. */

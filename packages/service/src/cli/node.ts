@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Installation } from '@muster/sdk/contract';
 import { CodeHosts } from '../codehost/code-hosts.ts';
 import { Control, type ControlOptions } from '../control/control.ts';
 import { Processor } from '../deliveries/process.ts';
@@ -9,6 +10,7 @@ import { Receiver } from '../deliveries/receive.ts';
 import type { ServerOptions } from '../http/context.ts';
 import { buildServer } from '../http/server.ts';
 import { DatabaseDisk, diskSpace } from '../lib/disk-space.ts';
+import { installationOf } from '../lib/installation.ts';
 import type { Log } from '../lib/log.ts';
 import { Metrics } from '../lib/metrics.ts';
 import { startFailure } from '../lib/service-process.ts';
@@ -72,6 +74,7 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
   const { rateLimit, trustedProxies, keepAliveMs } = config;
   const app = buildServer({
     ...{ control, ...served, log, metrics, tracer, workers, publicUrl },
+    installation: installationHere(config, env),
     ...{ rateLimit, trustedProxies, keepAliveMs },
     databaseDisk: new DatabaseDisk(config.databaseUrl ? null : config.dataFolder),
     draining: draining.signal,
@@ -116,6 +119,15 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
     ],
   };
 }
+
+/** Workers are started with the same file. */
+export const installationHere = ({ command, runner }: Config, env: NodeJS.ProcessEnv): Installation =>
+  installationOf({
+    script: process.argv[1] ?? 'muster',
+    folder: process.cwd(),
+    ...{ env, command },
+    hasRunner: runner !== null,
+  });
 
 /** The metrics of this process, its disk and its queries. */
 function measureNode({ dataFolder }: Config, tracer: Tracer | undefined): Metrics {

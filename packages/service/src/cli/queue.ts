@@ -53,11 +53,18 @@ export function addQueueCommands(program: Command): void {
     .option('--wait', 'wait until the message is answered; sets the exit code')
     .option(...followOption);
 
-  const queue = program.command('queue').description("list, order and remove an agent's undelivered messages");
+  const queue = program
+    .command('queue')
+    .description("list, order and remove an agent's undelivered messages");
   addCommand(queue, 'list <agent>', 'list the messages', list, { isDefault: true }).alias('ls');
   addCommand(queue, 'show <agent> <id>', 'show a message, with its run and the answer', show);
   addCommand(queue, 'remove <agent> <id>', 'remove an undelivered message', remove);
-  addCommand(queue, 'order <agent> <ids...>', 'change the order: these messages first, the others after them', order);
+  addCommand(
+    queue,
+    'order <agent> <ids...>',
+    'change the order: these messages first, the others after them',
+    order,
+  );
   addCommand(queue, 'clear <agent>', 'discard all queued messages; scheduled messages stay', clear);
 }
 

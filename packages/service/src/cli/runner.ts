@@ -3,6 +3,7 @@ import { MusterClient, MusterError } from '@muster/sdk';
 import { openLog } from '../lib/log.ts';
 import { openTracer } from '../lib/traces/open-tracer.ts';
 import { version } from '../lib/version.ts';
+import { checkAccounts } from '../runner/accounts/check-accounts.ts';
 import { type Abilities, abilitiesOf } from '../runner/harnesses.ts';
 import { Runner, type RunnerOptions } from '../runner/runner.ts';
 import type { Flags } from './command.ts';
@@ -109,5 +110,7 @@ export async function startConfiguredRunner(
   await lockRunnerFolder(config.dataFolder);
   const tracer = await openTracer(connection.environment, 'muster-runner', connection.log);
   const { rehearsalMs: turnMs } = config;
-  return new Runner({ ...config, ...abilities, ...connection, tracer, turnMs, build: version });
+  const runner = new Runner({ ...config, ...abilities, ...connection, tracer, turnMs, build: version });
+  runner.registered.then(() => checkAccounts(abilities.providers, connection.log)).catch(() => {});
+  return runner;
 }

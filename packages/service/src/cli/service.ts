@@ -12,7 +12,7 @@ import { schemaWatch } from '../store/migrate.ts';
 import type { Config } from './config.ts';
 import { keyFile, signInUrl } from './connection.ts';
 import { readAdminKey, writeAddress, writeAdminKey } from './data-folder.ts';
-import { openControl, reachable, type ShutdownStep, startNode } from './node.ts';
+import { installationHere, openControl, reachable, type ShutdownStep, startNode } from './node.ts';
 import { openSecrets } from './open-secrets.ts';
 import { type OutputFormat, startOutput } from './output.ts';
 import type { RunnerProcess } from './runner-process.ts';
@@ -84,9 +84,10 @@ async function startText({ config, env, sandbox, address, control, firstKey }: S
   const link = await signInLink(control, config, address, firstKey);
   const file = keyFile(config.dataFolder);
   const hasKeyFile = existsSync(file);
+  const { command } = installationHere(config, env);
   const lines = [
     `Muster is ready at ${address}`,
-    link && `  open      ${link}  (signs you in once; later use muster open)`,
+    link && `  open      ${link}  (signs you in once; later use ${command} open)`,
     config.workers > 1 && `  workers   ${config.workers}`,
     `  data      ${config.dataFolder} (PostgreSQL ${config.databaseUrl ? 'at DATABASE_URL' : 'inside'})`,
     // Only in a terminal: logs are stored, and others read them.

@@ -110,7 +110,7 @@ describe('what is new', () => {
     expect(heard(news, () => false)).toEqual([]);
   });
 
-  it('is told up to so many threads and bytes; a long comment counts with what is told of it', () => {
+  it('holds a limited number of threads and bytes; a long comment counts as it is cut', () => {
     const long = 'x'.repeat(10 * toldCommentBytes);
     const news = ['a', 'b', 'c'].map((id) => ({
       thread: thread([]),

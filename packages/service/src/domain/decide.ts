@@ -8,6 +8,7 @@ import { creditRun } from './commands/credit-run.ts';
 import { endBudgetWait } from './commands/end-budget-wait.ts';
 import { killTree } from './commands/kill-tree.ts';
 import { labelAgent } from './commands/label-agent.ts';
+import { orderQueue } from './commands/order-queue.ts';
 import {
   deliverDue,
   type QueueFollowUp,
@@ -16,7 +17,6 @@ import {
   refuseMessage,
   repeatFollowUp,
 } from './commands/queue-follow-up.ts';
-import { orderQueue } from './commands/order-queue.ts';
 import { clearFollowUps, type RemoveFollowUp, removeFollowUp } from './commands/remove-follow-ups.ts';
 import { reopenAgent } from './commands/reopen-agent.ts';
 import { type ReportLate, reportLate } from './commands/report-late.ts';

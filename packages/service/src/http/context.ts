@@ -1,3 +1,4 @@
+import type { Installation } from '@muster/sdk/contract';
 import type { FastifyInstance } from 'fastify';
 import type { CodeHosts } from '../codehost/code-hosts.ts';
 import type { Principal } from '../control/access/principal.ts';
@@ -46,6 +47,8 @@ export interface ServerOptions extends ErrorContext {
   /** How often an idle wait or stream sends a few bytes. */
   readonly keepAliveMs: number;
   readonly publicUrl: () => string;
+  /** The commands that pages show. */
+  readonly installation: Installation;
   /** Aborted when the service begins to shut down: requests should go elsewhere. */
   readonly draining: AbortSignal;
   /** Aborted later, when waits, streams and polls end. */

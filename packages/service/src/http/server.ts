@@ -16,7 +16,7 @@ import { readJsonOnly } from './request-body.ts';
 import { hookRoutes } from './routes/hooks.ts';
 import { longReplyRoutes } from './routes/long-replies.ts';
 import { operationRoutes } from './routes/operations.ts';
-import { pageRoutes } from './routes/pages.ts';
+import { pageRoutes, sendUnknownPage } from './routes/pages.ts';
 import { providerRoutes } from './routes/providers.ts';
 import { signInRoutes } from './routes/sign-in.ts';
 import { systemRoutes } from './routes/system.ts';
@@ -171,13 +171,21 @@ function refuseUnknown(app: FastifyInstance): void {
   app.addHook('onRoute', ({ method, url }) => {
     routes.push({ methods: [method].flat(), path: pathPattern(url) });
   });
-  app.setNotFoundHandler(({ method, url }, reply) => {
+  app.setNotFoundHandler((request, reply) => {
+    const { method, url } = request;
     const path = url.split('?')[0] ?? '';
     const atPath = routes.filter((route) => route.path.test(path));
     const isOtherMethod = atPath.length > 0 && !atPath.some(({ methods }) => methods.includes(method));
+    if (atPath.length === 0 && isForBrowser(request, path)) return sendUnknownPage(reply);
     return sendError(reply, isOtherMethod ? unknownMethod(method, path) : unknownPath(path));
   });
 }
+
+/** Whether a person has opened the address. The API and files answer a browser as any other client. */
+const isForBrowser = ({ method, headers }: FastifyRequest, path: string): boolean =>
+  method === 'GET' &&
+  /\btext\/html\b/.test(headers.accept ?? '') &&
+  !/^\/(v1|hooks|mcp|assets|docs)(\/|$)/.test(path);
 
 /** Of what people and agents ask for. Polls and reports of runners are many, and are measured by the metrics. */
 function startSpan(tracer: Tracer, request: FastifyRequest): void {
@@ -240,4 +248,4 @@ const unknownExpectation = new HttpError('INVALID_ARGUMENT', 'Expect: only 100-c
 const unknownMethod = (method: string, path: string): HttpError =>
   new HttpError('UNIMPLEMENTED', `${path} has no method ${method}`);
 const unknownPath = (path: string): HttpError =>
-  new HttpError('NOT_FOUND', `there is nothing at ${path.slice(0, 200)}`);
+  new HttpError('NOT_FOUND', `unknown path: ${path.slice(0, 200)}`);

@@ -53,6 +53,9 @@ export interface RefusedSignIn {
 const minuteMs = 60_000;
 const randomText = (): string => randomBytes(32).toString('base64url');
 
+/** What the sign-in page shows of a tenant. */
+type Offered = Omit<ReplyOf<'signInProviders'>, 'installation'>;
+
 /** People sign in with the providers that documents of the kind sign-in name. This file puts the parts together. */
 export class SignIns {
   readonly administration: Administration;
@@ -73,7 +76,7 @@ export class SignIns {
   }
 
   /** What the sign-in page shows. Of a tenant that does not exist it shows the same as of one without providers. */
-  async providers(tenant: Tenant | null, refusal: string): Promise<ReplyOf<'signInProviders'>> {
+  async providers(tenant: Tenant | null, refusal: string): Promise<Offered> {
     const { database, control } = this.#options;
     const id = tenant ? await control.tenants.find(tenant) : await control.tenants.first();
     const rows = id === undefined ? [] : await readSignInDocuments(database, id);

@@ -1,4 +1,7 @@
 /** Renders /openapi.json. Schemas are rendered when they are opened, because some contain themselves. */
+// The theme that was chosen in the dashboard.
+document.documentElement.dataset.theme = localStorage.getItem('muster.theme') ?? 'auto';
+
 const byId = (id) => document.getElementById(id);
 
 /** `h('a.class', { href }, 'text', child)`. Children and attributes that are false or undefined are left out. */

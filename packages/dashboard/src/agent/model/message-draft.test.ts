@@ -4,6 +4,7 @@ import {
   deliveryText,
   emptyDraft,
   isSendable,
+  isTooLate,
   localMinute,
   messageDrafts,
   messageOf,
@@ -11,6 +12,7 @@ import {
   optionTexts,
   quickTimes,
   sentText,
+  withText,
 } from './message-draft.ts';
 
 describe('a draft', () => {
@@ -184,6 +186,18 @@ describe('unsent messages', () => {
     messageDrafts.accepted('a', sent);
     expect(revoke.mock.calls).toEqual([['blob:1'], ['blob:2']]);
     revoke.mockRestore();
+  });
+
+  it('knows the question that a text was begun to answer', () => {
+    const asks = { phaseReason: 'QUESTION', phaseSince: '1' } as const;
+    const works = { phaseReason: 'WORKING', phaseSince: '2' } as const;
+    const begun = { ...emptyDraft, ...withText(emptyDraft, 'Gr', asks) };
+    const answer = { ...begun, ...withText(begun, 'Green', works) };
+    expect([isTooLate(answer, asks), isTooLate(answer, works)]).toEqual([false, true]);
+    expect(isTooLate(answer, { ...asks, phaseSince: '3' })).toBe(true);
+    const cleared = { ...answer, ...withText(answer, '', works) };
+    expect(isTooLate(cleared, works)).toBe(false);
+    expect(isTooLate({ ...cleared, ...withText(cleared, 'Go on', works) }, asks)).toBe(false);
   });
 
   it('keep text that was written while the message was being sent', () => {

@@ -5,6 +5,8 @@ import { SentIds } from './sent-ids.ts';
 
 export interface Draft {
   readonly text: string;
+  /** When the question was asked that the text answers; empty for another message. */
+  readonly answers: string;
   readonly persona: string;
   readonly model: string;
   readonly reasoningEffort: string;
@@ -31,6 +33,7 @@ export interface DraftImage {
 
 export const emptyDraft: Draft = {
   text: '',
+  answers: '',
   persona: '',
   model: '',
   reasoningEffort: '',
@@ -43,6 +46,18 @@ export const emptyDraft: Draft = {
   images: [],
   deliverAt: '',
 };
+
+type Asking = Pick<AgentStatus, 'phaseReason' | 'phaseSince'>;
+
+/** What is begun while the agent asks is an answer to that question, also after somebody else has answered it. */
+export function withText({ text: before, answers }: Draft, text: string, status: Asking): Partial<Draft> {
+  const asked = status.phaseReason === 'QUESTION' ? status.phaseSince : '';
+  return { text, answers: before.trim() === '' ? asked : answers };
+}
+
+/** The text answers a question that is not open. */
+export const isTooLate = ({ text, answers }: Draft, { phaseReason, phaseSince }: Asking): boolean =>
+  text.trim() !== '' && answers !== '' && (phaseReason !== 'QUESTION' || phaseSince !== answers);
 
 /** Whether the message can be added to a running turn: settings change between turns only. */
 export const maySteer = (draft: Draft): boolean =>

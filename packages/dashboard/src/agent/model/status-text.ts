@@ -23,10 +23,12 @@ export function needsText(status: StatusFields & Pick<AgentStatus, 'agentId'>, i
 }
 
 /** Why a person can't command an agent, and whom to ask. */
-export const readOnlyText = ({ account }: AgentId, role: Caller['role']): string =>
-  role === 'member'
+export function readOnlyText({ account }: AgentId, role: Caller['role']): string {
+  if (role === 'share') return 'Read-only access.';
+  return role === 'member'
     ? `${account} owns this agent. Ask ${account} to answer or change it.`
-    : 'Read-only access.';
+    : `Your key can only read agents. Ask ${account}, who owns this agent, to answer or change it.`;
+}
 
 /** Why the agent has its status, and what to do about it. */
 export function explanationOf(status: StatusFields): string {

@@ -9,6 +9,7 @@ import {
   useRef,
   useState,
 } from 'react';
+import { useFleetEntry } from '../../live/fleet.ts';
 import { Button } from '../../parts/button.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { usePerson } from '../../session/session.ts';
@@ -18,9 +19,11 @@ import {
   deliveryText,
   isEmpty,
   isSendable,
+  isTooLate,
   messageDrafts,
   messageProblems,
   sentText,
+  withText,
 } from '../model/message-draft.ts';
 import { DraftImages, ImageButton } from './composer-images.tsx';
 import { ComposerOptions } from './composer-options.tsx';
@@ -29,9 +32,10 @@ import { useCommand } from './use-agent.ts';
 interface ComposerProps {
   readonly status: AgentStatus;
   readonly textRef: RefObject<HTMLTextAreaElement | null>;
+  readonly onSent?: (() => void) | undefined;
 }
 
-export function Composer({ status, textRef }: ComposerProps) {
+export function Composer({ status, textRef, onSent }: ComposerProps) {
   const message = useMessage(status);
   const { draft, update, addImages, imageProblem, problems } = message;
   const [isOpen, setOpen] = useState(false);
@@ -41,6 +45,7 @@ export function Composer({ status, textRef }: ComposerProps) {
     message.send(() => {
       setOpen(false);
       textRef.current?.focus();
+      onSent?.();
     });
   };
   const isAnswer = status.phaseReason === 'QUESTION';
@@ -65,6 +70,7 @@ export function Composer({ status, textRef }: ComposerProps) {
           addImages([...event.dataTransfer.files]);
         }}
       >
+        {message.isTooLate && <LateNote />}
         <div className="composer-line">
           <ImageButton onAdd={addImages} />
           <MessageText {...{ status, textRef, message }} noteId={ids.note} onSend={submit} />
@@ -87,6 +93,12 @@ export function Composer({ status, textRef }: ComposerProps) {
     </form>
   );
 }
+
+const LateNote = () => (
+  <p className="composer-late" role="alert">
+    Somebody else has answered this question. Your text is kept: send it as a message, or clear it.
+  </p>
+);
 
 /**
  * Whether somebody is writing. It ends after the click or the key that moved the focus elsewhere: if the form became smaller
@@ -144,7 +156,11 @@ type Message = ReturnType<typeof useMessage>;
 /** The draft survives a visit to another page, and is sent once. */
 function useMessage(status: AgentStatus) {
   const { agentId } = status;
-  const key = `${usePerson()} ${agentPage(agentId)}`;
+  const page = agentPage(agentId);
+  const key = `${usePerson()} ${page}`;
+  const listed = useFleetEntry(page);
+  // The list hears first of a question that a colleague has answered.
+  const newest = listed && listed.phaseSince > status.phaseSince ? listed : status;
   const [draft, setDraft] = useState(() => messageDrafts.get(key));
   /** Confirms the last message until the user edits the next one. */
   const [confirmation, setConfirmation] = useState('');
@@ -167,6 +183,8 @@ function useMessage(status: AgentStatus) {
     draft,
     confirmation,
     imageProblem,
+    isTooLate: isTooLate(draft, newest),
+    write: (text: string) => update(withText(draft, text, newest)),
     isSendable: isSendable(draft),
     isSending: queue.isPending,
     problems: messageProblems(queue.error),
@@ -209,9 +227,10 @@ function MessageText({ status, textRef, message, noteId, onSend }: MessageTextPr
         dir="auto"
         rows={1}
         value={message.draft.text}
-        onChange={(event) => message.update({ text: event.target.value })}
+        onChange={(event) => message.write(event.target.value)}
         onKeyDown={(event) => {
-          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) onSend(event);
+          // Only the button sends as a message what was meant as an answer.
+          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !message.isTooLate) onSend(event);
           if (event.key === 'Escape') event.currentTarget.blur();
         }}
         onPaste={(event) => {

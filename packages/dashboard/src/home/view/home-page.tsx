@@ -1,5 +1,14 @@
 import type { Caller } from '@muster/sdk';
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
+import {
+  lazy,
+  Suspense,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from 'react';
 import { Link } from 'wouter';
 import { type Fleet, useFleet } from '../../live/fleet.ts';
 import { attentionTitles, type EndedWindow, endedWindows, isSeen } from '../../live/model/attention.ts';
@@ -7,6 +16,7 @@ import { Button, CopyButton } from '../../parts/button.tsx';
 import { plural } from '../../parts/model/text.ts';
 import { Empty, useShortcuts } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
+import { useInstallation } from '../../session/installation.ts';
 import { useSignedIn } from '../../session/session.ts';
 import { SetupSlot } from '../../setup/view/setup-slot.tsx';
 import { maySpawn } from '../../spawn/open-spawn.ts';
@@ -68,10 +78,9 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
             key={url}
             sections={sections}
             group={filter.group}
-            owners={owners}
-            selection={selection}
-            {...{ isLoaded, ...actions }}
+            {...{ owners, selection, isLoaded, ...actions }}
             showsOwner={scope === 'everyone' && owners.length > 1 && filter.group !== 'person'}
+            showsRehearsals={!areMostRehearsed(summary)}
             showsWorkspace={summary.workspaces.length > 1 && filter.group !== 'workspace'}
           />
         )}
@@ -152,14 +161,27 @@ function NothingListed({ control, summary, caller, onSpawn }: NothingListedProps
   return summary.shown === 0 && <NoMatches control={control} summary={summary} />;
 }
 
+const areMostRehearsed = ({ rehearsed, total }: Summary): boolean => rehearsed * 2 > total;
+
+const dismissedKey = 'muster.rehearsals-known';
+
 /** If most agents are rehearsed, the provider key may be missing. */
-function RehearsalNote({ summary: { rehearsed, total } }: { readonly summary: Summary }) {
-  if (rehearsed * 2 <= total) return null;
+function RehearsalNote({ summary }: { readonly summary: Summary }) {
+  const [isKnown, setKnown] = useState(() => localStorage.getItem(dismissedKey) !== null);
+  if (isKnown || !areMostRehearsed(summary)) return null;
+  const { rehearsed, total } = summary;
+  const dismiss = () => {
+    localStorage.setItem(dismissedKey, '1');
+    setKnown(true);
+  };
   const all = total === 1 ? 'This agent is a rehearsal' : `All ${total} agents are rehearsals`;
   return (
     <p className="home-rehearsal">
       {rehearsed === total ? all : `${rehearsed} of ${total} agents are rehearsals`}: scripted, without a
-      model. Set a provider key on the service to use real models.
+      model. Set a provider key on the service to use real models.{' '}
+      <Button look="quiet" onClick={dismiss}>
+        Dismiss
+      </Button>
     </p>
   );
 }
@@ -173,8 +195,6 @@ function SandboxNote({ summary: { unsandboxed, total } }: { readonly summary: Su
     </p>
   );
 }
-
-const exampleCommand = 'muster spawn "Fix the flaky login test." --follow';
 
 const NoAgents = ({
   maySpawn: isAllowed,
@@ -193,15 +213,26 @@ const NoAgents = ({
         <Button look="primary" onClick={onSpawn}>
           <span aria-hidden="true">+</span> New agent
         </Button>
-        <p>Or in a terminal on the service’s machine:</p>
-        <pre>
-          <code>{exampleCommand}</code>
-        </pre>
-        <CopyButton text={exampleCommand} label="Copy command" />
+        <ExampleCommand />
       </>
     )}
   </Empty>
 );
+
+function ExampleCommand() {
+  const installation = useInstallation();
+  if (!installation) return null;
+  const command = `${installation.command} spawn "Fix the flaky login test." --follow`;
+  return (
+    <>
+      <p>Or in a terminal on the service’s machine, in the folder of the service:</p>
+      <pre>
+        <code>{command}</code>
+      </pre>
+      <CopyButton text={command} label="Copy command" />
+    </>
+  );
+}
 
 interface NoMatchesProps {
   readonly control: Pick<FilterControl, 'filter' | 'change' | 'clear'>;

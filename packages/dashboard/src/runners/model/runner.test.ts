@@ -42,7 +42,13 @@ test('slots and disk are numbers of what is used and free', () => {
 });
 
 test('an account is used, not in use or paused', () => {
-  const account = { account: 'anthropic/team', runs: 2, pausedUntil: null, error: '' } as const;
+  const account = {
+    account: 'anthropic/team',
+    runs: 2,
+    pausedUntil: null,
+    accepted: true,
+    error: '',
+  } as const;
   const texts = (['IN_USE', 'FREE', 'PAUSED'] as const).map(
     (state) => accountState({ ...account, state })[0],
   );

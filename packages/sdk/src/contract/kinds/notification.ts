@@ -75,7 +75,7 @@ const schema = open({
   paused: field(boolean, 'true: nothing is sent, and nothing is kept for later.', false),
   pausedReason: field(
     { type: 'string', maxLength: limits.pausedReasonLength },
-    'Why the service has paused it. It is removed when the notification is no longer paused.',
+    'Why the service paused it. Removed when the notification is resumed.',
     'The endpoint answered 410 Gone.',
   ),
   rotate,

@@ -17,7 +17,7 @@ export const memberOperations = {
     reply: members.member,
   },
   setup: {
-    summary: 'Returns what is set up and what is missing, and dismisses that list in the dashboard.',
+    summary: 'Returns what is set up and what is missing. Admins can dismiss that list in the dashboard.',
     access: 'person',
     body: setupRequest,
     reply: setupReply,

@@ -178,7 +178,11 @@ const rowOf = ({ tenant, token, pool }: Principal, request: PollRequest): Runner
   free_rehearsed: request.free.rehearsed,
   polls: request.poll,
   leaving: request.leaving ?? false,
-  accounts: (request.accountStates ?? []).map((one) => ({ ...one, pausedUntil: one.pausedUntil ?? null })),
+  accounts: (request.accountStates ?? []).map((one) => ({
+    ...one,
+    pausedUntil: one.pausedUntil ?? null,
+    accepted: one.accepted ?? false,
+  })),
   machine: request.machine ?? {},
   token,
 });

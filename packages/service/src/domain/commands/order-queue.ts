@@ -19,11 +19,7 @@ const loggedIds = 100;
  * The messages swap positions. One that is offered to the turn that is running keeps its own: the runner names it by its
  * position when it reports whether the harness took it.
  */
-export const orderQueue: Decide<OrderQueue, { followUpIds: string[] }> = (
-  loaded,
-  { followUpIds },
-  state,
-) => {
+export const orderQueue: Decide<OrderQueue, { followUpIds: string[] }> = (loaded, { followUpIds }, state) => {
   const draft = Draft.of(state, loaded.now);
   const queue = draft.queue();
   const refused = refuseOrder(followUpIds, queue, state);

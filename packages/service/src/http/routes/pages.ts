@@ -12,6 +12,7 @@ export const dashboardPages = [
   '/sign-in',
   '/agents',
   '/agents/*',
+  '/inbox',
   '/catalog',
   '/catalog/*',
   '/spend',
@@ -74,7 +75,7 @@ export function pageRoutes({ app }: Pick<RouteContext, 'app'>, dashboard = dashb
   const isBuilt = existsSync(join(dashboard, 'index.html'));
   for (const page of dashboardPages) {
     if (isBuilt) sendFile(page, dashboard, () => 'index.html');
-    else app.get(page, sendNotBuilt);
+    else app.get(page, async (_request, reply) => sendNotBuilt(reply));
   }
   if (isBuilt) for (const name of filesIn(dashboard)) sendFile(`/${name}`, dashboard, () => name);
   // Not listed at the start: a build replaces them while the service runs. The pattern allows no other folder.
@@ -87,7 +88,19 @@ export function pageRoutes({ app }: Pick<RouteContext, 'app'>, dashboard = dashb
   });
   sendFile('/docs', docsFolder, () => 'index.html');
   for (const name of filesIn(docsFolder)) sendFile(`/docs/${name}`, docsFolder, () => name);
+  // The fonts of the dashboard, where the names contain a hash.
+  const assets = join(dashboard, 'assets');
+  for (const name of isBuilt ? filesIn(assets) : []) {
+    const [, font] = /^([\w-]+)-[\w-]{8}\.woff2$/.exec(name) ?? [];
+    if (font !== undefined) sendFile(`/docs/${font}.woff2`, assets, () => name);
+  }
 }
+
+/** The dashboard says in the page that nothing is at its address. */
+export const sendUnknownPage = (reply: FastifyReply): FastifyReply =>
+  existsSync(join(dashboardFolder, 'index.html'))
+    ? reply.code(404).sendFile('index.html', dashboardFolder)
+    : sendNotBuilt(reply);
 
 interface AssetRequest {
   Params: { name: string };
@@ -134,7 +147,7 @@ const setScriptType = async (_request: FastifyRequest, reply: FastifyReply): Pro
   if (type === 'application/javascript; charset=utf-8') reply.type('text/javascript; charset=utf-8');
 };
 
-const sendNotBuilt = async (_request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
+const sendNotBuilt = (reply: FastifyReply): FastifyReply =>
   reply
     .code(404)
     .headers({ ...securityHeaders, 'content-type': 'text/plain; charset=utf-8' })

@@ -20,12 +20,12 @@ const mostReturnLength = 2_048;
  * cookie, so any node can complete a sign-in, and only in the browser that started it.
  */
 export function providerRoutes(context: RouteContext): void {
-  const { app, signIns, publicUrl } = context;
+  const { app, signIns, publicUrl, installation } = context;
 
-  serve(context, 'signInProviders', ({ body }) => {
+  serve(context, 'signInProviders', async ({ body }) => {
     const { provider, org } = body.tenant ?? {};
     const tenant = provider && org ? { provider, org } : null;
-    return signIns.providers(tenant, body.refusal ?? '');
+    return { ...(await signIns.providers(tenant, body.refusal ?? '')), installation };
   });
 
   app.get<StepRequest>(`/sign-in/start${steps}`, async (request, reply) => {

@@ -11,7 +11,8 @@ import { refuseOtherPage } from '../same-origin.ts';
 
 /** A browser exchanges a key, a share link's secret, or a one-time code for a session. */
 export function signInRoutes(context: RouteContext): void {
-  const { control, publicUrl } = context;
+  const { control, publicUrl, installation } = context;
+  const codeUsed = () => usedCode(installation.command);
   const { keys, signInCodes, browserSessions } = control;
 
   serve(context, 'signInCode', async ({ caller }) => {
@@ -112,8 +113,11 @@ async function refuseSwitch(
 
 const keyEnded = (): HttpError => new HttpError('UNAUTHENTICATED', 'the key was revoked or has expired');
 
-const codeUsed = (): HttpError =>
-  new HttpError('UNAUTHENTICATED', 'this code was used or has expired: muster open makes another');
+const usedCode = (command: string): HttpError =>
+  new HttpError(
+    'UNAUTHENTICATED',
+    `this code has been used or has expired. Run \`${command} open\` for a new one`,
+  );
 
 /**
  * The page of a share link sends the secret in its address. It must not accept the key of a person: with such an

@@ -43,9 +43,10 @@ export interface Wanted {
  */
 export class ProviderAccounts {
   readonly all: readonly NamedAccount[];
-  /** Called when an account is paused, or no longer. */
+  /** Called when an account is paused, or not paused any more, or accepted for the first time. */
   onChange: () => void = () => {};
   readonly #pauses = new Map<string, CurrentPause>();
+  readonly #accepted = new Set<string>();
   /** How many live runs use an account. */
   readonly #runs = new Map<string, number>();
 
@@ -80,10 +81,12 @@ export class ProviderAccounts {
 
   /** The provider has accepted a request of this account that was sent then: its pause ends, if it began before that. */
   accepted(id: string, sentMs: number): void {
+    const isNew = !this.#accepted.has(id);
+    this.#accepted.add(id);
     const pause = this.#pauses.get(id);
-    if (!pause || pause.sinceMs > sentMs) return;
-    this.#pauses.delete(id);
-    this.onChange();
+    const ends = pause !== undefined && pause.sinceMs <= sentMs;
+    if (ends) this.#pauses.delete(id);
+    if (ends || isNew) this.onChange();
   }
 
   /** A person has retried an agent, perhaps because the provider takes the credentials again. */
@@ -106,7 +109,8 @@ export class ProviderAccounts {
       const until = pause && Number.isFinite(pause.untilMs) ? new Date(pause.untilMs).toISOString() : null;
       const runs = this.#runs.get(account) ?? 0;
       const state = pause ? 'PAUSED' : runs > 0 ? 'IN_USE' : 'FREE';
-      return { account, state, runs, pausedUntil: until, error: pause?.error ?? '' };
+      const accepted = this.#accepted.has(account);
+      return { account, state, runs, pausedUntil: until, accepted, error: pause?.error ?? '' };
     });
   }
 

@@ -28,9 +28,11 @@ export function askCredit(
   };
 }
 
-/** A service of an earlier version has no budgets, and nothing at this path. */
+/** A service of an earlier version has no budgets and does not know this path. */
 const isOfOlderService = (error: unknown): boolean =>
-  error instanceof MusterError && error.httpStatus === 404 && /^there is nothing at /.test(error.message);
+  error instanceof MusterError &&
+  error.httpStatus === 404 &&
+  /^(unknown path: |there is nothing at )/.test(error.message);
 
 /** How long an answer counts that names no amount: after that, a budget may have been set or changed. */
 const unlimitedMs = limits.unlimitedCreditSeconds * 1_000;
