@@ -5,7 +5,7 @@ import { until } from '../support/async.ts';
 import type { Visitor } from '../support/browser.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
-import { addressOf, fileDiff, panel, push, repo } from './agent-page.ts';
+import { addressOf, choose, fileDiff, panel, push, repo } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
 
 describeInBrowser("the panels of an agent's page", () => {
@@ -258,7 +258,7 @@ describeInBrowser("the panels of an agent's page", () => {
     await row.getByText('unpushed: 2 commits, 1 file (not all saved)').waitFor();
     await open('unpushed');
     await changes.getByText(/Unpushed: 2 commits, 1 changed file · partly saved \d+[smh] ago/).waitFor();
-    await page.getByRole('button', { name: 'Kill agent' }).click();
+    await choose(page, 'Kill agent');
     const dialog = page.getByRole('dialog');
     await dialog.getByText('unpushed: 2 commits, 1 file (not all saved)').waitFor();
     await dialog.getByText('Unpushed work is kept only in a last checkpoint, for 30 days.').waitFor();

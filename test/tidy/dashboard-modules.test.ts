@@ -73,6 +73,7 @@ test('a style sheet is named like its folder, or like a part of the page that wo
     'agent/review/code.css',
     'agent/transcript/tools.css',
     'catalog/editor.css',
+    'catalog/form.css',
     'home/agent-row.css',
     'parts/list-page.css',
     'parts/markdown.css',

@@ -9,7 +9,6 @@ import {
   messageDrafts,
   messageOf,
   messageProblems,
-  optionTexts,
   quickTimes,
   sentText,
   withText,
@@ -68,16 +67,6 @@ describe('a draft', () => {
       tasks: [{ subject: 'one' }, { subject: 'two' }],
       preempt: true,
     });
-    expect(optionTexts(draft)).toEqual([
-      'persona planner',
-      'opus',
-      'effort high',
-      'tier flex',
-      'fast mode off',
-      'output schema',
-      '2 tasks',
-      'interrupts',
-    ]);
   });
 
   it('reads the delivery time as local time', () => {
@@ -126,22 +115,20 @@ describe('the errors of a refused message', () => {
     });
 
   it('are shown at their fields', () => {
-    const { fields, rest, isInOptions } = messageProblems(refusal('model'));
-    expect([...fields]).toEqual([['model', 'Wrong model']]);
+    const { fields, rest } = messageProblems(refusal('model'));
+    expect([...fields]).toEqual([['model', 'Wrong model.']]);
     expect(rest).toBeNull();
-    expect(isInOptions).toBe(true);
-    expect(messageProblems(refusal('description')).isInOptions).toBe(false);
   });
 
   it('name the line of a task', () => {
     expect(messageProblems(refusal('tasks[1].subject')).fields.get('tasks')).toBe(
-      'Line 2: wrong tasks[1].subject',
+      'Line 2: wrong tasks[1].subject.',
     );
   });
 
   it('are shown as a whole when the form has no such field', () => {
     const unknownField = refusal('agentId.workspace');
-    expect(messageProblems(unknownField)).toMatchObject({ rest: unknownField, isInOptions: false });
+    expect(messageProblems(unknownField)).toMatchObject({ rest: unknownField });
     const notFound = errorOf(404, { code: 5, message: 'it has ended' });
     expect(messageProblems(notFound).rest).toBe(notFound);
     expect(messageProblems(null).rest).toBeNull();

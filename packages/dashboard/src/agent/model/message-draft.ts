@@ -1,5 +1,6 @@
 import { type AgentStatus, type FollowUpInput, InvalidArgumentError } from '@muster/sdk';
-import { clock, imageTypes, limits } from '@muster/sdk/contract';
+import { clock } from '@muster/sdk/contract';
+import type { DraftImage } from '../../parts/model/images.ts';
 import { sentence } from '../../parts/model/text.ts';
 import { SentIds } from './sent-ids.ts';
 
@@ -21,14 +22,6 @@ export interface Draft {
   readonly images: readonly DraftImage[];
   /** Local time, in the format of `<input type="datetime-local">`. */
   readonly deliverAt: string;
-}
-
-/** An image that is uploaded when the message is sent. */
-export interface DraftImage {
-  readonly name: string;
-  readonly file: Blob;
-  /** Of the preview. */
-  readonly url: string;
 }
 
 export const emptyDraft: Draft = {
@@ -93,7 +86,7 @@ export function isSendable(draft: Draft): boolean {
 export const hasTasks = ({ tasks }: Draft): boolean => tasks.trim() !== '';
 
 /** Whether nothing is written or set. */
-export const isEmpty = ({ images, ...draft }: Draft): boolean =>
+export const isEmpty = ({ images, answers: _, ...draft }: Draft): boolean =>
   images.length === 0 &&
   Object.entries(draft).every(([name, value]) => value === emptyDraft[name as keyof Draft]);
 
@@ -121,22 +114,6 @@ export function sentText(status: AgentStatus, draft: Draft): string {
   if (draft.deliverAt) return `Scheduled for ${timeOf(draft)}.`;
   if (isSteering(status, draft) || draft.isPreempting) return 'Sent.';
   return status.phase === 'PHASE_RUNNING' ? 'Queued.' : 'Sent.';
-}
-
-/** Images that can be added to a draft, and why the others can't. */
-export function addedImages(draft: Draft, files: readonly File[]): { images: File[]; problem: string } {
-  const isImage = ({ type }: File) => (imageTypes as readonly string[]).includes(type);
-  const fits = files.filter((file) => isImage(file) && file.size <= limits.attachmentBytes);
-  const images = fits.slice(0, limits.attachmentsPerMessage - draft.images.length);
-  if (images.length === files.length) return { images, problem: '' };
-  if (!files.every(isImage)) return { images, problem: 'Only PNG, JPEG, WebP and GIF images can be added.' };
-  return {
-    images,
-    problem:
-      fits.length < files.length
-        ? `An image can have at most ${limits.attachmentBytes / 1024 ** 2} MiB.`
-        : `A message can have at most ${limits.attachmentsPerMessage} images.`,
-  };
 }
 
 const two = (value: number): string => String(value).padStart(2, '0');

@@ -17,6 +17,7 @@ const needsTexts = {
 export function needsText(status: StatusFields & Pick<AgentStatus, 'agentId'>, isOwn: boolean): string {
   const { needs } = reasonRow(status);
   if (!needs || status.phaseReason === 'RESTING') return '';
+  if (status.phaseReason === 'QUESTION' && isOwn) return '';
   // The head says when it continues.
   if (needs === 'nothing' && status.wakesAt !== null) return '';
   return needs === 'a person' && !isOwn ? `waiting for ${status.agentId.account}` : needsTexts[needs];

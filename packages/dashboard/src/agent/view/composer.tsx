@@ -11,10 +11,11 @@ import {
 } from 'react';
 import { useFleetEntry } from '../../live/fleet.ts';
 import { Button } from '../../parts/button.tsx';
+import { DraftImages, ImageButton } from '../../parts/draft-images.tsx';
+import { addedImages } from '../../parts/model/images.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { usePerson } from '../../session/session.ts';
 import {
-  addedImages,
   type Draft,
   deliveryText,
   isEmpty,
@@ -25,7 +26,6 @@ import {
   sentText,
   withText,
 } from '../model/message-draft.ts';
-import { DraftImages, ImageButton } from './composer-images.tsx';
 import { ComposerOptions } from './composer-options.tsx';
 import { useCommand } from './use-agent.ts';
 
@@ -71,11 +71,12 @@ export function Composer({ status, textRef, onSent }: ComposerProps) {
         }}
       >
         {message.isTooLate && <LateNote />}
-        <div className="composer-line">
-          <ImageButton onAdd={addImages} />
-          <MessageText {...{ status, textRef, message }} noteId={ids.note} onSend={submit} />
-          <OptionsButton isOpen={isOpen} controls={ids.options} onToggle={() => setOpen(!isOpen)} />
-          <SendButton {...{ status, message }} />
+        {/* Above the text, so that what is clicked below does not move. */}
+        <div className="composer-bar">
+          <div id={ids.options} className="composer-options">
+            <ComposerOptions {...{ status, draft, update, isOpen }} problems={problems.fields} />
+          </div>
+          <ComposerNote {...{ status, message }} id={ids.note} />
         </div>
         <DraftImages images={draft.images} onChange={(images) => update({ images })} />
         {imageProblem !== '' && (
@@ -83,11 +84,11 @@ export function Composer({ status, textRef, onSent }: ComposerProps) {
             {imageProblem}
           </p>
         )}
-        <div className="composer-bar">
-          <div id={ids.options} className="composer-options">
-            <ComposerOptions {...{ status, draft, update, isOpen }} problems={problems.fields} />
-          </div>
-          <ComposerNote {...{ status, message }} id={ids.note} />
+        <div className="composer-line">
+          <ImageButton onAdd={addImages} />
+          <MessageText {...{ status, textRef, message }} noteId={ids.note} onSend={submit} />
+          <OptionsButton isOpen={isOpen} controls={ids.options} onToggle={() => setOpen(!isOpen)} />
+          <SendButton {...{ status, message }} />
         </div>
       </div>
     </form>
@@ -190,9 +191,8 @@ function useMessage(status: AgentStatus) {
     problems: messageProblems(queue.error),
     update,
     addImages: (files: readonly File[]) => {
-      const { images, problem } = addedImages(draft, files);
-      const added = images.map((file) => ({ name: file.name, file, url: URL.createObjectURL(file) }));
-      if (added.length > 0) update({ images: [...draft.images, ...added] });
+      const { images, problem } = addedImages(draft.images, files);
+      if (images.length > 0) update({ images: [...draft.images, ...images] });
       setImageProblem(problem);
     },
     send: (onSent: () => void) => {
@@ -241,7 +241,7 @@ function MessageText({ status, textRef, message, noteId, onSend }: MessageTextPr
         }}
         aria-describedby={noteId}
         aria-invalid={message.problems.fields.has('description')}
-        placeholder={isAnswer ? 'Answer the question …' : `Message ${status.agentId.agent.at(-1)} …`}
+        placeholder={isAnswer ? 'Your answer …' : `Message ${status.agentId.agent.at(-1)} …`}
       />
     </>
   );

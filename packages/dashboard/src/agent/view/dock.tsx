@@ -16,7 +16,7 @@ import { effectOn } from '../panels/view/budgets.tsx';
 import { Activity, type StatusProps } from './agent-layout.tsx';
 import { presetOf } from './agent-menu.tsx';
 import { Composer } from './composer.tsx';
-import { Queue } from './queue.tsx';
+import { Queue, QueueToggle } from './queue.tsx';
 import { useCommand } from './use-agent.ts';
 
 interface DockProps {
@@ -51,10 +51,21 @@ export function Dock({
   const ownRef = useRef<HTMLTextAreaElement>(null);
   const { textRef = ownRef, onSent } = form;
   useShortcuts({ m: () => textRef.current?.focus() });
+  const [isQueueOpen, setQueueOpen] = useState(false);
+  const toggle = (
+    <QueueToggle
+      followUps={status.followUps}
+      isOpen={isQueueOpen}
+      onToggle={() => setQueueOpen(!isQueueOpen)}
+    />
+  );
   return (
     <div className="dock stack">
-      {!isAsking && (
+      {isAsking ? (
+        toggle
+      ) : (
         <Activity status={status}>
+          {toggle}
           {may && <StopMenu status={status} />}
           <RaiseTightest status={status} />
           {may && <ResumeButton status={status} />}
@@ -63,7 +74,7 @@ export function Dock({
           )}
         </Activity>
       )}
-      <Queue status={status} mayChange={may && !isEnded} />
+      {isQueueOpen && <Queue status={status} mayChange={may && !isEnded} />}
       {isAsking && !hidesQuestion && <Question status={status} />}
       {may && !isEnded && <Composer {...{ status, textRef, onSent }} />}
       {!may && <p className="secondary">{readOnlyText(status.agentId, caller.role)}</p>}

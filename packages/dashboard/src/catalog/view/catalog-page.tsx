@@ -15,6 +15,7 @@ import { ResourceSecret } from './resource-dialogs.tsx';
 import { CatalogSearch, ResourceList, useSearched } from './resource-list.tsx';
 import { ResourcePage } from './resource-page.tsx';
 import '../catalog.css';
+import '../form.css';
 
 /** All kinds, the resources of one kind, or one resource, depending on the URL. */
 export function CatalogPage() {
@@ -83,7 +84,7 @@ function CatalogOverview() {
       <header className="catalog-head wrap">
         <div>
           <h1>Catalog</h1>
-          <p>Everything agents work with, as versioned documents. Every change is recorded.</p>
+          <p>Versioned settings for your agents. Every change is recorded.</p>
         </div>
       </header>
       <CatalogSearch label="Search the catalog" />
