@@ -27,7 +27,7 @@ describeInBrowser('two people who edit one resource', () => {
   const editor = () => page.getByRole('textbox', { name: / as YAML$/ });
   /** Discards unsaved changes. */
   const open = async (name: string) => {
-    const path = `/catalog/environment/${name}`;
+    const path = `/catalog/environment/${name}?view=document`;
     if (await button('Discard changes').isVisible()) await visitor.goto(path);
     else await visitor.follow(path);
     await page.getByRole('heading', { name, level: 1 }).waitFor();
@@ -65,7 +65,7 @@ describeInBrowser('two people who edit one resource', () => {
     await conflict().waitFor();
     await expect
       .poll(() => conflict().innerText())
-      .toMatch(/codehost_oauth\/bob saved generation 2 \d+s ago\s*“?It was urgent”?/);
+      .toMatch(/bob saved this \d+s ago \(generation 2\)\s*“?It was urgent”?/);
     await expect.poll(() => conflict().getByRole('heading', { name: 'Result' }).count()).toBe(1);
     await expect
       .poll(() => conflict().innerText())
@@ -126,7 +126,9 @@ describeInBrowser('two people who edit one resource', () => {
     await conflict().waitFor();
     await postResource(bob, 'environment', name, { ...before, setup: ['two'] });
     await button('Save merge').click();
-    await conflict().getByText('saved generation 3').waitFor();
+    await conflict()
+      .getByText(/saved this .*\(generation 3\)/)
+      .waitFor();
     await button('Save merge').click();
     await page.getByText('Saved as generation 4.').waitFor();
     expect((await readDocument(api, 'environment', name)).document).toMatchObject({

@@ -198,7 +198,7 @@ describeInBrowser('secrets and permissions of the catalog', () => {
     const first = await fingerprintOf();
     await page.getByText(`fingerprint ${first}`).waitFor();
     expect(await everything()).not.toContain('the first value');
-    await button('New value …').click();
+    await button('Replace value …').click();
     expect(await button('Save value').isDisabled()).toBe(true);
     await dialog().getByLabel('Value').fill('the second value');
     await button('Save value').click();
@@ -208,21 +208,43 @@ describeInBrowser('secrets and permissions of the catalog', () => {
     await page.getByText(`fingerprint ${await fingerprintOf()}`).waitFor();
   });
 
-  test('the value of a secret stays when its text is edited, and leaves the editor when it is saved', async () => {
+  test('the page of a secret has no editor; its other fields are shown, and a value is hidden while it is typed', async () => {
     const name = uniqueName('secret');
-    await postResource(api, 'secret', name, { value: 'the stored value' });
-    const { fingerprint } = (await readDocument(api, 'secret', name)).document;
     await visitor.follow(`/catalog/secret/${name}`);
-    const editor = page.getByRole('textbox', { name: `${name} as YAML` });
-    await editor.fill(`kind: secret\nname: ${name}\nnote: ours\n`);
-    await button('Save').click();
-    await page.getByText('Saved as generation 2.').waitFor();
-    expect((await readDocument(api, 'secret', name)).document).toMatchObject({ note: 'ours', fingerprint });
-    await editor.fill(`kind: secret\nname: ${name}\nvalue: the typed value\n`);
-    await button('Save').click();
-    await page.getByText('Saved as generation 3.').waitFor();
+    await page.getByText('No value is stored yet.').waitFor();
+    expect(await page.locator('textarea').count()).toBe(0);
+    await button('Set value …').click();
+    const value = dialog().getByLabel('Value');
+    const style = () =>
+      value.evaluate((area) => getComputedStyle(area).getPropertyValue('-webkit-text-security'));
+    await value.fill('the typed value');
+    expect(await style()).toBe('disc');
+    await dialog().getByLabel('Show').check();
+    expect(await style()).toBe('none');
+    await button('Save value').click();
+    await page.getByText(/^Generation 1, saved/).waitFor();
     expect(await everything()).not.toContain('the typed value');
-    expect((await readDocument(api, 'secret', name)).document.fingerprint).not.toBe(fingerprint);
+    await postResource(api, 'secret', name, { note: 'ours' }, { updateMask: 'note' });
+    await visitor.goto(`/catalog/secret/${name}`);
+    await page.getByText('note: ours').waitFor();
+    expect(await page.locator('textarea').count()).toBe(0);
+    expect(await visitor.accessibilityProblems(page.locator('main'))).toEqual([]);
+  });
+
+  test('a new token says as whom it acts, also if it is named like somebody', async () => {
+    await createKey(api, { role: 'member', account: 'nora' });
+    await fillNew('token', 'token', 'nora');
+    await expect.poll(() => dialog().getByLabel('Account').inputValue()).toBe('');
+    await dialog().getByText('The key acts as you, admin.').waitFor();
+    await dialog().getByText('nora is an account of this tenant, but this key acts as you.').waitFor();
+    expect(await visitor.accessibilityProblems(dialog())).toEqual([]);
+    await button('Act as nora').click();
+    await dialog().getByText('The key acts as nora: what it does is done in that name.').waitFor();
+    await button('Create token').click();
+    const secret = await page.getByLabel('Key', { exact: true }).inputValue();
+    expect((await whoami(secret)).body).toMatchObject({ account: 'nora', role: 'member' });
+    await button('Done').click();
+    await visitor.follow('/catalog');
   });
 
   test('expired tokens are marked', async () => {
@@ -310,7 +332,7 @@ describeInBrowser('secrets and permissions of the catalog', () => {
     const at = (name: string) => operator.page.getByRole('button', { name, exact: true });
     await at('Create persona').click();
     await operator.page.getByText("is required for an operator's write").waitFor();
-    const why = operator.page.getByLabel('Reason');
+    const why = operator.page.getByLabel('Reason', { exact: true });
     await expect.poll(() => why.getAttribute('aria-invalid')).toBe('true');
     await why.fill('A request by mail');
     await at('Create persona').click();

@@ -171,29 +171,6 @@ describeInBrowser('the catalog', () => {
       await expect.poll(() => editor().inputValue()).toBe(`${text.replace('2', '3')}\n`);
     });
 
-    test('what can have no effect is shown while typing: misspelt fields, missing names, what a policy forbids', async () => {
-      await postResource(api, 'policy', 'small', { models: ['claude-haiku-*'] });
-      const name = uniqueName('code');
-      await go(`/catalog/workspace/${name}`);
-      const repo = 'repo: https://example.com/a.git';
-      await editor().fill(lines(repo, 'environment: defualt', 'policy: small', 'model: opos'));
-      await expect
-        .poll(() => warnings().getByRole('listitem').allInnerTexts())
-        .toEqual([
-          'Line 1repo is not a known field; did you mean "repos"?',
-          'Line 4model "opos" is a model of no backend; did you mean "opus"?',
-          'Line 4model is refused: the policy "small" does not allow "opos", only claude-haiku-*',
-          'Line 2environment names the environment "defualt", which does not exist; did you mean "default"?',
-        ]);
-      await expect.poll(() => marked().count()).toBe(3);
-      await expect.poll(() => editor().getAttribute('aria-invalid')).toBe('false');
-      expect(await visitor.accessibilityProblems(page.locator('.resource-text'))).toEqual([]);
-      // Warnings keep nobody from saving.
-      await button('Create workspace').click();
-      await page.getByText('Saved as generation 1.').waitFor();
-      await expect.poll(() => marked().count()).toBe(3);
-    });
-
     test("a builtin can't be deleted, and a save overrides it", async () => {
       await open('vm-profile', 'default');
       await page.getByText('It can’t be deleted. Save to override it.').waitFor();
@@ -259,7 +236,7 @@ describeInBrowser('the catalog', () => {
 
     test('of the service are shown at their lines', async () => {
       const name = uniqueName('env');
-      await go(`/catalog/environment/${name}`);
+      await go(`/catalog/environment/${name}?view=document`);
       await editor().fill(lines('kind: environment', 'setup: []', 'deep:', '  __proto__: 1'));
       await button('Create environment').click();
       await errors().getByText('Line 4').waitFor();
@@ -289,7 +266,7 @@ describeInBrowser('the catalog', () => {
   describe('the editor', () => {
     test('inserts known fields by a click, or moves to them', async () => {
       const name = uniqueName('ws');
-      await go(`/catalog/workspace/${name}`);
+      await go(`/catalog/workspace/${name}?view=document`);
       const hints = page.getByRole('complementary', { name: 'Known fields' });
       await hints.getByText(kindTable.workspace.schema.properties.pool?.description ?? '').waitFor();
       await hints.getByRole('button', { name: 'model' }).click();
@@ -310,7 +287,7 @@ describeInBrowser('the catalog', () => {
 
     test('completes words, chosen by keyboard', async () => {
       const name = uniqueName('ws');
-      await go(`/catalog/workspace/${name}`);
+      await go(`/catalog/workspace/${name}?view=document`);
       await editor().fill('kind: workspace\n');
       await caretAtEnd();
       const choices = page.getByRole('listbox', { name: 'Suggestions' });
@@ -335,36 +312,6 @@ describeInBrowser('the catalog', () => {
         .toBe('kind: workspace\npersona: reviewer\nrepos:\n  - url: https://x.example/a.git');
       await page.keyboard.type('\nzz');
       await expect.poll(() => choices.count()).toBe(0);
-    });
-
-    test('suggests names, models and fields on Ctrl+Space, and says what a field is for', async () => {
-      await postResource(api, 'environment', 'suggested', {});
-      const name = uniqueName('ws');
-      await go(`/catalog/workspace/${name}`);
-      await editor().fill('environment: ');
-      const options = () =>
-        page.getByRole('listbox', { name: 'Suggestions' }).getByRole('option').allInnerTexts();
-      await caretAtEnd();
-      await page.keyboard.press('Control+Space');
-      await expect.poll(options).toEqual(expect.arrayContaining(['default', 'suggested']));
-      await page.keyboard.type('sug');
-      await expect.poll(options).toEqual(['suggested']);
-      await page.keyboard.press('Enter');
-      await page.keyboard.type('\nmodel: ');
-      await expect.poll(options).toContain('rehearsal-a');
-      await page.keyboard.press('Escape');
-      await page.getByText('The model, if neither the agent nor its persona sets one.').first().waitFor();
-      await page.keyboard.type('opus\ntools:\n- ');
-      await expect.poll(options).toEqual(['web_search', 'web_fetch', 'sub_agents']);
-      await page.keyboard.press('Enter');
-      await page.keyboard.type('\n');
-      await page.keyboard.press('Backspace');
-      await page.keyboard.press('Backspace');
-      await page.keyboard.press('Control+Space');
-      await expect.poll(async () => (await options()).length).toBeGreaterThan(3);
-      await page.keyboard.press('Escape');
-      await page.locator('.text-editor-line [data-as="key"]').first().hover({ force: true });
-      await page.getByRole('tooltip').getByText('name of an environment').waitFor();
     });
 
     test('indents with Tab, and leaves with Escape and Tab', async () => {
@@ -402,7 +349,7 @@ describeInBrowser('the catalog', () => {
     await expect.poll(() => new URL(page.url()).pathname).toBe(`/catalog/pool/${name}`);
     await button('History').click();
     await page.getByText('current', { exact: true }).waitFor();
-    await button('Document').click();
+    await button('Text').click();
     await expect.poll(() => editor().inputValue()).toContain('vmProfile: x');
     await page.getByRole('link', { name: 'Personas' }).click();
     await button('Leave').click();
@@ -437,7 +384,7 @@ describeInBrowser('the catalog', () => {
     await expect.poll(() => writes.nth(2).innerText()).toMatch(/-maxRuns: 1\s+\+maxRuns: 2/);
     await expect.poll(() => button('Restore generation 4').count()).toBe(0);
     await button('Restore generation 2').click();
-    await page.getByText('The old version is in the editor. Save it to restore it.').waitFor();
+    await page.getByText('The old version is in the editor. Save to make it the current one.').waitFor();
     await expect.poll(() => editor().inputValue()).toBe(lines('kind: pool', `name: ${name}`, 'maxRuns: 2'));
     await button('Save').click();
     await page.getByText('Saved as generation 5.').waitFor();

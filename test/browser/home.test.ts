@@ -157,11 +157,8 @@ describeInBrowser('the home page', () => {
       row(page, name)
         .innerText()
         .then((text) => text.replace(/\s+/g, ' '));
-    await expect
-      .poll(() => line('build / web'))
-      .toMatch(/build \/ web.*rehearsal-a rehearsed.*\$0\.50.*500 tokens/);
-    const parent =
-      /^build.*1 child · 1 queued.*rehearsal-a reviewer · rehearsed.*\$1\.25.*\/ \$1\.75.*21k tokens/;
+    await expect.poll(() => line('build / web')).toMatch(/build \/ web.*rehearsal-a.*\$0\.50.*500 tokens/);
+    const parent = /^build.*1 child · 1 queued.*rehearsal-a reviewer.*\$1\.25.*\/ \$1\.75.*21k tokens/;
     await expect.poll(() => line('build')).toMatch(parent);
 
     // Owner and workspace are shown once there are several.

@@ -115,7 +115,7 @@ describeInBrowser('the pages of a team', () => {
   test('someone else reads why the page is empty, and sees its own settings', async () => {
     const { key } = await createKey(fixture.api, { role: 'viewer', account: 'vera' });
     const viewer = await fixture.visit({ path: '/team', key });
-    await viewer.page.getByText('Only admins see the members of the tenant.').waitFor();
+    await viewer.page.getByText('Only admins see the members of the organization.').waitFor();
     expect(await viewer.accessibilityProblems()).toEqual([]);
     await viewer.page.getByRole('link', { name: 'Your sessions and keys' }).click();
     const sections = viewer.page.getByRole('region');

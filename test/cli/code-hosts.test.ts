@@ -75,7 +75,7 @@ describe('integration', () => {
     expect(out).toBe(
       [
         `webhook  ${webhookUrl}`,
-        'missing  credential: token: expected {"fromSecret": "NAME"}, or appId and privateKey',
+        'missing  credential: token is missing. Write token: {fromSecret: NAME} with the name of a secret, or set appId and privateKey.',
         `missing  webhook: No delivery has arrived yet. Add the webhook ${webhookUrl} at the host.`,
         '',
       ].join('\n'),

@@ -44,7 +44,7 @@ export const testCodeHostMethods = (
         { name: 'credential', ok: false },
         { name: 'webhook', ok: false },
       ]);
-      expect(checks[0]?.advice).toContain('token: expected {"fromSecret": "NAME"}');
+      expect(checks[0]?.advice).toContain('token is missing. Write token: {fromSecret: NAME}');
       await expect(client.testIntegration('nothing')).rejects.toBeInstanceOf(NotFoundError);
     });
 

@@ -18,8 +18,9 @@ interface FleetView {
   readonly error: unknown;
 }
 
-/** While thousands of agents load, rendering every frame would only slow the loading down. */
+/** While thousands of agents load, rendering every frame would only slow the loading down. The first are shown immediately. */
 const loadingMs = 150;
+const firstEntries = 60;
 /** A hidden page has no animation frames, and a page may be hidden while it waits for one. */
 const noFrameMs = 250;
 
@@ -45,6 +46,7 @@ export class Fleet {
   #isLoaded = false;
   #error: unknown = null;
   #isNotifyDue = false;
+  #hasNotified = false;
 
   constructor(client: MusterClient, caller: Owner) {
     this.#client = client;
@@ -149,6 +151,8 @@ export class Fleet {
       const page = agentPage(entry.agentId);
       received?.add(page);
       this.#set(page, entry);
+      // The first rows are on the screen before the rest of a long list is read.
+      if (received?.size === firstEntries && !document.hidden) for (const _ of '123') await nextFrame();
     }
   }
 
@@ -181,7 +185,8 @@ export class Fleet {
   #notifySoon(): void {
     if (this.#isNotifyDue) return;
     this.#isNotifyDue = true;
-    if (!this.#isLoaded || document.hidden) {
+    const isLoading = !this.#isLoaded && this.#hasNotified;
+    if (isLoading || document.hidden) {
       setTimeout(this.#notify, loadingMs);
       return;
     }
@@ -192,6 +197,7 @@ export class Fleet {
   readonly #notify = (): void => {
     if (!this.#isNotifyDue) return;
     this.#isNotifyDue = false;
+    this.#hasNotified = true;
     this.#view = null;
     const watchers = [...this.#changed].flatMap((page) => [...(this.#watchers.get(page) ?? [])]);
     this.#changed.clear();
@@ -199,6 +205,12 @@ export class Fleet {
     this.#listeners.notify();
   };
 }
+
+const nextFrame = (): Promise<void> =>
+  new Promise((resolve) => {
+    requestAnimationFrame(() => setTimeout(resolve));
+    setTimeout(resolve, noFrameMs);
+  });
 
 export const FleetContext = createContext<Fleet | null>(null);
 

@@ -31,16 +31,18 @@ export async function* agentStream(
   try {
     for (let mustReconnect = true; mustReconnect; ) {
       mustReconnect = false;
+      let isWhole = false;
       for await (const event of events(inner.signal)) {
         if (event === null) {
           sent.expectAll();
           onOpen?.();
         } else if (event.type === 'entry') {
           const entry = JSON.parse(event.data) as AgentEntry;
-          if (sent.record(entry)) yield entry;
+          if (sent.record(entry, event.data, isWhole)) yield entry;
         } else if (event.type === 'whole') {
           try {
             if (sent.hasMissing) yield* departed(sent, allAgents(inner.signal), onGone);
+            isWhole = true;
             onWhole?.();
           } catch (error) {
             if (!isTransient(error)) throw error;
@@ -67,7 +69,7 @@ async function* departed(
 ): AsyncGenerator<AgentEntry, void, void> {
   for await (const entry of allAgents) {
     if (!sent.isMissing(entry)) continue;
-    const isChanged = sent.record(entry);
+    const isChanged = sent.differs(entry);
     sent.forget(entry);
     if (isChanged) yield entry;
     if (!sent.hasMissing) return;
@@ -75,9 +77,17 @@ async function* departed(
   for (const agentId of sent.forgetMissing()) onGone?.(agentId);
 }
 
+interface SentEntry {
+  readonly agentId: AgentId;
+  /** Of the text that the stream sent. */
+  readonly digest: number;
+  /** Of a change: an agent that has left the list is looked up, with its fields in any order. */
+  readonly sorted: number | null;
+}
+
 /** The last entry sent of each agent. Only digests are stored, because lists and entries may be long. */
 class SentEntries {
-  readonly #digests = new Map<string, { readonly digest: number; readonly agentId: AgentId }>();
+  readonly #sent = new Map<string, SentEntry>();
   #missing = new Set<string>();
 
   get hasMissing(): boolean {
@@ -86,30 +96,37 @@ class SentEntries {
 
   /** Every agent counts as missing until it is recorded again. */
   expectAll(): void {
-    this.#missing = new Set(this.#digests.keys());
+    this.#missing = new Set(this.#sent.keys());
   }
 
   isMissing(entry: AgentEntry): boolean {
     return this.#missing.has(keyOf(entry));
   }
 
-  /** Returns whether the entry differs from the last one of this agent. */
-  record(entry: AgentEntry): boolean {
+  /** Returns whether the entry differs from the last one of this agent. A long list is recorded before it is shown. */
+  record(entry: AgentEntry, text: string, isChange: boolean): boolean {
     const key = keyOf(entry);
-    const digest = digestOf(JSON.stringify(entry, withSortedFields));
+    const digest = digestOf(text);
     this.#missing.delete(key);
-    if (this.#digests.get(key)?.digest === digest) return false;
-    this.#digests.set(key, { digest, agentId: entry.agentId });
+    if (this.#sent.get(key)?.digest === digest) return false;
+    this.#sent.set(key, { agentId: entry.agentId, digest, sorted: isChange ? sortedDigest(entry) : null });
     return true;
   }
 
+  /** Whether an agent that was looked up differs. One that left the list unnoticed does. */
+  differs(entry: AgentEntry): boolean {
+    return this.#sent.get(keyOf(entry))?.sorted !== sortedDigest(entry);
+  }
+
   forget(entry: AgentEntry): void {
-    this.#digests.delete(keyOf(entry));
+    const key = keyOf(entry);
+    this.#missing.delete(key);
+    this.#sent.delete(key);
   }
 
   forgetMissing(): AgentId[] {
-    const gone = [...this.#missing].flatMap((key) => this.#digests.get(key)?.agentId ?? []);
-    for (const key of this.#missing) this.#digests.delete(key);
+    const gone = [...this.#missing].flatMap((key) => this.#sent.get(key)?.agentId ?? []);
+    for (const key of this.#missing) this.#sent.delete(key);
     this.#missing.clear();
     return gone;
   }
@@ -124,6 +141,8 @@ const withSortedFields = (_: string, value: unknown): unknown =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
     ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
     : value;
+
+const sortedDigest = (entry: AgentEntry): number => digestOf(JSON.stringify(entry, withSortedFields));
 
 /** A 53-bit hash. */
 function digestOf(text: string): number {

@@ -239,8 +239,8 @@ export class Integrations {
       return { appId: String(document.appId), privateKey: await secret('privateKey') };
     throw new IntegrationError(
       type === 'github'
-        ? 'token: expected {"fromSecret": "NAME"}, or appId and privateKey'
-        : 'token: expected {"fromSecret": "NAME"}',
+        ? 'token is missing. Write token: {fromSecret: NAME} with the name of a secret, or set appId and privateKey.'
+        : 'token is missing. Write token: {fromSecret: NAME} with the name of a secret.',
     );
   }
 

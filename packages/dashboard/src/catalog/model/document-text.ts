@@ -4,7 +4,6 @@ import {
   limits,
   proseOf,
   resourceText,
-  sealedFieldOf,
   splitFrontMatter,
   unknownFields,
 } from '@muster/sdk/contract';
@@ -51,9 +50,9 @@ interface Written {
 export const writtenText = (kind: Kind, name: string, { document, text }: Written): string =>
   text || textOf(kind, name, document ?? {});
 
-/** The text to send with a document; empty if it can't be stored: of a secret, because it may have the value. */
-export const storableText = (kind: Kind, text: string): string =>
-  sealedFieldOf(kind) || new TextEncoder().encode(text).length > limits.documentTextBytes ? '' : text;
+/** The text to send with a document; empty if it is too long to be stored. */
+export const storableText = (text: string): string =>
+  new TextEncoder().encode(text).length > limits.documentTextBytes ? '' : text;
 
 /** Parses a text and reports its problems. Never throws. */
 export function readText(kind: Kind, name: string, text: string): ReadText {

@@ -11,11 +11,8 @@ export interface NewResource {
 
 const formOf = (kind: Kind): readonly FormField[] => kindTable[kind].form ?? [];
 
-export function emptyResource(kind: Kind, caller: Caller): NewResource {
-  const texts = formOf(kind).map(({ field, initial = '' }) => [
-    field,
-    field === 'account' ? caller.account : initial,
-  ]);
+export function emptyResource(kind: Kind): NewResource {
+  const texts = formOf(kind).map(({ field, initial = '' }) => [field, initial]);
   const days = formOf(kind).find((field) => field.days)?.days ?? 0;
   return { texts: Object.fromEntries(texts), expiry: expiryInDays(days) };
 }
@@ -25,14 +22,13 @@ export const shownFields = (kind: Kind, { texts }: NewResource): readonly FormFi
   formOf(kind).filter(({ role }) => role === undefined || role === texts.role);
 
 interface Input {
-  readonly type: 'agent' | 'choice' | 'expiry' | 'resource' | 'text' | 'value';
+  readonly type: 'account' | 'agent' | 'choice' | 'expiry' | 'resource' | 'text' | 'value';
   readonly label: string;
   readonly hint: string;
   /** Of a choice. */
   readonly options: readonly string[];
   /** The kind of which a resource is named. */
   readonly kind: Kind;
-  readonly isReadOnly: boolean;
 }
 
 /** How a field is asked for. What the caller may choose depends on its role. */
@@ -50,14 +46,15 @@ export function inputOf(kind: Kind, field: string, caller: Caller): Input {
           ? 'choice'
           : secret?.isSealed && secret.field === field
             ? 'value'
-            : 'text';
+            : field === 'account'
+              ? 'account'
+              : 'text';
   return {
     type,
     label: words.charAt(0).toUpperCase() + words.slice(1),
     hint: schema.description ?? '',
     options: field === 'role' ? givableRoles(caller) : (schema.enum ?? []).map(String),
     kind: (schema.names ?? kind) as Kind,
-    isReadOnly: field === 'account' && caller.role === 'member',
   };
 }
 
@@ -84,7 +81,8 @@ export function documentOf(
     if (type === 'expiry') continue;
     if (type === 'agent') document[field] = agents.get(text) ?? { agent: pathIn(text) };
     else if (type === 'value') document[field] = text;
-    else if (field !== 'account' || text.trim() !== caller.account) document[field] = text.trim();
+    // Without an account it is the caller's.
+    else if (type !== 'account' || !['', caller.account].includes(text.trim())) document[field] = text.trim();
   }
   return document;
 }

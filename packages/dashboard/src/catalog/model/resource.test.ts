@@ -24,7 +24,7 @@ describe('the summary of a resource', () => {
     [
       'pool',
       { maxRuns: 4, maxRunsTotal: 16, vmProfile: 'big' },
-      'VM profile big · 4 max runs per runner · 16 max runs in total',
+      'VM profile big · at most 4 runs per runner · at most 16 runs in total',
     ],
     ['policy', { models: ['a-*', 'b'], maxTurnMinutes: 30 }, 'models a-*, b · 30 minutes per turn'],
     ['token', { role: 'member', account: 'ada', ownerProvider: 'PROVIDER_CODEHOST_OAUTH' }, 'member · ada'],

@@ -147,9 +147,9 @@ const Saves = ({ saves }: { readonly saves: Conflict['saves'] }) => (
   <ul className="merge-saves">
     {saves.map((entry) => (
       <li key={entry.generation}>
-        <strong>{entry.by}</strong>{' '}
-        {entry.action === 'DELETE' ? 'deleted' : `saved generation ${entry.generation}`}{' '}
-        <Age since={entry.at} /> ago
+        <strong dir="auto">{entry.by.replace(/^.*\//, '')}</strong>{' '}
+        {entry.action === 'DELETE' ? 'deleted this' : 'saved this'} <Age since={entry.at} /> ago
+        {entry.action !== 'DELETE' && ` (generation ${entry.generation})`}
         {reasonOf(entry) && <q>{reasonOf(entry)}</q>}
       </li>
     ))}

@@ -2,8 +2,8 @@ import { isZone, type Kind, proseOf, serverFieldsOf, splitFrontMatter } from '@m
 import { type Ref, useDeferredValue, useId, useImperativeHandle, useMemo, useRef, useState } from 'react';
 import { plural } from '../../parts/model/text.ts';
 import { CronPreview } from '../../parts/schedule-times.tsx';
-import { type KnownField, knownFields } from '../model/document-schema.ts';
-import { type LineProblem, linesOf, readText, storableText } from '../model/document-text.ts';
+import { type FieldPath, type KnownField, knownFields, schemaProblems } from '../model/document-schema.ts';
+import { type LineProblem, linesOf, payloadPath, readText, storableText } from '../model/document-text.ts';
 import { completionAt, fieldIn, insertField } from '../model/editor.ts';
 import { TextEditor, type TextEditorHandle } from './text-editor.tsx';
 import { useServiceCheck, useWords } from './use-check.ts';
@@ -112,7 +112,17 @@ export function useCheckedText(
     () => withoutDuplicates([...read.warnings, ...serviceWarnings, ...linesOf(check.warnings, read.lineOf)]),
     [read, serviceWarnings, check],
   );
-  return { deferred, read, problems, warnings };
+  /** What is wrong with a field of the document, or below it. */
+  const saidOf = (field: string) => {
+    const isBelow = (path: FieldPath | undefined) => path?.[0] === field;
+    const first = (said: typeof check.errors) => {
+      const found = said.find((one) => isBelow(payloadPath(one.field)));
+      return found && `${found.field.replace(/^payload\.?/, '')} ${found.description}`;
+    };
+    const wrong = schemaProblems(kind, read.fields ?? {}).find(({ path }) => isBelow(path));
+    return { error: wrong?.message ?? first(check.errors), warning: first(check.warnings) };
+  };
+  return { deferred, read, problems, warnings, saidOf };
 }
 
 function Problems({
@@ -148,10 +158,12 @@ function Problems({
 
 /** The service often reports problems that the page has found too. */
 const withoutDuplicates = (problems: readonly LineProblem[]): readonly LineProblem[] =>
-  problems.filter(
-    ({ line, message }, at) =>
-      problems.findIndex((other) => other.line === line && other.message === message) === at,
-  );
+  problems
+    .filter(
+      ({ line, message }, at) =>
+        problems.findIndex((other) => other.line === line && other.message === message) === at,
+    )
+    .sort((a, b) => a.line - b.line);
 
 /** The first line of the prose after the front matter, counted from 0. */
 function proseLine(text: string): number {
@@ -233,8 +245,10 @@ function Notes({ kind, text, fields }: Pick<Parameters<typeof FieldHints>[0], 'k
           Set by the service, values here are ignored: <code>{setByService.join(', ')}</code>
         </p>
       )}
-      {/^\s*#/m.test(settingsOf(kind, text)) && storableText(kind, text) === '' && (
-        <p className="field-hints-note">Comments of this text are not stored. They are lost when you save.</p>
+      {/^\s*#/m.test(settingsOf(kind, text)) && storableText(text) === '' && (
+        <p className="field-hints-note">
+          This text is too long to be stored. Its comments are lost when you save.
+        </p>
       )}
     </>
   );

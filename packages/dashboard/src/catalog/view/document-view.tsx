@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from '@muster/sdk';
 import { type Kind, kindTable } from '@muster/sdk/contract';
 import { type ReactNode, useEffect, useRef } from 'react';
+import { flushSync } from 'react-dom';
 import { Button } from '../../parts/button.tsx';
 import { plural } from '../../parts/model/text.ts';
 import { Problem } from '../../parts/problem.tsx';
@@ -8,6 +9,7 @@ import { Age } from '../../parts/times.tsx';
 import { ReasonField } from '../../session/reason-field.tsx';
 import { ConflictView } from './conflict-view.tsx';
 import { DocumentEditor, useCheckedText } from './document-editor.tsx';
+import { DocumentForm } from './document-form.tsx';
 import type { StoredResource } from './queries.ts';
 import type { TextEditorHandle } from './text-editor.tsx';
 import type { useEdit } from './use-edit.ts';
@@ -26,6 +28,10 @@ export interface ResourceProps extends Named {
 interface DocumentViewProps extends ResourceProps {
   readonly edit: ReturnType<typeof useEdit>;
   readonly isShown: boolean;
+  /** The form instead of the text. */
+  readonly isForm: boolean;
+  /** Shows the text. */
+  readonly onText: () => void;
   readonly onDiscard: () => void;
   /** The resource stays deleted. */
   readonly onDeleted: () => void;
@@ -59,19 +65,31 @@ export function DocumentView(props: DocumentViewProps) {
       )}
       <div className="resource-text stack" hidden={!isShown || conflict !== null}>
         {draft.isStale && <NewerSave stored={props.stored} onReview={() => saving.review(draft.base)} />}
-        <DocumentEditor
-          ref={editor}
-          kind={kind}
-          name={name}
-          text={draft.text}
-          onChange={draft.setText}
-          checked={checked}
-          isReadOnly={isReadOnly}
-        />
+        {props.isForm ? (
+          <DocumentForm
+            {...{ kind, name, checked, isReadOnly }}
+            text={draft.text}
+            onChange={draft.setText}
+            onText={props.onText}
+          />
+        ) : (
+          <DocumentEditor
+            ref={editor}
+            {...{ kind, name, checked, isReadOnly }}
+            text={draft.text}
+            onChange={draft.setText}
+          />
+        )}
         {!isShownInFields(error) && <Problem error={error} />}
         {!isReadOnly && (
           <SaveBar {...props}>
-            <ProblemCounts {...checked} onPick={(line) => editor.current?.goTo(line)} />
+            <ProblemCounts
+              {...checked}
+              onPick={(line) => {
+                if (props.isForm) flushSync(props.onText);
+                editor.current?.goTo(line);
+              }}
+            />
           </SaveBar>
         )}
       </div>

@@ -21,6 +21,7 @@ import {
   shownFields,
 } from '../model/new-resource.ts';
 import { isGenerationConflict } from '../model/resource.ts';
+import { AccountField } from './account-field.tsx';
 import { type CreatedSecret, invalidateResource, takeSecret } from './queries.ts';
 import { ValueField } from './resource-dialogs.tsx';
 
@@ -97,7 +98,7 @@ function useNewResource({ kind, onCreated }: NewResourceDialogProps) {
   const [, navigate] = useLocation();
   const fleet = useContext(FleetContext);
   const [name, setName] = useState('');
-  const [filled, setFilled] = useState(() => emptyResource(kind, caller));
+  const [filled, setFilled] = useState(() => emptyResource(kind));
   const [reason, setReason] = useState('');
   const agents = useMemo(() => {
     const ids = Array.from(fleet?.view().agents.values() ?? [], ({ agentId }) => agentId);
@@ -133,7 +134,7 @@ function FormFields({ kind, resource, isNamed, onEdit }: FormFieldsProps) {
   return (
     <>
       {shownFields(kind, filled).map(({ field }) => (
-        <NewField key={field} {...{ kind, field, agents, filled, error }} onChange={setFilled} />
+        <NewField key={field} {...{ kind, name, field, agents, filled, error }} onChange={setFilled} />
       ))}
       <ReasonField value={reason} onChange={setReason} error={error} />
       {!isSealed(kind) && (
@@ -151,6 +152,7 @@ function FormFields({ kind, resource, isNamed, onEdit }: FormFieldsProps) {
 
 interface NewFieldProps {
   readonly kind: Kind;
+  readonly name: string;
   readonly field: string;
   readonly agents: ReadonlyMap<string, AgentId>;
   readonly filled: NewResource;
@@ -158,9 +160,9 @@ interface NewFieldProps {
   readonly error: unknown;
 }
 
-function NewField({ kind, field, agents, filled, onChange, error }: NewFieldProps) {
+function NewField({ kind, name, field, agents, filled, onChange, error }: NewFieldProps) {
   const { caller } = useSignedIn();
-  const { type, label, hint, options, kind: named, isReadOnly } = inputOf(kind, field, caller);
+  const { type, label, hint, options, kind: named } = inputOf(kind, field, caller);
   const resources = useQuery({ ...resourcesQuery(useClient(), named), enabled: type === 'resource' });
   const problem = fieldProblem(error, `payload.${field}`);
   if (type === 'expiry')
@@ -194,6 +196,8 @@ function NewField({ kind, field, agents, filled, onChange, error }: NewFieldProp
         />
       );
     case 'text':
-      return <TextField {...input} readOnly={isReadOnly} isCode required />;
+      return <TextField {...input} isCode required />;
+    case 'account':
+      return <AccountField {...input} name={name} />;
   }
 }

@@ -280,5 +280,16 @@ interface ValueFieldProps {
   readonly error: string | undefined;
 }
 
-/** The value of a secret. It may have several lines. */
-export const ValueField = (props: ValueFieldProps) => <TextField rows={3} isCode required {...props} />;
+/** The value of a secret, hidden while it is typed or pasted. It may have several lines, which a password field can't. */
+export function ValueField(props: ValueFieldProps) {
+  const [isShown, setShown] = useState(false);
+  return (
+    <>
+      <TextField rows={3} isCode required className={isShown ? '' : 'hidden-value'} {...props} />
+      <label className="check-field">
+        <input type="checkbox" checked={isShown} onChange={({ target }) => setShown(target.checked)} />
+        Show
+      </label>
+    </>
+  );
+}

@@ -1,4 +1,4 @@
-import { type AgentId, agentPage, type Kind, kindTable } from '@muster/sdk/contract';
+import { type AgentId, agentPage, type Kind, kindTable, sealedFieldOf } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
@@ -7,6 +7,7 @@ import { Empty } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
 import { useSignedIn } from '../../session/session.ts';
+import { hasForm } from '../model/form.ts';
 import { deletingOf, writeRefusal } from '../model/resource.ts';
 import { DocumentView, type Named, type ResourceProps } from './document-view.tsx';
 import { HistoryView } from './history-view.tsx';
@@ -15,15 +16,33 @@ import { NotificationView } from './notification-view.tsx';
 import { type Document, resourceQuery, type StoredResource } from './queries.ts';
 import { type ResourceDialog, ResourceDialogs, ResourceSecret, useLeaveGuard } from './resource-dialogs.tsx';
 import { ExpiryMark } from './resource-list.tsx';
+import { SecretView } from './secret-view.tsx';
 import { SignInView } from './sign-in-view.tsx';
 import { RequestExample, TriggerView } from './trigger-view.tsx';
 import { useEdit } from './use-edit.ts';
 
-const views = [
-  ['document', 'Document'],
+type View = 'form' | 'document' | 'connection' | 'history';
+type Views = readonly (readonly [view: View, title: string])[];
+
+const views: Views = [
+  ['form', 'Form'],
+  ['document', 'Text'],
   ['connection', 'Connection'],
   ['history', 'History'],
-] as const;
+];
+
+/** The value of a secret is not edited as a text. */
+const secretViews: Views = [
+  ['document', 'Value'],
+  ['history', 'History'],
+];
+
+/** Whether a person last chose the form or the text. Without a choice, a new resource begins with the form. */
+const preferenceKey = 'muster.catalog.view';
+const prefersForm = (otherwise: boolean): boolean => {
+  const chosen = localStorage.getItem(preferenceKey);
+  return chosen === null ? otherwise : chosen === 'form';
+};
 
 /** The fields with addresses that others send to. */
 const addressFields: Partial<Readonly<Record<Kind, string>>> = {
@@ -69,20 +88,34 @@ export function ResourcePage({ kind, name }: Named) {
   return <Resource {...{ kind, name, refusal }} stored={data} />;
 }
 
+/** The views of a resource, and the one that the address or the person chose. */
+function useView(kind: Kind, address: string | undefined, isNew: boolean) {
+  const [parameters, setParameters] = useSearchParams();
+  const shownViews = (sealedFieldOf(kind) ? secretViews : views).filter(
+    ([view]) => (view !== 'connection' || address !== undefined) && (view !== 'form' || hasForm(kind)),
+  );
+  const asked = shownViews.find(([name]) => name === parameters.get('view'))?.[0];
+  const view: View = asked ?? (hasForm(kind) && prefersForm(isNew) ? 'form' : 'document');
+  const show = (chosen: View) => {
+    if (chosen === 'form' || chosen === 'document') localStorage.setItem(preferenceKey, chosen);
+    setParameters({ view: chosen });
+  };
+  return { shownViews, view, show };
+}
+
 function Resource({ kind, name, stored, refusal }: ResourceProps) {
   const [, navigate] = useLocation();
-  const [parameters, setParameters] = useSearchParams();
-  const address = addressOf(kind, stored, refusal);
-  const shownViews = views.filter(([view]) => view !== 'connection' || address !== undefined);
-  const view = shownViews.find(([name]) => name === parameters.get('view'))?.[0] ?? 'document';
   const [dialog, setDialog] = useState<ResourceDialog>(null);
   const [secret, setSecret] = useState<string | null>(null);
+  const address = addressOf(kind, stored, refusal);
+  const isSealed = sealedFieldOf(kind) !== undefined;
   const edit = useEdit(kind, name, stored, setSecret);
+  const { shownViews, view, show } = useView(kind, address, stored === null && !edit.hasFirstText);
   const { leaveDialog, release } = useLeaveGuard(edit.draft.isDirty);
   const generation = stored?.generation ?? '0';
   const restore = (text: string) => {
     edit.restore(text);
-    setParameters({});
+    show('document');
   };
   const leave = () => {
     release();
@@ -91,11 +124,7 @@ function Resource({ kind, name, stored, refusal }: ResourceProps) {
   return (
     <>
       <ResourceHead {...{ kind, name, stored, refusal }} onOpen={setDialog} />
-      <ViewSwitch
-        views={shownViews}
-        view={view}
-        onChoose={(chosen) => setParameters(chosen === 'document' ? {} : { view: chosen })}
-      />
+      <ViewSwitch views={shownViews} view={view} onChoose={show} />
       {view === 'connection' && address !== undefined && (
         <ConnectionView {...{ kind, name, address }} document={stored?.document ?? {}} />
       )}
@@ -103,18 +132,26 @@ function Resource({ kind, name, stored, refusal }: ResourceProps) {
         <HistoryView
           {...{ kind, name, generation }}
           onRestore={
-            refusal === null
+            refusal === null && !isSealed
               ? (text) => (edit.draft.isDirty ? setDialog({ restore: text }) : restore(text))
               : undefined
           }
         />
       )}
-      <DocumentView
-        {...{ kind, name, stored, refusal, edit }}
-        isShown={view === 'document'}
-        onDiscard={() => setDialog('discard')}
-        onDeleted={leave}
-      />
+      {isSealed ? (
+        view === 'document' && (
+          <SecretView {...{ kind, name, stored, refusal }} onValue={() => setDialog('value')} />
+        )
+      ) : (
+        <DocumentView
+          {...{ kind, name, stored, refusal, edit }}
+          isShown={view === 'document' || view === 'form'}
+          isForm={view === 'form'}
+          onText={() => show('document')}
+          onDiscard={() => setDialog('discard')}
+          onDeleted={leave}
+        />
+      )}
       <ResourceDialogs
         {...{ kind, name, generation, dialog }}
         onClose={() => setDialog(null)}
@@ -163,7 +200,7 @@ function ConnectionView({
 }
 
 interface ResourceHeadProps extends ResourceProps {
-  readonly onOpen: (dialog: 'rotate' | 'value' | 'delete') => void;
+  readonly onOpen: (dialog: 'rotate' | 'delete') => void;
 }
 
 /** Name, status and actions of the resource. */
@@ -185,10 +222,8 @@ function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps
       </div>
       {isStored && refusal === null && (
         <div className="wrap">
-          {secret && (
-            <Button onClick={() => onOpen(secret.isSealed ? 'value' : 'rotate')}>
-              New {secret.label.toLowerCase()} …
-            </Button>
+          {secret && !secret.isSealed && (
+            <Button onClick={() => onOpen('rotate')}>New {secret.label.toLowerCase()} …</Button>
           )}
           <Button look="danger" onClick={() => onOpen('delete')}>
             {deletingOf(kind).verb} …
@@ -201,7 +236,12 @@ function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps
 
 function ResourceStatus({ kind, stored }: { readonly kind: Kind; readonly stored: StoredResource | null }) {
   const { one, writers } = kindTable[kind];
-  if (stored === null) return <p>This {one} does not exist yet. Save to create it.</p>;
+  if (stored === null)
+    return (
+      <p>
+        This {one} does not exist yet.{!sealedFieldOf(kind) && ' Save to create it.'}
+      </p>
+    );
   if (writers === 'nobody') return <RecordStatus kind={kind} document={stored.document} />;
   if (stored.generation === '0')
     return (

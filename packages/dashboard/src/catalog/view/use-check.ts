@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from '@muster/sdk';
-import { type Kind, type Schema, sealedFieldOf } from '@muster/sdk/contract';
+import type { Kind, Schema } from '@muster/sdk/contract';
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
 import { resourcesQuery, useModels } from '../../live/resources.ts';
@@ -24,8 +24,7 @@ const pauseMs = 400;
 /** What the service would say about a document: names that resolve to nothing, what a policy forbids. Nothing is written. */
 export function useServiceCheck(kind: Kind, name: string, fields: object | null): Check {
   const client = useClient();
-  // The value of a secret is sent when it is saved, and never before.
-  const json = useSettled(fields && !sealedFieldOf(kind) ? JSON.stringify(fields) : '');
+  const json = useSettled(fields ? JSON.stringify(fields) : '');
   const { data = nothing } = useQuery({
     queryKey: ['resource-check', kind, name, json],
     enabled: json !== '',

@@ -1,5 +1,5 @@
 import { type HistoryEntry, InvalidArgumentError, type MusterClient } from '@muster/sdk';
-import { type DocumentWarning, inputFormatOf, type Kind, sealedFieldOf } from '@muster/sdk/contract';
+import { type DocumentWarning, inputFormatOf, type Kind } from '@muster/sdk/contract';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useHistoryState } from 'wouter/use-browser-location';
@@ -60,6 +60,8 @@ export function useEdit(
   });
   return {
     draft,
+    /** It begins with a text that was made elsewhere. */
+    hasFirstText: historyState?.text !== undefined,
     reason,
     setReason,
     message,
@@ -70,7 +72,7 @@ export function useEdit(
     },
     restore: (text: string) => {
       draft.setText(text);
-      setMessage('The old version is in the editor. Save it to restore it.');
+      setMessage('The old version is in the editor. Save to make it the current one.');
     },
     discard: () => {
       saving.dismiss();
@@ -164,7 +166,7 @@ function useSave(
         const settings = {
           ifGenerationMatch: generation,
           justification: reason,
-          text: storableText(kind, text),
+          text: storableText(text),
         };
         const written = await client.catalog.write(kind, name, fields, settings);
         const { document, secret } = takeSecret(kind, written.document);
@@ -181,10 +183,6 @@ function useSave(
         setConflict(await conflictWith(client, kind, name, generation));
       }
       await invalidateResource(queries, kind, name);
-    },
-    // A text with the value of a secret must not stay in the cache of mutations.
-    onSuccess: (): void => {
-      if (sealedFieldOf(kind)) reset();
     },
   });
 

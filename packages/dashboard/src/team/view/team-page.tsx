@@ -22,7 +22,7 @@ export function TeamPage() {
   if (isAdmin(caller)) return <Team />;
   return (
     <Empty title="Team" isPage>
-      <p>Only admins see the members of the tenant. You have the role {caller.role}.</p>
+      <p>Only admins see the members of the organization. You have the role {caller.role}.</p>
       <p>
         <Link href="/settings">Your sessions and keys</Link>
       </p>

@@ -29,12 +29,12 @@ const schema = open({
   }),
   webhookSecret: field(
     fromSecret,
-    'The secret with the key that the host signs its deliveries with, if the host made it.',
+    'For hosts that make the signing key themselves: the secret with that key.',
     { fromSecret: 'gitlab-signing-token' },
   ),
   repos: field(
     { ...texts, maxItems: 1000 },
-    'The repositories by their full paths; `*` is any name, `**` at the end any rest.',
+    'Full paths of repositories; * matches one name, ** everything below.',
     ['team/*'],
   ),
   workspace: field(
@@ -56,10 +56,10 @@ const schema = open({
   ),
   minimumPermission: field(
     { type: 'string', enum: ['read', 'write', 'admin'] },
-    'The permission in the repository that people need: comments of others are ignored. Default write.',
+    'Ignore comments of people with less than this permission in the repository. Default write.',
     'write',
   ),
-  bots: field({ ...texts, maxItems: 100 }, 'The ids of bots whose comments count as well.', ['41898282']),
+  bots: field({ ...texts, maxItems: 100 }, 'The ids of bots whose comments are read too.', ['41898282']),
   rounds: field(rounds, 'Automatic rounds per change request before a person has to write. Default 10.', 10),
   checks: field(
     open({ report: boolean, rounds, ignore: { ...texts, maxItems: 100 } }),
@@ -71,11 +71,7 @@ const schema = open({
     'What happens to the agent when its change request is merged. Default inform.',
     'inform',
   ),
-  paused: field(
-    boolean,
-    'true: deliveries are recorded as IGNORED, and nothing is sent to agents or posted.',
-    false,
-  ),
+  paused: field(boolean, 'Pause: record deliveries without acting on them.', false),
   rotate,
 });
 export type IntegrationDocument = Infer<typeof schema>;

@@ -1,7 +1,7 @@
 import { limits } from '../limits.ts';
 import type { Infer } from '../schema.ts';
 import { field, type KindEntry, nameOf, open } from './kind.ts';
-import { amountOf, joined, labelled } from './summary.ts';
+import { amountOf, atMost, joined, labelled } from './summary.ts';
 
 const runs = { type: 'integer', minimum: 0, maximum: 1_000_000 } as const;
 
@@ -27,7 +27,7 @@ export type PoolDocument = Infer<typeof schema>;
 export const pool = {
   title: 'Pools',
   one: 'pool',
-  purpose: 'Groups of runners, and how many runs they take, each and in total.',
+  purpose: 'Groups of runners and their limits.',
   group: 'Machines',
   aliases: ['poolconfig', 'poolconfiguration'],
   schema,
@@ -37,8 +37,8 @@ export const pool = {
   summary: ({ vmProfile, maxRuns, maxRunsTotal, maxTurnMinutes }) =>
     joined(
       labelled('VM profile', vmProfile),
-      amountOf(maxRuns, 'max runs per runner'),
-      amountOf(maxRunsTotal, 'max runs in total'),
+      atMost(maxRuns, 'runs per runner'),
+      atMost(maxRunsTotal, 'runs in total'),
       amountOf(maxTurnMinutes, 'minutes per turn'),
     ),
 } as const satisfies KindEntry;

@@ -5,7 +5,7 @@ import { textIn } from './summary.ts';
 export const profile = {
   title: 'Profiles',
   one: 'profile',
-  purpose: 'Accounts of services that act on their own, not for a person.',
+  purpose: 'Service accounts.',
   group: 'Access',
   aliases: ['serviceprofile'],
   schema: open({ displayName: field(text, 'The display name.', 'Release robot') }),

@@ -8,6 +8,9 @@ export const labelled = (label: string, value: unknown): string =>
 export const amountOf = (value: unknown, unit: string): string =>
   typeof value === 'number' ? `${value} ${unit}` : '';
 
+export const atMost = (value: unknown, unit: string): string =>
+  typeof value === 'number' ? `at most ${value} ${unit}` : '';
+
 export function counted(value: unknown, one: string): string {
   const count = value !== null && typeof value === 'object' ? Object.keys(value).length : 0;
   return count === 0 ? '' : `${count} ${one}${count === 1 ? '' : 's'}`;

@@ -4,11 +4,7 @@ import { expiry, field, type KindEntry, nameOf, open, rotate } from './kind.ts';
 import { joined, labelled, textIn } from './summary.ts';
 
 const schema = open({
-  role: field(
-    { type: 'string', enum: roles },
-    "The role of the key; at most the creator's own role.",
-    'member',
-  ),
+  role: field({ type: 'string', enum: roles }, 'The role of the key, at most your own.', 'member'),
   ownerProvider: field(
     providerIn,
     "The provider of the account; the creator's, if absent.",

@@ -71,7 +71,7 @@ const schema = open({
   persona: field(nameOf('persona'), 'The default persona.', 'default'),
   policy: field(
     nameOf('policy'),
-    'The policy that holds beside the one of the tenant, `default`.',
+    'A policy that holds in addition to the policy “default” of the tenant.',
     'default',
   ),
   allowCiChanges: field(
