@@ -72,7 +72,10 @@ export function startSession(): void {
   });
   // The person may have signed in in another tab.
   document.addEventListener('visibilitychange', () => {
-    if (!document.hidden && session.state === 'out') clientFor().session().then(enter, () => {});
+    if (!document.hidden && session.state === 'out')
+      clientFor()
+        .session()
+        .then(enter, () => {});
   });
 }
 
