@@ -61,7 +61,7 @@ describeInBrowser('the page of the runners', () => {
     expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
     await shown.getByRole('button', { name: 'Drain' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).click();
-    await shown.getByText('draining').waitFor();
+    await shown.getByText('draining', { exact: true }).waitFor();
     expect((await fake.poll(described)).body).toMatchObject({ drain: true });
   });
 });

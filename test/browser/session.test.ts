@@ -229,6 +229,18 @@ describeInBrowser('sign-in', () => {
       await interrupted.leave();
     }
 
+    // A tab that still shows the sign-in page follows when the person comes back to it.
+    const first = await arrive();
+    await signInPage(first.page).waitFor();
+    const other = await first.page.context().newPage();
+    await other.goto(server.url);
+    await paste(other, server.key);
+    await account(other).waitFor();
+    await other.close();
+    await first.page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+    await account(first.page).waitFor();
+    await first.leave();
+
     const late = await arrive({ path: link });
     await signInPage(late.page).waitFor();
     await late.page

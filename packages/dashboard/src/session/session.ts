@@ -70,6 +70,13 @@ export function startSession(): void {
   addEventListener('hashchange', () => {
     if (codeInUrl() !== null) void openSession();
   });
+  // The person may have signed in in another tab.
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden && session.state === 'out')
+      clientFor()
+        .session()
+        .then(enter, () => {});
+  });
 }
 
 /** Signs in with the code in the URL, or resumes the browser's session. */

@@ -48,7 +48,7 @@ async function discardCheck(client: MusterClient, check: AgentStatus, repository
   await endCheck(client, check);
   const { workspace } = check.agentId;
   const written = await client.catalog.read('workspace', workspace).catch(nullIfGone);
-  if (!written || written.generation !== '1' || names(written.document.repos, repository)) return;
+  if (written?.generation !== '1' || names(written.document.repos, repository)) return;
   await client.catalog.delete('workspace', workspace, { ifGenerationMatch: '1', justification });
 }
 
