@@ -6,6 +6,7 @@ import { Button } from '../../parts/button.tsx';
 import { SchemaField, TextField } from '../../parts/field.tsx';
 import {
   type Draft,
+  hasSetting,
   hasTasks,
   isRunning,
   localMinute,
@@ -51,7 +52,7 @@ export function ComposerOptions({ isOpen, ...props }: OptionProps) {
   return (
     <>
       <div className="composer-chips">
-        <SettingChips {...props} isOpen={isOpen} />
+        {(isOpen || hasSetting(draft) || problems.size > 0) && <SettingChips {...props} isOpen={isOpen} />}
         <DeliveryChip {...props} />
         {panelChip('deliverAt', draft.deliverAt === '' ? 'Schedule' : scheduleText(draft))}
         <InterruptChip {...props} isOpen={isOpen} />

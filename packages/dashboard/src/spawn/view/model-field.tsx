@@ -62,7 +62,7 @@ export function ModelField({ models, value, onChange, placeholder, hint, error }
             onChange={(event) => {
               onChange(event.target.value);
               setActive(-1);
-              setOpen(true);
+              setOpen(!models.includes(event.target.value));
             }}
             onClick={() => setOpen(!isShown)}
             onKeyDown={onKeyDown}
