@@ -79,12 +79,11 @@ export function Queue({ status, mayChange }: QueueProps) {
         {listed.map((followUp) => (
           <QueuedMessage
             key={followUp.followUpId}
-            followUp={followUp}
+            {...{ followUp, mayChange }}
             place={ids.indexOf(followUp.followUpId)}
             count={ids.length}
             isTurnRunning={isRunning(status)}
             isBusy={commands.isBusy}
-            mayChange={mayChange}
             onShow={() => setShown(followUp)}
             onEdit={() => setEdited(followUp)}
             onRemove={() => commands.remove(followUp)}
@@ -95,9 +94,7 @@ export function Queue({ status, mayChange }: QueueProps) {
         ))}
         <li className="queue-end">
           {listed.length < followUps.length && (
-            <Button look="quiet" onClick={() => setComplete(true)}>
-              Show all {plural(followUps.length, 'message')}
-            </Button>
+            <Button onClick={() => setComplete(true)}>Show all {plural(followUps.length, 'message')}</Button>
           )}
           {mayChange && ids.length > 0 && (
             <Button look="quiet" onClick={() => setClearing(true)}>

@@ -37,9 +37,8 @@ export function ModelField({ models, value, onChange, placeholder, hint, error }
       choose(matching[active]);
     else if (event.key === 'Escape' && isShown) setOpen(false);
     else return;
-    event.preventDefault();
     // The dialog stays open.
-    event.stopPropagation();
+    event.preventDefault();
   };
   return (
     <Field label="Model" hint={hint} error={error}>
