@@ -59,7 +59,7 @@ describeInBrowser('the home page', () => {
     const { admin, visitor, page } = await arrive();
     await page.getByRole('heading', { name: 'No agents yet' }).waitFor();
     await expect.poll(() => page.title()).toBe('Muster');
-    await page.getByText('muster spawn "Fix the flaky login test."').waitFor();
+    await page.getByText('muster.js spawn "Fix the flaky login test."').waitFor();
     await page.getByRole('main').getByRole('button', { name: 'New agent' }).click();
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
@@ -70,7 +70,7 @@ describeInBrowser('the home page', () => {
     });
     const guest = await fixture.visit({ key: viewer.key });
     await guest.page.getByRole('heading', { name: 'No agents yet' }).waitFor();
-    await expect.poll(() => guest.page.getByText('muster spawn').count()).toBe(0);
+    await expect.poll(() => guest.page.getByText('muster.js spawn').count()).toBe(0);
     await new Agents(admin, 'default').spawn('first', { description: '!sleep 600' });
     await row(page, 'first').waitFor();
     await page.getByText('This agent is a rehearsal: scripted, without a model.').waitFor();

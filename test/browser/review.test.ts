@@ -325,7 +325,12 @@ describeInBrowser('a review of the diff', () => {
   });
 
   test('works on a phone', async () => {
-    const other = await fixture.visit({ path: await pushedBy('pocket'), key, ...phone });
+    const other = await fixture.visit({
+      path: await pushedBy('pocket'),
+      key,
+      colorScheme: 'dark',
+      ...phone,
+    });
     await other.page.getByRole('button', { name: 'Tasks and more' }).tap();
     const diff = await openReview(other.page);
     await diff.getByRole('button', { name: 'Comment on line 2', exact: true }).first().tap();

@@ -204,8 +204,7 @@ describe('a disabled account', () => {
     expect(await opened()).toMatchObject({ opens: 0, openedAt: null });
     const browser = await browserOf(server.url, link.key, { share: true });
     expect(await opened()).toMatchObject({ opens: 1, openedAt: expect.stringMatching(/^20/) });
-    const inBrowser = () =>
-      browser.send('/v1/agent/status', {}, { 'muster-session': browser.session.id });
+    const inBrowser = () => browser.send('/v1/agent/status', {}, { 'muster-session': browser.session.id });
     expectOk(await inBrowser());
     for (const isDisabled of [true, false]) {
       expectOk(await update(name, { disabled: isDisabled }));

@@ -198,7 +198,8 @@ describe('a diff', () => {
     const hunk = (...lines: string[]) => lines.join('\n');
     const text = hunk('--- a/x', '+++ b/x', '@@ -1,12 +1,13 @@', ...same(1), '+new', ...same(7));
     await t.report(run, diff('https://git.example/a.git', text, [1, 1, 0]));
-    const diffOf = async (more: Fields) => (await t.send<{ diff: string }>('agent/diff', 'a', more)).body.diff;
+    const diffOf = async (more: { context?: number }) =>
+      (await t.send<{ diff: string }>('agent/diff', 'a', more)).body.diff;
     expect(await diffOf({ context: 100 })).toBe(text);
     const three = hunk('--- a/x', '+++ b/x', '@@ -4,6 +4,7 @@', ' 4', ' 5', ' 6', '+new', ' 7', ' 8', ' 9');
     expect(await diffOf({})).toBe(three);

@@ -263,8 +263,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'the page saves over what somebody else has saved',
     file: `${dashboard}/catalog/view/use-edit.ts`,
-    find: 'const settings = { ifGenerationMatch: generation, justification: reason };',
-    replace: 'const settings = { justification: reason };',
+    find: 'ifGenerationMatch: generation,\n          justification: reason,',
+    replace: 'justification: reason,',
     suites: ['test/browser/catalog-conflict.test.ts'],
   },
   {

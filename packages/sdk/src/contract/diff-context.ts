@@ -11,7 +11,7 @@ const hunkHeader = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$/s;
 const headingLength = 80;
 
 /**
- * A unified diff with at most so many unchanged lines around each change: a hunk of it may become several. Never longer than
+ * A unified diff with at most this number of unchanged lines around each change: a hunk of it may become several. Never longer than
  * the diff: if the headers of many small hunks take more than the lines that they replace, it stays as it is.
  */
 export function diffWithContext(diff: string, context: number): string {
@@ -80,7 +80,7 @@ function narrowed(hunk: Hunk, context: number): readonly string[] {
   return kept;
 }
 
-/** 1 for each line that is changed or at most so many lines away from a change. */
+/** 1 for each line that is changed or at most `context` lines away from a change. */
 function nearChanges(lines: readonly string[], context: number): Uint8Array {
   const near = new Uint8Array(lines.length);
   for (const [at, line] of lines.entries())

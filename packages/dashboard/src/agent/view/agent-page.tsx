@@ -179,7 +179,6 @@ function PinButton({ agentId }: Pick<AgentStatus, 'agentId'>) {
   return (
     <Button
       look="quiet"
-      className="agent-pin"
       aria-pressed={pinned}
       onClick={() => fleet.mark([[page, { agentId, pinned: !pinned }]])}
     >

@@ -140,7 +140,7 @@ function valuesAt(kind: Kind, above: readonly string[], line: string, words: Wor
   return { typed: field === '' ? entry : value, choices };
 }
 
-/** So many choices are shown: an installation may have thousands of names. */
+/** The longest list of choices: an installation may have thousands of names. */
 const mostChoices = 50;
 
 function completion(

@@ -5,7 +5,7 @@ interface SyntaxProblem {
   readonly message: string;
 }
 
-/** So many lines with syntax errors are found at a time. */
+/** How many lines with syntax errors are found at a time. */
 const mostBroken = 8;
 
 /**

@@ -88,29 +88,34 @@ export function ResourcePage({ kind, name }: Named) {
   return <Resource {...{ kind, name, refusal }} stored={data} />;
 }
 
-function Resource({ kind, name, stored, refusal }: ResourceProps) {
-  const [, navigate] = useLocation();
+/** The views of a resource, and the one that the address or the person chose. */
+function useView(kind: Kind, address: string | undefined, isNew: boolean) {
   const [parameters, setParameters] = useSearchParams();
-  const [dialog, setDialog] = useState<ResourceDialog>(null);
-  const [secret, setSecret] = useState<string | null>(null);
-  const address = addressOf(kind, stored, refusal);
-  const isSealed = sealedFieldOf(kind) !== undefined;
-  const shownViews = (isSealed ? secretViews : views).filter(
+  const shownViews = (sealedFieldOf(kind) ? secretViews : views).filter(
     ([view]) => (view !== 'connection' || address !== undefined) && (view !== 'form' || hasForm(kind)),
   );
-  const edit = useEdit(kind, name, stored, setSecret);
   const asked = shownViews.find(([name]) => name === parameters.get('view'))?.[0];
-  const view =
-    asked ?? (hasForm(kind) && prefersForm(stored === null && !edit.hasFirstText) ? 'form' : 'document');
+  const view: View = asked ?? (hasForm(kind) && prefersForm(isNew) ? 'form' : 'document');
   const show = (chosen: View) => {
     if (chosen === 'form' || chosen === 'document') localStorage.setItem(preferenceKey, chosen);
     setParameters({ view: chosen });
   };
+  return { shownViews, view, show };
+}
+
+function Resource({ kind, name, stored, refusal }: ResourceProps) {
+  const [, navigate] = useLocation();
+  const [dialog, setDialog] = useState<ResourceDialog>(null);
+  const [secret, setSecret] = useState<string | null>(null);
+  const address = addressOf(kind, stored, refusal);
+  const isSealed = sealedFieldOf(kind) !== undefined;
+  const edit = useEdit(kind, name, stored, setSecret);
+  const { shownViews, view, show } = useView(kind, address, stored === null && !edit.hasFirstText);
   const { leaveDialog, release } = useLeaveGuard(edit.draft.isDirty);
   const generation = stored?.generation ?? '0';
   const restore = (text: string) => {
     edit.restore(text);
-    setParameters({ view: 'document' });
+    show('document');
   };
   const leave = () => {
     release();

@@ -24,7 +24,7 @@ import { isInFile } from '../model/threads.ts';
 import { type LineLook, SplitRow, UnifiedRow } from './diff-row.tsx';
 import { highlight, useHighlights } from './highlighter.ts';
 import { useLineSelection } from './line-selection.ts';
-import { NotesView, useNotes } from './notes-view.tsx';
+import { type Notes, NotesView, useNotes } from './notes-view.tsx';
 import { useReviewContext } from './use-review.ts';
 
 /** Rows that appear together. */
@@ -76,7 +76,7 @@ function useRows(lines: readonly DiffLine[], isSplit: boolean, noted: readonly n
   });
   const ranges = opened.of === lines ? opened.ranges : noLines;
   const key = noted.join();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for `noted`, which is another list each time.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` has what is in `noted`, which is another list each time.
   const rows = useMemo(
     () => rowsOf(lines, { isSplit, noted, opened: ranges }),
     [lines, isSplit, key, ranges],
@@ -85,6 +85,28 @@ function useRows(lines: readonly DiffLine[], isSplit: boolean, noted: readonly n
 }
 
 const noLines: readonly Lines[] = [];
+
+/** How each line is shown now: whether it is chosen, and its colours as far as they are known. */
+function useLooks(
+  file: DiffFile,
+  lines: readonly DiffLine[],
+  { range, tabStop }: Pick<ReturnType<typeof useLineSelection>, 'range' | 'tabStop'>,
+) {
+  const { draft } = useReviewContext();
+  const { colours, words, isDone } = useHighlights(lines);
+  const open = draft.comments.find(({ id }) => id === draft.editing);
+  const marked = range ?? (open && isInFile(open, file) ? open : null);
+  const lookOf = (index: number): LineLook => {
+    const line = lines[index];
+    return {
+      isMarked: marked !== null && line !== undefined && isInRange(line, marked),
+      isTabStop: index === tabStop,
+      colours: colours[index],
+      words: words.get(index),
+    };
+  };
+  return { lookOf, isDone };
+}
 
 function NumberedLines({
   file,
@@ -95,52 +117,12 @@ function NumberedLines({
   onChoose,
   children,
 }: DiffBodyProps & { readonly children: ReactNode }) {
-  const { draft, mayComment } = useReviewContext();
+  const { mayComment } = useReviewContext();
   const notes = useNotes(file, lines);
   const selection = useLineSelection(file, lines, onChoose);
   const { rows, open } = useRows(lines, isSplit, [...notes.keys(), wanted]);
-  const highlights = useHighlights(lines);
-  const openComment = draft.comments.find(({ id }) => id === draft.editing);
-  const marked = selection.range ?? (openComment && isInFile(openComment, file) ? openComment : null);
+  const { lookOf, isDone } = useLooks(file, lines, selection);
   const longest = useMemo(() => lines.reduce((most, { text }) => Math.max(most, text.length), 0), [lines]);
-  const lookOf = (index: number): LineLook => {
-    const line = lines[index];
-    return {
-      isMarked: marked !== null && line !== undefined && isInRange(line, marked),
-      isTabStop: index === selection.tabStop,
-      colours: highlights.colours[index],
-      words: highlights.words.get(index),
-    };
-  };
-  const draw = (row: DiffRow): ReactNode => {
-    switch (row.kind) {
-      case 'hunk':
-        return <HunkRow key={row.line} line={lines[row.line] as DiffLine} />;
-      case 'fold':
-        return <Fold key={`${row.from} fold`} fold={row} lines={lines} onOpen={open} />;
-      case 'line':
-        return (
-          <UnifiedRow
-            key={row.line}
-            line={lines[row.line] as DiffLine}
-            index={row.line}
-            notes={notes.get(row.line)}
-            {...{ lines, mayComment, ...lookOf(row.line) }}
-          />
-        );
-      case 'pair':
-        return (
-          <SplitRow
-            key={`${row.left} ${row.right}`}
-            {...{ lines, mayComment, left: row.left, right: row.right }}
-            leftLook={lookOf(row.left)}
-            rightLook={lookOf(row.right)}
-            leftNotes={notes.get(row.left)}
-            rightNotes={notes.get(row.right)}
-          />
-        );
-    }
-  };
   const blocks = useMemo(() => inBlocks(rows), [rows]);
   const apart = notes.get(-1);
   return (
@@ -161,10 +143,10 @@ function NumberedLines({
               rows={block.length}
               isWanted={block.some((row) => hasLine(row, wanted))}
               // Later, rows would be drawn twice: without and with colours.
-              isEager={highlights.isDone && lines.length <= eagerLines}
+              isEager={isDone && lines.length <= eagerLines}
               onNear={() => highlight(lines, languageOf(file.path))}
             >
-              {() => block.map(draw)}
+              {() => block.map((row) => drawRow(row, { lines, notes, mayComment, lookOf, open }))}
             </Block>
           ))}
           {children}
@@ -172,6 +154,44 @@ function NumberedLines({
       </div>
     </>
   );
+}
+
+interface RowContext {
+  readonly lines: readonly DiffLine[];
+  readonly notes: ReadonlyMap<number, Notes>;
+  readonly mayComment: boolean;
+  readonly lookOf: (index: number) => LineLook;
+  readonly open: (range: Lines) => void;
+}
+
+function drawRow(row: DiffRow, { lines, notes, mayComment, lookOf, open }: RowContext): ReactNode {
+  switch (row.kind) {
+    case 'hunk':
+      return <HunkRow key={row.line} line={lines[row.line] as DiffLine} />;
+    case 'fold':
+      return <Fold key={`${row.from} fold`} fold={row} lines={lines} onOpen={open} />;
+    case 'line':
+      return (
+        <UnifiedRow
+          key={row.line}
+          line={lines[row.line] as DiffLine}
+          index={row.line}
+          notes={notes.get(row.line)}
+          {...{ lines, mayComment, ...lookOf(row.line) }}
+        />
+      );
+    case 'pair':
+      return (
+        <SplitRow
+          key={`${row.left} ${row.right}`}
+          {...{ lines, mayComment, left: row.left, right: row.right }}
+          leftLook={lookOf(row.left)}
+          rightLook={lookOf(row.right)}
+          leftNotes={notes.get(row.left)}
+          rightNotes={notes.get(row.right)}
+        />
+      );
+  }
 }
 
 function inBlocks(rows: readonly DiffRow[]): readonly (readonly DiffRow[])[] {

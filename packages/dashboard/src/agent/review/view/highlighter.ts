@@ -19,7 +19,7 @@ const nothing: Highlights = { words: new Map(), colours: [], isDone: false };
 
 /** A file that takes longer is shown plain. It is hostile: 20,000 lines take a fifth of this on a slow machine. */
 const fileMs = 5_000;
-/** After so many of them, all other files are shown plain. */
+/** After this number of them, all other files are shown plain. */
 const mostFailures = 3;
 
 /**

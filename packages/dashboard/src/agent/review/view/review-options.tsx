@@ -25,7 +25,7 @@ function storedOptions(): ReviewOptions {
   }
 }
 
-const narrow = matchMedia('(max-width: 44rem)');
+const narrow = matchMedia('(max-width: 60rem)');
 const subscribeToWidth = (listener: () => void): (() => void) => {
   narrow.addEventListener('change', listener);
   return () => narrow.removeEventListener('change', listener);
