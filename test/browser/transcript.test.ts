@@ -90,7 +90,7 @@ describeInBrowser('the transcript', () => {
     await page.getByText('Task for rehearsal-a').waitFor();
     await expect.poll(() => page.locator('strong', { hasText: 'once' }).count()).toBe(1);
     await page.getByText(/Run 1 completed · took \d+s · \$0\.25/).waitFor();
-    await page.getByText('Needs input', { exact: true }).waitFor();
+    await page.getByText('Question shown below', { exact: true }).waitFor();
     await page.getByText(/Pushed .* · 1 commit/).waitFor();
 
     const red = page.getByRole('button', { name: /shell printf/ });
@@ -274,7 +274,7 @@ describeInBrowser('the transcript', () => {
     const path = await addressOf(tenant, 'looked');
     const phones = onEveryScreen ? [await fixture.visit({ ...phone, path })] : [];
     for (const reader of [visitor, ...phones]) {
-      await rowWith(reader.page, 'Which one?').waitFor();
+      await rowWith(reader.page, 'Question shown below').waitFor();
       await expect.poll(() => distanceFromEnd(reader.page)).toBeLessThanOrEqual(1);
       for (const name of [/Edit src.session/, /Bash npm test/, /Thinking/])
         await reader.page.getByRole('button', { name }).click();

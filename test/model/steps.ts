@@ -132,10 +132,8 @@ const order = (name: string, isOld: boolean) =>
     const ids = agent.queue.map(({ id }) => id).reverse();
     const followUpIds = isOld ? ids.slice(1) : ids;
     if (followUpIds.length === 0) return;
-    const reply = await real.control.operations.orderQueue(real.caller, {
-      agentId: real.agentId(agent.path),
-      followUpIds,
-    });
+    const request = { agentId: real.agentId(agent.path), followUpIds };
+    const reply = await real.control.operations.orderQueue(real.caller, request);
     if (isOld) return strictEqual(statusOf(reply), 'FAILED_PRECONDITION');
     deepStrictEqual(reply, { followUpIds });
     agent.order(followUpIds);

@@ -68,6 +68,7 @@ test('a style sheet is named like its folder, or like a part of the page that wo
   const sheets = filesBelow(folder.slice(0, -1)).filter((path) => path.endsWith('.css'));
   const others = sheets.filter((path) => basename(path, '.css') !== basename(dirname(path)));
   expect(others.map((path) => path.slice(folder.length)).sort()).toEqual([
+    'agent/composer.css',
     'agent/panels/changes.css',
     'agent/queue.css',
     'agent/review/code.css',
@@ -77,6 +78,7 @@ test('a style sheet is named like its folder, or like a part of the page that wo
     'home/agent-row.css',
     'parts/list-page.css',
     'parts/markdown.css',
+    'parts/menu.css',
   ]);
   expect(sheets.filter((path) => linesIn(readText(path)) > 450)).toEqual([]);
 });

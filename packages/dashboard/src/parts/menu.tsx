@@ -1,6 +1,7 @@
 import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useId, useRef, useState } from 'react';
 import { Button } from './button.tsx';
 import { useDismiss } from './dialog.tsx';
+import './menu.css';
 
 export interface MenuItem {
   readonly title: string;
@@ -52,16 +53,6 @@ export function Menu({ label, items, children }: MenuProps) {
     return () => removeEventListener('resize', close);
   }, [isOpen, close]);
 
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === 'Tab') return close();
-    const all = [...(ref.current?.querySelectorAll<HTMLElement>('[role="menuitem"]') ?? [])];
-    const at = all.indexOf(document.activeElement as HTMLElement);
-    const moves: Readonly<Record<string, number>> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 };
-    const next = moves[event.key];
-    if (next === undefined) return;
-    event.preventDefault();
-    all.at(next % all.length)?.focus();
-  };
   return (
     <div className="menu" ref={ref}>
       <Button
@@ -78,28 +69,48 @@ export function Menu({ label, items, children }: MenuProps) {
       >
         {children}
       </Button>
-      {isOpen && (
-        <div id={id} className="menu-list" role="menu" aria-label={label} style={place} onKeyDown={onKeyDown}>
-          {items.map(({ title, note, isDisabled = false, isDanger = false, onSelect }) => (
-            <button
-              key={title}
-              type="button"
-              role="menuitem"
-              tabIndex={-1}
-              data-danger={isDanger}
-              aria-disabled={isDisabled}
-              onClick={() => {
-                if (isDisabled) return;
-                close();
-                onSelect();
-              }}
-            >
-              {title}
-              {note !== undefined && <small>{note}</small>}
-            </button>
-          ))}
-        </div>
-      )}
+      {place && <MenuList {...{ id, label, items, place, close }} />}
+    </div>
+  );
+}
+
+interface MenuListProps extends Pick<MenuProps, 'label' | 'items'> {
+  readonly id: string;
+  readonly place: Place;
+  readonly close: () => void;
+}
+
+function MenuList({ id, label, items, place, close }: MenuListProps) {
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Tab') return close();
+    const all = [...event.currentTarget.querySelectorAll<HTMLElement>('[role="menuitem"]')];
+    const at = all.indexOf(document.activeElement as HTMLElement);
+    const moves: Readonly<Record<string, number>> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 };
+    const next = moves[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    all.at(next % all.length)?.focus();
+  };
+  return (
+    <div id={id} className="menu-list" role="menu" aria-label={label} style={place} onKeyDown={onKeyDown}>
+      {items.map(({ title, note, isDisabled = false, isDanger = false, onSelect }) => (
+        <button
+          key={title}
+          type="button"
+          role="menuitem"
+          tabIndex={-1}
+          data-danger={isDanger}
+          aria-disabled={isDisabled}
+          onClick={() => {
+            if (isDisabled) return;
+            close();
+            onSelect();
+          }}
+        >
+          {title}
+          {note !== undefined && <small>{note}</small>}
+        </button>
+      ))}
     </div>
   );
 }

@@ -85,6 +85,10 @@ export function isSendable(draft: Draft): boolean {
 
 export const hasTasks = ({ tasks }: Draft): boolean => tasks.trim() !== '';
 
+/** A setting that is a choice. */
+export const hasSetting = ({ persona, model, reasoningEffort, serviceTier, fastMode }: Draft): boolean =>
+  [persona, model, reasoningEffort, serviceTier, fastMode].some((value) => value !== '');
+
 /** Whether nothing is written or set. */
 export const isEmpty = ({ images, answers: _, ...draft }: Draft): boolean =>
   images.length === 0 &&

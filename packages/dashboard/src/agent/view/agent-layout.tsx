@@ -7,6 +7,7 @@ import { ViewSwitch } from '../../parts/button.tsx';
 import { Age, useNow, wholeTime } from '../../parts/times.tsx';
 import { explanationOf, isLiveRun } from '../model/status-text.ts';
 import '../agent.css';
+import '../composer.css';
 import '../queue.css';
 
 const views = [

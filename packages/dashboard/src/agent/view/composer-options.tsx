@@ -6,6 +6,7 @@ import { Button } from '../../parts/button.tsx';
 import { SchemaField, TextField } from '../../parts/field.tsx';
 import {
   type Draft,
+  hasSetting,
   hasTasks,
   isRunning,
   localMinute,
@@ -51,7 +52,7 @@ export function ComposerOptions({ isOpen, ...props }: OptionProps) {
   return (
     <>
       <div className="composer-chips">
-        <SettingChips {...props} isOpen={isOpen} />
+        {(isOpen || hasSetting(draft) || problems.size > 0) && <SettingChips {...props} isOpen={isOpen} />}
         <DeliveryChip {...props} />
         {panelChip('deliverAt', draft.deliverAt === '' ? 'Schedule' : scheduleText(draft))}
         <InterruptChip {...props} isOpen={isOpen} />
@@ -133,80 +134,81 @@ function OptionPanel({ name, draft, update, problems }: PartProps & { readonly n
 
 type Setting = 'persona' | 'reasoningEffort' | 'serviceTier' | 'fastMode';
 
+const problemOf = (problems: OptionProps['problems'], field: string) => ({
+  'aria-invalid': problems.has(field),
+  'aria-describedby': problems.has(field) ? `${field}-problem` : undefined,
+});
+
 /** Settings hold from the turn of this message on. */
-function SettingChips({ status, draft, update, problems, isOpen }: OptionProps) {
-  const { backend } = status;
+function SettingChips(props: OptionProps) {
+  const { status, draft, update, problems, isOpen } = props;
   const personas = useResources('persona').map(({ name }) => name);
-  const own = useOwnModels();
-  const models = useModels().filter((model) => backendOfModel(model, own) === backend);
-  const listId = useId();
-  const { title, reasoningEfforts, serviceTiers } = backendFacts[backend];
+  const { reasoningEfforts, serviceTiers } = backendFacts[status.backend];
   const choices: readonly (readonly [Setting, string, readonly string[], string])[] = [
     ['persona', 'Persona', personas, status.persona],
     ['reasoningEffort', 'Effort', reasoningEfforts, status.reasoningEffort],
     ['serviceTier', 'Tier', serviceTiers, status.serviceTier],
     ['fastMode', 'Fast mode', ['on', 'off'], status.fastMode ? 'on' : 'off'],
   ];
-  const isShown = (field: keyof Draft, problem: string = field) =>
-    isOpen || draft[field] !== '' || problems.has(problem);
-  const problemOf = (field: string) => ({
-    'aria-invalid': problems.has(field),
-    'aria-describedby': problems.has(field) ? `${field}-problem` : undefined,
+  const chips = choices.map(([field, label, values, current]) => {
+    const chosen = draft[field];
+    // The API calls the persona of a message `agent`.
+    const problem = field === 'persona' ? 'agent' : field;
+    if (values.length === 0 || !(isOpen || chosen !== '' || problems.has(problem))) return null;
+    const offered = chosen === '' || values.includes(chosen) ? values : [chosen, ...values];
+    return (
+      <select
+        key={field}
+        className="chip"
+        data-set={chosen !== ''}
+        aria-label={label}
+        {...problemOf(problems, problem)}
+        value={chosen}
+        onChange={(event) => update({ [field]: event.target.value })}
+      >
+        <option value="">{label}</option>
+        {offered.map((value) => (
+          <option key={value} value={value}>
+            {`${label} ${value}${value === current ? ' (current)' : ''}`}
+          </option>
+        ))}
+      </select>
+    );
   });
-  const chips = choices
-    .filter(([, , values]) => values.length > 0)
-    .map(([field, label, values, current]) => {
-      // The API calls the persona of a message `agent`.
-      const problem = field === 'persona' ? 'agent' : field;
-      return (
-        isShown(field, problem) && (
-          <select
-            key={field}
-            className="chip"
-            data-set={draft[field] !== ''}
-            aria-label={label}
-            {...problemOf(problem)}
-            value={draft[field]}
-            onChange={(event) => update({ [field]: event.target.value })}
-          >
-            <option value="">{label}</option>
-            {(draft[field] === '' || values.includes(draft[field]) ? values : [draft[field], ...values]).map(
-              (value) => (
-                <option key={value} value={value}>
-                  {`${label} ${value}${value === current ? ' (current)' : ''}`}
-                </option>
-              ),
-            )}
-          </select>
-        )
-      );
-    });
   return (
     <>
-      {isShown('model') && (
-        <>
-          <input
-            className="chip"
-            data-set={draft.model !== ''}
-            aria-label="Model"
-            title={`The current model is ${status.model}. Models of ${title} only.`}
-            placeholder={`Model ${status.model}`}
-            list={listId}
-            autoComplete="off"
-            autoCapitalize="none"
-            spellCheck={false}
-            {...problemOf('model')}
-            value={draft.model}
-            onChange={(event) => update({ model: event.target.value })}
-          />
-          <datalist id={listId}>
-            {models.map((model) => (
-              <option key={model} value={model} />
-            ))}
-          </datalist>
-        </>
-      )}
+      {(isOpen || draft.model !== '' || problems.has('model')) && <ModelChip {...props} />}
       {chips}
+    </>
+  );
+}
+
+function ModelChip({ status, draft, update, problems }: PartProps) {
+  const { backend } = status;
+  const own = useOwnModels();
+  const models = useModels().filter((model) => backendOfModel(model, own) === backend);
+  const listId = useId();
+  return (
+    <>
+      <input
+        className="chip"
+        data-set={draft.model !== ''}
+        aria-label="Model"
+        title={`The current model is ${status.model}. Models of ${backendFacts[backend].title} only.`}
+        placeholder={`Model ${status.model}`}
+        list={listId}
+        autoComplete="off"
+        autoCapitalize="none"
+        spellCheck={false}
+        {...problemOf(problems, 'model')}
+        value={draft.model}
+        onChange={(event) => update({ model: event.target.value })}
+      />
+      <datalist id={listId}>
+        {models.map((model) => (
+          <option key={model} value={model} />
+        ))}
+      </datalist>
     </>
   );
 }

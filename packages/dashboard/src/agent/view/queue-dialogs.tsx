@@ -69,11 +69,7 @@ export function EditDialog({ status, followUp: { followUpId }, onClose }: EditDi
   );
 }
 
-function EditForm({
-  status,
-  followUp,
-  onClose,
-}: Omit<EditDialogProps, 'followUp'> & { readonly followUp: FollowUp }) {
+function useEdit(status: AgentStatus, followUp: FollowUp, onClose: () => void) {
   const { agentId, followUps } = status;
   const { followUpId, description } = followUp;
   const [text, setText] = useState(unsavedTexts.get(followUpId) ?? description);
@@ -81,7 +77,7 @@ function EditForm({
     setText(next);
     unsavedTexts.set(followUpId, next);
   };
-  const saved = () => {
+  const forget = () => {
     unsavedTexts.delete(followUpId);
     onClose();
   };
@@ -97,11 +93,28 @@ function EditForm({
   const sendNew = useCommand(agentId, (client) => client.queue(agentId, { description: text.trim() }));
   const isDelivered =
     isOutdated(save.error, 'FOLLOW_UP_DELIVERED') || !followUps.some((one) => one.followUpId === followUpId);
-  const isReview = followUp.tasks.some(isThreadTask);
   const command = isDelivered ? sendNew : save;
   const submit = () => {
-    if (text.trim() !== '' && !command.isPending) command.mutate(undefined, { onSuccess: saved });
+    if (text.trim() !== '' && !command.isPending) command.mutate(undefined, { onSuccess: forget });
   };
+  return {
+    text,
+    write,
+    cancel: forget,
+    submit,
+    isDelivered,
+    isPending: command.isPending,
+    error: command.error,
+  };
+}
+
+function EditForm({
+  status,
+  followUp,
+  onClose,
+}: Omit<EditDialogProps, 'followUp'> & { readonly followUp: FollowUp }) {
+  const isReview = followUp.tasks.some(isThreadTask);
+  const { text, write, cancel, submit, isDelivered, isPending, error } = useEdit(status, followUp, onClose);
   return (
     <form
       className="stack"
@@ -129,21 +142,14 @@ function EditForm({
           send it as a new message.
         </p>
       )}
-      <Problem error={isDelivered ? sendNew.error : save.error} />
+      <Problem error={error} />
       <DialogActions>
-        <Button
-          onClick={() => {
-            unsavedTexts.delete(followUpId);
-            onClose();
-          }}
-        >
-          Cancel
-        </Button>
+        <Button onClick={cancel}>Cancel</Button>
         <Button
           type="submit"
           look="primary"
           disabled={
-            isReview || text.trim() === '' || command.isPending || (!isDelivered && text === description)
+            isReview || text.trim() === '' || isPending || (!isDelivered && text === followUp.description)
           }
         >
           {isDelivered ? 'Send as new message' : 'Save'}

@@ -48,6 +48,16 @@ export function QueueToggle({
   );
 }
 
+const Notice = ({ text, onDismiss }: { readonly text: string; readonly onDismiss: () => void }) =>
+  text === '' ? null : (
+    <p className="queue-missing" role="status">
+      {text}{' '}
+      <Button look="quiet" onClick={onDismiss}>
+        Dismiss
+      </Button>
+    </p>
+  );
+
 /** Undelivered messages, in the order in which the agent gets them. */
 export function Queue({ status, mayChange }: QueueProps) {
   const { agentId, followUps } = status;
@@ -62,26 +72,18 @@ export function Queue({ status, mayChange }: QueueProps) {
   if (followUps.length === 0 && !hasMore) return null;
   return (
     <section className="queue" aria-label="Queue">
-      {commands.notice !== '' && (
-        <p className="queue-missing" role="status">
-          {commands.notice}{' '}
-          <Button look="quiet" onClick={commands.dismiss}>
-            Dismiss
-          </Button>
-        </p>
-      )}
+      <Notice text={commands.notice} onDismiss={commands.dismiss} />
       <Problem error={commands.error} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard. */}
       <ol tabIndex={0} ref={commands.listRef} aria-label="Queued messages">
         {listed.map((followUp) => (
           <QueuedMessage
             key={followUp.followUpId}
-            followUp={followUp}
+            {...{ followUp, mayChange }}
             place={ids.indexOf(followUp.followUpId)}
             count={ids.length}
             isTurnRunning={isRunning(status)}
             isBusy={commands.isBusy}
-            mayChange={mayChange}
             onShow={() => setShown(followUp)}
             onEdit={() => setEdited(followUp)}
             onRemove={() => commands.remove(followUp)}
@@ -92,9 +94,7 @@ export function Queue({ status, mayChange }: QueueProps) {
         ))}
         <li className="queue-end">
           {listed.length < followUps.length && (
-            <Button look="quiet" onClick={() => setComplete(true)}>
-              Show all {plural(followUps.length, 'message')}
-            </Button>
+            <Button onClick={() => setComplete(true)}>Show all {plural(followUps.length, 'message')}</Button>
           )}
           {mayChange && ids.length > 0 && (
             <Button look="quiet" onClick={() => setClearing(true)}>

@@ -37,9 +37,8 @@ export function ModelField({ models, value, onChange, placeholder, hint, error }
       choose(matching[active]);
     else if (event.key === 'Escape' && isShown) setOpen(false);
     else return;
-    event.preventDefault();
     // The dialog stays open.
-    event.stopPropagation();
+    event.preventDefault();
   };
   return (
     <Field label="Model" hint={hint} error={error}>
@@ -62,30 +61,42 @@ export function ModelField({ models, value, onChange, placeholder, hint, error }
             onChange={(event) => {
               onChange(event.target.value);
               setActive(-1);
-              setOpen(true);
+              setOpen(!models.includes(event.target.value));
             }}
             onClick={() => setOpen(!isShown)}
             onKeyDown={onKeyDown}
           />
-          <div id={listId} role="listbox" aria-label="Suggestions" hidden={!isShown}>
-            {matching.map((model, at) => (
-              // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the keys, and the focus.
-              <div
-                key={model}
-                id={`${listId}-${at}`}
-                role="option"
-                tabIndex={-1}
-                aria-selected={at === active}
-                // The field keeps the focus.
-                onMouseDown={(event) => event.preventDefault()}
-                onClick={() => choose(model)}
-              >
-                {model}
-              </div>
-            ))}
-          </div>
+          <Suggestions {...{ listId, isShown, active }} models={matching} onChoose={choose} />
         </div>
       )}
     </Field>
   );
 }
+
+interface SuggestionsProps {
+  readonly listId: string;
+  readonly isShown: boolean;
+  readonly active: number;
+  readonly models: readonly string[];
+  readonly onChoose: (model: string) => void;
+}
+
+/** The field keeps the focus, and has the keys. */
+const Suggestions = ({ listId, isShown, active, models, onChoose }: SuggestionsProps) => (
+  <div id={listId} role="listbox" aria-label="Suggestions" hidden={!isShown}>
+    {models.map((model, at) => (
+      // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the keys.
+      <div
+        key={model}
+        id={`${listId}-${at}`}
+        role="option"
+        tabIndex={-1}
+        aria-selected={at === active}
+        onMouseDown={(event) => event.preventDefault()}
+        onClick={() => onChoose(model)}
+      >
+        {model}
+      </div>
+    ))}
+  </div>
+);
