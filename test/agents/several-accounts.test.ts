@@ -143,3 +143,32 @@ describe.concurrent.each(backends)('$title with two accounts', (backend) => {
     expect(seen.filter((headers) => headers.includes('stolen'))).toEqual([]);
   });
 });
+
+// Not at the same time as the others, whose runners have the same keys.
+describe.each(backends)('$title: a runner that starts', (backend) => {
+  it('asks the provider which keys it accepts, before any agent needs them', async () => {
+    const { provider } = backend;
+    const { refusedKeys } = service().stub;
+    const setting = { anthropic: 'ANTHROPIC_API_KEY', openai: 'OPENAI_API_KEY' }[provider];
+    refusedKeys.add(keyOf('spare'));
+    const { states, restart } = await onTwoAccounts(backend);
+    const seen = await until(
+      'the answers',
+      states,
+      (all) => all.length === 2 && all.every(({ accepted, error }) => accepted || error !== ''),
+    );
+    refusedKeys.clear();
+    expect(seen).toMatchObject([
+      { account: `${provider}/main`, state: 'FREE', accepted: true, error: '' },
+      { account: `${provider}/spare`, state: 'PAUSED', accepted: false, pausedUntil: null },
+    ]);
+    expect(seen[1]?.error).toContain(`refused the credentials (401): change ${setting} of the account spare`);
+    expect(JSON.stringify(seen)).not.toContain(keyOf('spare'));
+    await restart();
+    await until(
+      'the other answer',
+      states,
+      (all) => all.length === 2 && all.every(({ accepted }) => accepted),
+    );
+  });
+});

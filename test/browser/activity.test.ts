@@ -31,19 +31,17 @@ describeInBrowser('the page of the activity', () => {
     const { page } = visitor;
     await page.getByRole('link', { name: 'Activity' }).click();
     const rows = page.getByRole('list', { name: 'Activity' }).getByRole('listitem');
-    await rows
-      .filter({ hasText: `codehost_oauth/admin killed the agent of another account ${name}` })
-      .waitFor();
+    await rows.filter({ hasText: `admin killed the agent of another account ${name}` }).waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type(name);
     await expect.poll(() => rows.count()).toBe(4);
     expect(await page.evaluate(() => location.search)).toBe(`?q=${name}`);
     const texts = await rows.locator('p:first-child').allTextContents();
     expect(texts).toEqual([
-      `codehost_oauth/admin killed the agent of another account ${name}`,
-      `codehost_oauth/${account} deleted persona ${name}`,
-      `codehost_oauth/${account} wrote persona ${name}`,
-      `codehost_oauth/${account} wrote persona ${name}`,
+      `admin killed the agent of another account ${name}`,
+      `${account} deleted persona ${name}`,
+      `${account} wrote persona ${name}`,
+      `${account} wrote persona ${name}`,
     ]);
     await rows.nth(3).getByText('A first draft').waitFor();
     await rows.nth(2).getByText('Changes of generation 2').click();

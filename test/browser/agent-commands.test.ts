@@ -9,7 +9,7 @@ import { expectOk } from '../support/expect-reply.ts';
 import { png } from '../support/images.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, newWorkingTenant } from '../support/test-tenant.ts';
-import { addressOf } from './agent-page.ts';
+import { addressOf, choose, openQueue } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
 
 describeInBrowser("the commands on an agent's page", () => {
@@ -129,7 +129,7 @@ describeInBrowser("the commands on an agent's page", () => {
     await working('queue');
     await agents.queue('queue', 'first in line');
     await agents.queue('queue', { description: 'with settings', reasoningEffort: 'max', fastMode: true });
-    await queue().getByText('2 queued').waitFor();
+    await openQueue(page, '2 queued');
     await queue().getByText('effort max').waitFor();
     await queue().getByText('fast mode on').waitFor();
     await queue()
@@ -138,17 +138,18 @@ describeInBrowser("the commands on an agent's page", () => {
       .waitFor();
 
     await page.getByRole('button', { name: 'Options' }).click();
+    await page.getByRole('button', { name: 'Schedule', exact: true }).click();
     await page.getByRole('button', { name: 'In 10 minutes' }).click();
     await page.getByLabel('Message to the agent').fill('much later');
     await page.getByRole('button', { name: 'Send later' }).click();
-    await queue().getByText('2 queued, 1 scheduled').waitFor();
+    await page.getByRole('button', { name: '2 queued, 1 scheduled' }).waitFor();
     const later = queue().getByRole('listitem').filter({ hasText: 'much later' });
     const left = () => later.getByText(/, in (9|10)m \d\ds/).textContent();
     const before = await left();
     await until('the countdown moves', left, (text) => text !== before);
 
     await page.getByRole('button', { name: 'Remove message: first in line' }).click();
-    await queue().getByText('1 queued, 1 scheduled').waitFor();
+    await page.getByRole('button', { name: '1 queued, 1 scheduled' }).waitFor();
     await later.getByRole('button', { name: 'Remove' }).click();
     await later.waitFor({ state: 'detached' });
     expect((await agents.status('queue')).followUps.map(({ description }) => description)).toEqual([
@@ -162,8 +163,10 @@ describeInBrowser("the commands on an agent's page", () => {
       await page.getByLabel('Message to the agent').fill(text);
       await page.getByRole('button', { name: 'Send', exact: true }).click();
     };
+    await page.getByLabel('Message to the agent').focus();
     await page.getByText('Will be added to this turn.').waitFor();
     await send('!say now');
+    await openQueue(page, '1 queued');
     const message = (text: string) => queue().getByRole('listitem').filter({ hasText: text });
     await message('!say now').getByText('for this turn').waitFor();
     await page.getByLabel('Delivery').selectOption('After this turn');
@@ -206,6 +209,7 @@ describeInBrowser("the commands on an agent's page", () => {
     const [delivered] = (await agents.timeline('pictured', 'FOLLOW_UP_DELIVERED')).slice(-1);
     const { attachmentIds } = delivered?.data ?? {};
     await agents.queue('pictured', { description: 'Look again.', deliverAt: inAnHour(), attachmentIds });
+    await openQueue(page, '1 scheduled');
     await page.getByText('2 images', { exact: true }).waitFor();
   });
 
@@ -226,32 +230,123 @@ describeInBrowser("the commands on an agent's page", () => {
     await agents.queue('cleared', 'one');
     await agents.queue('cleared', 'two');
     await agents.queue('cleared', { description: 'stays', deliverAt: inMs(3_600_000) });
-    await queue().getByText('2 queued, 1 scheduled').waitFor();
+    await openQueue(page, '2 queued, 1 scheduled');
     await queue().getByRole('button', { name: 'Clear queue' }).click();
     await dialog().getByText('2 queued messages will be discarded').waitFor();
     await dialog().getByText('1 scheduled message will stay.').waitFor();
     await dialog().getByRole('button', { name: 'Clear 2 messages' }).click();
     await dialog().waitFor({ state: 'detached' });
-    await queue().getByRole('button', { name: '1 scheduled', exact: true }).waitFor();
+    await page.getByRole('button', { name: '1 scheduled', exact: true }).waitFor();
     expect((await agents.timeline('cleared', 'FOLLOW_UP_CLEARED')).length).toBe(2);
   });
 
-  test('reports that a removed message was already delivered', async () => {
+  test('edits a message: what the agent got meanwhile is reported, and the text is kept', async () => {
     await working('late');
-    await agents.queue('late', '!say delivered');
-    await queue().getByText('1 queued').waitFor();
+    await agents.queue('late', { description: '!say old', reasoningEffort: 'high' });
+    await agents.queue('late', 'second');
+    await openQueue(page, '2 queued');
+    const field = dialog().getByLabel('Message');
+    const edit = () =>
+      queue()
+        .getByRole('button', { name: /^Edit message: !say/ })
+        .click();
+    await edit();
+    await field.fill('!say new');
+    await page.keyboard.press('Control+Enter');
+    await dialog().waitFor({ state: 'detached' });
+    await queue().getByText('!say new').waitFor();
+    expect((await agents.status('late')).followUps).toMatchObject([
+      { description: '!say new', reasoningEffort: 'high' },
+      { description: 'second' },
+    ]);
+
+    await edit();
+    await field.fill('!say newer');
+    // Closing the dialog by mistake does not lose the text.
+    await page.keyboard.press('Escape');
+    await edit();
+    await expect.poll(() => field.inputValue()).toBe('!say newer');
     const release = holdStatus();
     await agents.stop('late', 1);
     await until(
       'it was delivered',
       () => agents.status('late'),
-      ({ response }) => response === 'delivered',
+      ({ followUps }) => followUps.length === 0,
     );
-    await queue().getByRole('button', { name: 'Remove' }).click();
+    await dialog().getByText('The agent got this message before your change').waitFor();
     await release();
-    await queue().getByText('The message was already delivered.').waitFor();
-    await queue().getByRole('button', { name: 'Dismiss' }).click();
+    await expect.poll(() => field.inputValue()).toBe('!say newer');
+    await dialog().getByRole('button', { name: 'Send as new message' }).click();
+    await until(
+      'the new text is answered',
+      () => agents.status('late'),
+      ({ response }) => response === 'newer',
+    );
     await queue().waitFor({ state: 'detached' });
+  });
+
+  test('moves messages by button and key, which other pages see, and sends one now', async () => {
+    await working('ordered');
+    for (const text of ['one', 'two', 'three'])
+      await agents.queue('ordered', { followUpId: text, description: `!say ${text}` });
+    await openQueue(page, '3 queued');
+    const texts = () => queue().locator('.queued-text').allTextContents();
+    await page.getByRole('button', { name: 'Move up: !say three' }).click();
+    await expect.poll(texts).toEqual(['!say one', '!say three', '!say two']);
+    // The button keeps the focus where the message is now.
+    await page.keyboard.press('Alt+ArrowUp');
+    await expect.poll(texts).toEqual(['!say three', '!say one', '!say two']);
+    await page.getByRole('button', { name: 'Move down: !say three' }).press('Enter');
+    await expect.poll(texts).toEqual(['!say one', '!say three', '!say two']);
+    expect(await agents.timeline('ordered', 'QUEUE_ORDERED')).toHaveLength(3);
+    await agents.send('agent/queue/order', 'ordered', { followUpIds: ['two', 'one', 'three'] });
+    await expect.poll(texts).toEqual(['!say two', '!say one', '!say three']);
+
+    // The queue has changed, and the page does not know it yet.
+    const release = holdStatus();
+    await agents.remove('ordered', 'two');
+    await page.getByRole('button', { name: 'Move up: !say three' }).click();
+    await queue().getByText('Nothing was moved: the queue has changed.').waitFor();
+    await release();
+    await expect.poll(texts).toEqual(['!say one', '!say three']);
+
+    await page.getByRole('button', { name: 'Send now: !say three' }).click();
+    await page.getByRole('menuitem', { name: 'Add to this turn' }).click();
+    await queue().getByText('for this turn').waitFor();
+    expect(await visitor.accessibilityProblems()).toEqual([]);
+    await agents.queue('ordered', { followUpId: 'four', description: '!say four' });
+    await page.getByRole('button', { name: 'Send now: !say four' }).click();
+    await page.getByRole('menuitem', { name: 'Interrupt the turn' }).click();
+    await until(
+      'all are delivered, the last one first',
+      () => agents.status('ordered'),
+      ({ followUps, phaseReason }) => followUps.length === 0 && phaseReason === 'RESTING',
+    );
+    const delivered = await agents.timeline('ordered', 'FOLLOW_UP_DELIVERED');
+    expect(delivered.map(({ followUpId }) => followUpId)[0]).toBe('four');
+  });
+
+  test('copies the link, exports and shares from the menu', async () => {
+    await agents.spawn('linked', { description: '!say Ready.' });
+    await agents.wait('linked');
+    await open('linked');
+    await page.context().grantPermissions(['clipboard-write']);
+    await choose(page, 'Copy link');
+    await page.getByText('Link copied').waitFor();
+    await choose(page, 'Export transcript');
+    await page.getByRole('dialog', { name: 'Export transcript' }).waitFor();
+    await page.keyboard.press('Escape');
+    await choose(page, 'Share');
+    await page.getByRole('dialog', { name: 'Share' }).getByRole('button', { name: 'Create link' }).waitFor();
+    await page.keyboard.press('Escape');
+    // The arrow keys move in the menu, and Escape returns to its button.
+    await page.getByRole('button', { name: 'More actions' }).press('Enter');
+    await page.keyboard.press('ArrowUp');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Kill agent');
+    await page.keyboard.press('Escape');
+    await expect
+      .poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label')))
+      .toBe('More actions');
   });
 
   test('shows the full text of a message that the status shortens', async () => {
@@ -260,7 +355,7 @@ describeInBrowser("the commands on an agent's page", () => {
     const schema = JSON.stringify({ type: 'object', description: 'x'.repeat(5000) });
     await agents.queue('wordy', { description: text, outputSchema: schema });
     await agents.queue('wordy', 'short');
-    await queue().getByText('2 queued').waitFor();
+    await openQueue(page, '2 queued');
     await queue().getByText('shortened').waitFor();
     await expect
       .poll(() =>
@@ -303,7 +398,7 @@ describeInBrowser("the commands on an agent's page", () => {
     await agents.queue('tree', 'never delivered');
     await agents.queue('tree/left', { description: 'nor this', deliverAt: inMs(3_600_000) });
     await open('tree');
-    await page.getByRole('button', { name: 'Kill agent' }).click();
+    await choose(page, 'Kill agent');
     const listed = dialog().getByRole('list', { name: 'Agents to kill' }).getByRole('listitem');
     await dialog().getByText('2 undelivered messages will be cleared.').waitFor();
     await dialog().getByText('A turn in progress may have changed more than its last checkpoint').waitFor();
@@ -320,7 +415,7 @@ describeInBrowser("the commands on an agent's page", () => {
     await dialog().getByRole('button', { name: 'Cancel' }).click();
     expect(await agents.phase('tree')).toBe('RUNNING/WORKING');
 
-    await page.getByRole('button', { name: 'Kill agent' }).click();
+    await choose(page, 'Kill agent');
     await dialog().getByRole('button', { name: 'Kill 4 agents' }).click();
     await dialog().waitFor({ state: 'detached' });
     await header('killed').waitFor();
@@ -336,7 +431,7 @@ describeInBrowser("the commands on an agent's page", () => {
       (phase) => phase === 'FAILED/ERROR',
     );
     await open('survived');
-    await page.getByRole('button', { name: 'Kill agent' }).click();
+    await choose(page, 'Kill agent');
     await dialog().getByText('The agent itself has already ended.').waitFor();
     await dialog().getByRole('button', { name: 'Kill 1 agent', exact: true }).click();
     await until(
@@ -345,7 +440,9 @@ describeInBrowser("the commands on an agent's page", () => {
       (phase) => phase.startsWith('CANCELED'),
     );
     expect(await agents.phase('survived')).toBe('FAILED/ERROR');
-    await page.getByRole('button', { name: 'Kill agent' }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'More actions' }).click();
+    await page.getByRole('menuitem', { name: 'Kill agent' }).waitFor({ state: 'detached' });
+    await page.keyboard.press('Escape');
   });
 
   test('retries a blocked agent, and says what to fix', async () => {
@@ -379,22 +476,32 @@ describeInBrowser("the commands on an agent's page", () => {
     );
   });
 
-  const expectReadOnly = async (watcher: Visitor, why: string) => {
+  const expectReadOnly = async (watcher: Visitor, why: string | RegExp) => {
     await watcher.page.getByText(why).waitFor();
+    await openQueue(watcher.page, '1 queued');
     await watcher.page.getByText('a message').first().waitFor();
-    for (const name of ['Stop turn', 'Kill agent', 'Remove', 'Clear queue', 'Send', 'Options'])
+    for (const name of ['Stop turn', 'Remove', 'Edit', 'Move', 'Clear queue', 'Send', 'Options'])
       await expect.poll(() => watcher.page.getByRole('button', { name }).count(), { message: name }).toBe(0);
+    await watcher.page.getByRole('button', { name: 'More actions' }).click();
+    await watcher.page.getByRole('menuitem', { name: 'Copy link' }).waitFor();
+    expect(await watcher.page.getByRole('menuitem', { name: /Kill|Share/ }).count()).toBe(0);
+    await watcher.page.keyboard.press('Escape');
     await watcher.page.keyboard.press('m');
     await expect.poll(() => watcher.page.getByRole('textbox', { name: 'Message' }).count()).toBe(0);
   };
 
   test('a viewer has read-only access, and a member of agents that are not theirs; a member controls their own', async () => {
     await agents.spawn('watched', { description: '!sleep 600' });
+    await until(
+      'it works',
+      () => agents.phase('watched'),
+      (phase) => phase === 'RUNNING/WORKING',
+    );
     await agents.queue('watched', 'a message');
     const path = await addressOf(agents, 'watched');
     const { key } = await apiWithNewKey(fixture.api, { role: 'viewer' });
     const viewer = await fixture.visit({ path, key });
-    await expectReadOnly(viewer, 'Read-only access.');
+    await expectReadOnly(viewer, /^Your key can only read agents. Ask \S+, who owns this agent/);
     await viewer.leave();
 
     const ada = await apiWithNewKey(fixture.api, { role: 'member', account: 'ada' });

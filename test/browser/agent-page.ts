@@ -41,6 +41,16 @@ export const panel = async (page: Page, title: string): Promise<Locator> => {
   return region;
 };
 
+/** An action of the menu in the head of the page. */
+export async function choose(page: Page, action: string): Promise<void> {
+  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('menuitem', { name: action }).click();
+}
+
+/** Opens the queue, when it has these messages. */
+export const openQueue = (page: Page, count: string): Promise<void> =>
+  page.getByRole('button', { name: count, exact: true }).click();
+
 export const message = (text: string): Fields => ({ type: 'MESSAGE', text });
 
 /** Reports messages of the agent. */

@@ -6,7 +6,7 @@ import { until } from '../support/async.ts';
 import { phone, type Visitor } from '../support/browser.ts';
 import { writeResource } from '../support/catalog.ts';
 import { sharedServer } from '../support/shared-server.ts';
-import { addressOf } from './agent-page.ts';
+import { addressOf, openQueue } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
 
 describeInBrowser("an agent's page", () => {
@@ -128,7 +128,7 @@ describeInBrowser("an agent's page", () => {
     await header('working').waitFor();
     await composer().fill('only once');
     await page.getByRole('button', { name: 'Send', exact: true }).dblclick();
-    await page.getByRole('region', { name: 'Queue' }).getByText('1 queued').waitFor();
+    await page.getByRole('button', { name: '1 queued', exact: true }).waitFor();
     expect((await agents.status('twice')).followUps.map(({ description }) => description)).toEqual([
       'only once',
     ]);
@@ -150,10 +150,15 @@ describeInBrowser("an agent's page", () => {
     await page.getByLabel('Model').fill('rehearsal-a');
     await page.getByLabel('Effort').selectOption('max');
     await page.getByLabel('Fast mode').selectOption('on');
-    await page.getByLabel('Output schema').fill('{"type":"object"}');
+    const chip = (name: string) => page.getByRole('button', { name, exact: true }).click();
+    await chip('Output schema');
+    await page.getByRole('textbox', { name: 'Output schema' }).fill('{"type":"object"}');
+    await chip('Tasks');
     await page.getByLabel('Tasks to add').fill('Look around\nTell what you saw');
     await options();
-    await page.getByText('persona tester · rehearsal-a · effort max · fast mode on').waitFor();
+    // What is set stays visible.
+    for (const name of ['Persona', 'Effort', 'Fast mode', 'Model']) await page.getByLabel(name).waitFor();
+    expect(await page.getByRole('button', { name: 'Schedule', exact: true }).count()).toBe(0);
     await composer().fill('!task done Look around\n!output {"seen": 2}');
     await page.getByRole('button', { name: 'Send', exact: true }).click();
 
@@ -190,14 +195,16 @@ describeInBrowser("an agent's page", () => {
     await options();
     await page.getByRole('button', { name: 'Send', exact: true }).click();
     const model = page.getByLabel('Model');
-    await page.getByText('"gpt-6" is a model of Codex; this agent runs on Claude Code').waitFor();
+    await page.getByText('“gpt-6” is a model of Codex; this agent runs on Claude Code').waitFor();
     await expect.poll(() => model.getAttribute('aria-invalid')).toBe('true');
     await model.fill('');
 
+    await options();
+    await page.getByRole('button', { name: 'Schedule', exact: true }).click();
     await page.getByLabel('Deliver at').fill('2020-01-01T09:00');
     await page.getByRole('button', { name: 'Send later' }).click();
     await page.getByText('Must be in the future').waitFor();
-    await expect.poll(() => page.getByLabel('Interrupt the current turn').isDisabled()).toBe(true);
+    await expect.poll(() => page.getByLabel('Interrupt').isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'As soon as possible' }).click();
     await expect.poll(() => composer().inputValue()).toBe('!say fixed');
     await page.getByRole('button', { name: 'Send', exact: true }).click();
@@ -213,7 +220,8 @@ describeInBrowser("an agent's page", () => {
     await header('working').waitFor();
     await agents.queue('hurried', 'never delivered');
     await options();
-    await page.getByLabel('Interrupt the current turn and clear the queue').check();
+    await page.getByLabel('Interrupt').check();
+    await page.getByRole('button', { name: 'Schedule', exact: true }).click();
     await expect.poll(() => page.getByLabel('Deliver at').isDisabled()).toBe(true);
     await page.getByText('Queued messages are discarded, scheduled ones stay.').waitFor();
     await composer().fill('!say at once');
@@ -228,7 +236,11 @@ describeInBrowser("an agent's page", () => {
     const question = page.getByRole('region', { name: 'Question' });
     await question.getByText('Which database?').waitFor();
     await expect.poll(() => question.locator('strong').textContent()).toBe('database');
-    await header('waiting for you').waitFor();
+    // It is shown in full once.
+    await page.getByText('shown below').waitFor();
+    await header('needs input').waitFor();
+    // Once in the head, and there for screen readers.
+    expect(await page.getByText(/needs input/i).count()).toBe(2);
     await expect.poll(() => page.title()).toMatch(/^\(\d+\) asker · needs input · Muster$/);
     await page.keyboard.press('m');
     await page.keyboard.type('!say the second one');
@@ -244,7 +256,6 @@ describeInBrowser("an agent's page", () => {
     await rested('done', '!finish well');
     await page.getByText('The agent declared itself finished. The agent accepts no more messages.').waitFor();
     await expect.poll(() => composer().count()).toBe(0);
-    await expect.poll(() => page.getByRole('button', { name: 'Kill agent' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Spawn a copy' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('!finish well').waitFor();
@@ -299,8 +310,9 @@ describeInBrowser("an agent's page", () => {
     await agents.queue('looked-over', { description: 'scheduled', deliverAt: inMs(600_000) });
     const onPhone = await fixture.visit({ ...phone, path: await addressOf(agents, 'looked-over') });
     for (const reader of [visitor, onPhone]) {
-      await reader.page.getByText('1 queued, 1 scheduled').waitFor();
+      await openQueue(reader.page, '1 queued, 1 scheduled');
       await reader.page.getByRole('button', { name: 'Options' }).click();
+      await reader.page.getByRole('button', { name: 'Schedule', exact: true }).click();
       await reader.page.getByLabel('Deliver at').waitFor();
       await reader.page.getByRole('button', { name: 'Stop turn' }).click();
       await reader.page.getByRole('button', { name: 'Kill turn' }).waitFor();
@@ -308,6 +320,9 @@ describeInBrowser("an agent's page", () => {
       await reader.expectNoSidewaysScroll();
       await reader.page.keyboard.press('Escape');
       await reader.page.getByRole('button', { name: 'Options' }).click();
+      await reader.page.getByRole('button', { name: 'More actions' }).click();
+      expect(await reader.accessibilityProblems()).toEqual([]);
+      await reader.page.keyboard.press('Escape');
     }
     await onPhone.page.getByRole('button', { name: 'Tasks and more' }).click();
     const panels = onPhone.page.getByRole('complementary', { name: 'About this agent' });
@@ -318,14 +333,26 @@ describeInBrowser("an agent's page", () => {
     await agents.kill('looked-over');
   });
 
-  test('has all buttons below the message in one row on a phone', async () => {
-    await agents.spawn('on-a-phone', { description: '!say Ready.' });
-    await agents.wait('on-a-phone');
-    const onPhone = await fixture.visit({ ...phone, path: await addressOf(agents, 'on-a-phone') });
-    const topOf = async (name: string) =>
-      (await onPhone.page.getByRole('button', { name, exact: true }).boundingBox())?.y;
-    await onPhone.page.getByText('Starts a turn immediately.').waitFor();
-    expect(await topOf('Send')).toBe(await topOf('Options'));
-    await onPhone.leave();
+  test('leaves the transcript most of the window, also with queued messages and open options, on a phone and zoomed in', async () => {
+    await spawned('on-a-phone', '!sleep 600');
+    for (const text of ['one', 'two', 'three']) await agents.queue('on-a-phone', text);
+    const zoomed = { viewport: { width: 720, height: 450 } };
+    const screens: [options: object, least: number][] = [
+      [{}, 0.6],
+      [phone, 0.6],
+      [zoomed, 0.35],
+    ];
+    for (const [options, least] of screens) {
+      const reader = await fixture.visit({ ...options, path: await addressOf(agents, 'on-a-phone') });
+      await reader.page.getByRole('button', { name: '3 queued' }).waitFor();
+      await reader.page.getByRole('button', { name: 'Options' }).click();
+      await reader.page.getByRole('button', { name: 'Schedule', exact: true }).waitFor();
+      const part = await reader.page
+        .getByRole('region', { name: 'Transcript' })
+        .evaluate((element) => element.clientHeight / innerHeight);
+      expect(part).toBeGreaterThan(least);
+      await reader.leave();
+    }
+    await agents.kill('on-a-phone');
   });
 });

@@ -81,11 +81,10 @@ describeInBrowser("the checklist on an agent's page", () => {
       await panels.getByRole('rowheader', { name: '1' }).getByRole('link').waitFor();
       expect(await reader.accessibilityProblems(panels)).toEqual([]);
       await reader.expectNoSidewaysScroll();
-      await panels.getByRole('button', { name: 'Review changes' }).click();
-      await reader.page.getByRole('dialog').getByText('+src/a.ts line 0').waitFor();
+      await panels.getByRole('link', { name: 'Review changes' }).click();
+      await reader.page.getByRole('region', { name: 'Diff' }).getByText('src/a.ts line 0').waitFor();
       expect(await reader.accessibilityProblems()).toEqual([]);
       await reader.expectNoSidewaysScroll();
-      await reader.page.keyboard.press('Escape');
     }
     for (const each of phones) await each.leave();
   });

@@ -62,7 +62,7 @@ describeInBrowser('the sign-in of a command line', () => {
     await expect.poll(() => fact(page, 'Asked').textContent()).toMatch(/^\d+s ago/);
     await expect
       .poll(() => fact(page, 'It gets').textContent())
-      .toContain(`codehost_oauth/${account} with the role member`);
+      .toContain(`a key of ${account} with the role member`);
     await page.getByText('If somebody sent you the code').waitFor();
     expect(await visitor.accessibilityProblems()).toEqual([]);
     if (phone.viewport) await page.setViewportSize(phone.viewport);

@@ -25,7 +25,8 @@ describeInBrowser('the list of a team', () => {
     };
   }
 
-  const titles = (page: Page) => page.getByRole('heading', { level: 2 }).allTextContents();
+  const titles = (page: Page) =>
+    page.locator('.agent-list').getByRole('heading', { level: 2 }).allTextContents();
   const names = (page: Page) =>
     page
       .locator('.agent-list li a')

@@ -59,7 +59,7 @@ describeInBrowser('the home page', () => {
     const { admin, visitor, page } = await arrive();
     await page.getByRole('heading', { name: 'No agents yet' }).waitFor();
     await expect.poll(() => page.title()).toBe('Muster');
-    await page.getByText('muster spawn "Fix the flaky login test."').waitFor();
+    await page.getByText('muster.js spawn "Fix the flaky login test."').waitFor();
     await page.getByRole('main').getByRole('button', { name: 'New agent' }).click();
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
@@ -70,7 +70,7 @@ describeInBrowser('the home page', () => {
     });
     const guest = await fixture.visit({ key: viewer.key });
     await guest.page.getByRole('heading', { name: 'No agents yet' }).waitFor();
-    await expect.poll(() => guest.page.getByText('muster spawn').count()).toBe(0);
+    await expect.poll(() => guest.page.getByText('muster.js spawn').count()).toBe(0);
     await new Agents(admin, 'default').spawn('first', { description: '!sleep 600' });
     await row(page, 'first').waitFor();
     await page.getByText('This agent is a rehearsal: scripted, without a model.').waitFor();
@@ -157,11 +157,8 @@ describeInBrowser('the home page', () => {
       row(page, name)
         .innerText()
         .then((text) => text.replace(/\s+/g, ' '));
-    await expect
-      .poll(() => line('build / web'))
-      .toMatch(/build \/ web.*rehearsal-a rehearsed.*\$0\.50.*500 tokens/);
-    const parent =
-      /^build.*1 child · 1 queued.*rehearsal-a reviewer · rehearsed.*\$1\.25.*\/ \$1\.75.*21k tokens/;
+    await expect.poll(() => line('build / web')).toMatch(/build \/ web.*rehearsal-a.*\$0\.50.*500 tokens/);
+    const parent = /^build.*1 child · 1 queued.*rehearsal-a reviewer.*\$1\.25.*\/ \$1\.75.*21k tokens/;
     await expect.poll(() => line('build')).toMatch(parent);
 
     // Owner and workspace are shown once there are several.

@@ -5,7 +5,7 @@ import { until } from '../support/async.ts';
 import type { Visitor } from '../support/browser.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
-import { addressOf, fileDiff, panel, push, repo } from './agent-page.ts';
+import { addressOf, choose, fileDiff, panel, push, repo } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
 
 describeInBrowser("the panels of an agent's page", () => {
@@ -167,7 +167,7 @@ describeInBrowser("the panels of an agent's page", () => {
     });
   });
 
-  test('changes appear with the first push, and the dialog shows the diff file by file', async () => {
+  test('changes appear with the first push, and the review shows the diff file by file', async () => {
     await t.spawn('pusher');
     const claim = await t.start('pusher');
     await open('pusher');
@@ -175,8 +175,8 @@ describeInBrowser("the panels of an agent's page", () => {
     await changes.getByText('Nothing pushed yet.').waitFor();
     await changes.getByText(repo).waitFor();
 
-    const diff = fileDiff('src/small.ts', 3) + fileDiff('src/large.ts', 900);
-    await t.report(claim, push(claim, ['src/small.ts', 'src/large.ts'], diff));
+    const text = fileDiff('src/small.ts', 3) + fileDiff('src/large.ts', 900);
+    await t.report(claim, push(claim, ['src/small.ts', 'src/large.ts'], text));
     await changes.getByText('2 files +903 −2').waitFor();
     await changes.getByText(claim.branch, { exact: true }).waitFor();
     await changes.getByRole('button', { name: 'Copy branch name' }).click();
@@ -187,27 +187,27 @@ describeInBrowser("the panels of an agent's page", () => {
     await pushes.getByText('2 files').click();
     await pushes.getByText('src/large.ts').waitFor();
 
-    await changes.getByRole('button', { name: 'src/large.ts +900 −1' }).click();
-    const dialog = page.getByRole('dialog');
-    const box = await dialog.boundingBox();
-    expect(box?.width).toBeGreaterThan(1200);
-    const large = dialog.getByRole('region', { name: 'src/large.ts' });
-    await large.getByText('src/large.ts line 5', { exact: false }).first().waitFor();
-    await expect.poll(() => large.getByText('+src/large.ts line 800').count()).toBe(0);
-    await large.getByRole('button', { name: 'Show all 902 lines' }).click();
-    await large.getByText('+src/large.ts line 800').waitFor();
-    // By the keyboard: what was just made longer still moves under a pointer.
+    await changes.getByRole('link', { name: 'src/large.ts +900 −1' }).click();
+    const diff = page.getByRole('region', { name: 'Diff' });
+    const large = diff.getByRole('region', { name: 'src/large.ts' });
+    // The address leads to the file, and lines that are far away are there too.
+    await expect
+      .poll(() => page.evaluate(() => document.activeElement?.textContent))
+      .toContain('src/large.ts');
+    await expect.poll(() => large.getByText('src/large.ts line 899', { exact: true }).count()).toBe(1);
     await large.getByRole('heading').getByRole('button').press('Enter');
-    await expect.poll(() => large.getByText('+src/large.ts line 5', { exact: true }).count()).toBe(0);
-    await dialog.getByRole('navigation').getByRole('button', { name: /small/ }).click();
+    await expect.poll(() => large.getByText('src/large.ts line 5', { exact: true }).count()).toBe(0);
+    await page
+      .getByRole('navigation', { name: 'Changed files' })
+      .getByRole('button', { name: /small/ })
+      .click();
     await expect
       .poll(() => page.evaluate(() => document.activeElement?.textContent))
       .toContain('src/small.ts');
-    await page.keyboard.press('Escape');
-    await dialog.waitFor({ state: 'detached' });
+    await page.goBack();
 
     await t.report(claim, push(claim, ['src/third.ts'], fileDiff('src/third.ts', 1)));
-    await changes.getByRole('button', { name: /third/ }).waitFor();
+    await changes.getByRole('link', { name: /third/ }).waitFor();
     await changes.getByText('2 pushes').waitFor();
   });
 
@@ -227,7 +227,7 @@ describeInBrowser("the panels of an agent's page", () => {
     await t.report(claim, { unpushed: { commits: 0, files: 1, isSaved: false } });
     await changes.getByText('Unpushed: 1 changed file · not saved').waitFor();
     // Nothing was pushed: the working tree is the default.
-    await changes.getByRole('button', { name: 'src/draft.ts +2 −1' }).waitFor();
+    await changes.getByRole('link', { name: 'src/draft.ts +2 −1' }).waitFor();
     const choice = changes.getByRole('group', { name: 'Diff' });
     await choice.getByRole('button', { name: 'Working tree', pressed: true }).waitFor();
 
@@ -235,18 +235,19 @@ describeInBrowser("the panels of an agent's page", () => {
     await t.report(claim, { unpushed: { commits: 2, files: 1, isSaved: true } });
     await changes.getByText(/Unpushed: 2 commits, 1 changed file · saved \d+[smh] ago/).waitFor();
     await choice.getByRole('button', { name: 'Pushed', pressed: true }).waitFor();
-    await changes.getByRole('button', { name: 'src/pushed.ts +1 −1' }).click();
-    const dialog = page.getByRole('dialog');
-    await dialog.getByRole('region', { name: 'src/pushed.ts' }).waitFor();
-    await dialog.getByRole('button', { name: 'Working tree' }).press('Enter');
-    await dialog.getByRole('region', { name: 'src/draft.ts' }).waitFor();
-    await expect.poll(() => dialog.getByRole('region', { name: 'src/pushed.ts' }).count()).toBe(0);
+    await changes.getByRole('link', { name: 'src/pushed.ts +1 −1' }).click();
+    const review = page.getByRole('main');
+    await review.getByRole('region', { name: 'src/pushed.ts' }).waitFor();
+    await review.getByRole('button', { name: 'Working tree' }).press('Enter');
+    await review.getByRole('region', { name: 'src/draft.ts' }).waitFor();
+    await expect.poll(() => review.getByRole('region', { name: 'src/pushed.ts' }).count()).toBe(0);
     await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Working tree');
-    expect(await visitor.accessibilityProblems(dialog.getByRole('group', { name: 'Diff' }))).toEqual([]);
-    await page.keyboard.press('Escape');
+    expect(await visitor.accessibilityProblems(review.getByRole('group', { name: 'Diff' }))).toEqual([]);
+    await review.getByRole('link', { name: '← unpushed' }).click();
+    await choice.getByRole('button', { name: 'Working tree' }).press('Enter');
     expect(new URL(page.url()).search).toBe('?changes=working-tree');
     await page.reload();
-    await changes.getByRole('button', { name: 'src/draft.ts +2 −1' }).waitFor();
+    await changes.getByRole('link', { name: 'src/draft.ts +2 −1' }).waitFor();
     const command = `Copy muster work ${t.workspace}:unpushed`;
     await (await panel(page, 'Details')).getByRole('button', { name: command }).waitFor();
 
@@ -257,7 +258,8 @@ describeInBrowser("the panels of an agent's page", () => {
     await row.getByText('unpushed: 2 commits, 1 file (not all saved)').waitFor();
     await open('unpushed');
     await changes.getByText(/Unpushed: 2 commits, 1 changed file · partly saved \d+[smh] ago/).waitFor();
-    await page.getByRole('button', { name: 'Kill agent' }).click();
+    await choose(page, 'Kill agent');
+    const dialog = page.getByRole('dialog');
     await dialog.getByText('unpushed: 2 commits, 1 file (not all saved)').waitFor();
     await dialog.getByText('Unpushed work is kept only in a last checkpoint, for 30 days.').waitFor();
     await dialog.getByRole('button', { name: 'Cancel' }).click();

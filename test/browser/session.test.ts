@@ -100,6 +100,10 @@ describeInBrowser('sign-in', () => {
     await signInPage(page).waitFor();
     await tab.getByText('Your session has ended. Sign in again.').waitFor();
     expect(await page.context().cookies()).toEqual([]);
+    // A sign-in in one tab is one in all.
+    await paste(page, server.key);
+    await account(page).waitFor();
+    await account(tab).waitFor();
     await visitor.leave();
   });
 

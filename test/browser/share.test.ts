@@ -66,6 +66,7 @@ describeInBrowser('sharing an agent', () => {
 
     const links = share.getByRole('list', { name: 'Links to this agent' });
     await links.getByText(/expires in 59m \d\ds · by admin/).waitFor();
+    await links.getByText('Not opened yet').waitFor();
     const name = await links.locator('code').innerText();
     expect(name).toMatch(/^share-shown-[0-9a-f]{4}$/);
     const { document } = await readDocument(api, 'share-link', name);
@@ -78,6 +79,10 @@ describeInBrowser('sharing an agent', () => {
 
     const reader = await follow(url);
     await until(reader.page, 'I begin with the totals.');
+    await reader.page.reload();
+    await until(reader.page, 'I begin with the totals.');
+    await page.reload();
+    await links.getByText(/^Opened once, last \d+s ago$/).waitFor();
     await links.getByRole('button', { name: `Revoke ${name}` }).click();
     await share.getByText('No links yet.').waitFor();
     await reader.page.getByRole('heading', { level: 1, name: 'This link has ended' }).waitFor();
@@ -105,9 +110,13 @@ describeInBrowser('sharing an agent', () => {
     await page.getByRole('region', { name: 'Runs' }).getByRole('button').first().click();
     await page.getByRole('rowheader', { name: '1' }).waitFor();
     await page.getByRole('region', { name: 'Output' }).getByRole('button').first().click();
-    await page.getByRole('button', { name: 'Review changes' }).click();
-    await page.getByRole('dialog').getByText('+new words').waitFor();
-    await page.keyboard.press('Escape');
+    await page.getByRole('link', { name: 'Review changes' }).click();
+    await page.getByRole('region', { name: 'Diff' }).getByText('new words').waitFor();
+    await page.getByRole('button', { name: 'Link to line 1', exact: true }).click();
+    await expect.poll(() => page.url()).toContain('/review?file=src%2Fa.ts&line=1');
+    expect(await reader.accessibilityProblems()).toEqual([]);
+    await page.reload();
+    await page.getByRole('link', { name: '← shown' }).click();
     await page.getByRole('button', { name: 'Write Blocked' }).click();
     expect(await reader.accessibilityProblems()).toEqual([]);
     await reader.expectNoSidewaysScroll();
@@ -119,7 +128,10 @@ describeInBrowser('sharing an agent', () => {
     await page.getByText('1 of 2').waitFor();
 
     await expect.poll(() => page.getByRole('textbox').count()).toBe(0);
-    await expect.poll(() => page.getByRole('link').count()).toBe(0);
+    // To the review, which is part of the page.
+    const links = () =>
+      page.getByRole('link').evaluateAll((all) => all.map((link) => link.getAttribute('href')));
+    await expect.poll(async () => (await links()).every((href) => href?.startsWith('/share/'))).toBe(true);
     await expect.poll(() => page.getByRole('navigation').count()).toBe(0);
     for (const title of ['Tree', 'Share'])
       await expect.poll(() => page.getByRole('region', { name: title }).count()).toBe(0);
@@ -212,7 +224,7 @@ describeInBrowser('sharing an agent', () => {
       expect(await reader.accessibilityProblems()).toEqual([]);
       await reader.expectNoSidewaysScroll();
       await page.getByRole('button', { name: 'Tasks and more' }).click();
-      await page.getByRole('button', { name: 'Review changes' }).waitFor();
+      await page.getByRole('link', { name: 'Review changes' }).waitFor();
       const panels = page.getByRole('complementary', { name: 'About this agent' });
       expect(await reader.accessibilityProblems(panels)).toEqual([]);
       await reader.expectNoSidewaysScroll();

@@ -84,7 +84,7 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await expect.poll(() => page.title()).toBe('(1) Muster');
 
     await page.keyboard.press('?');
-    await help(page).getByText('Next and previous agent').waitFor();
+    await help(page).getByText('Next and previous agent that needs you').waitFor();
     await page.keyboard.press('n');
     await expect.poll(() => page.getByRole('dialog').count()).toBe(1);
     await page.keyboard.press('Escape');
@@ -233,6 +233,13 @@ describeInBrowser('while the service is unavailable', () => {
       await expect.poll(() => names(list.page, signal)).toEqual([`stays-${signal}`, `ends-${signal}`]);
       await rowWith(detail.page, `before ${signal}`).waitFor();
       if (signal === 'SIGTERM') expect(await list.accessibilityProblems()).toEqual([]);
+      const form = detail.page.getByRole('form', { name: 'Message' });
+      const problem = form.getByText('The service is unavailable.');
+      if (signal === 'SIGKILL') {
+        await form.getByRole('textbox').fill('still here');
+        await form.getByRole('button', { name: 'Send' }).click();
+        await problem.waitFor();
+      }
 
       const env = { ...server.env, MUSTER_PORT: new URL(server.url).port };
       restarted.push(await startServer({ databaseUrl: server.databaseUrl, runner: false, env }));
@@ -243,6 +250,9 @@ describeInBrowser('while the service is unavailable', () => {
         .poll(() => names(list.page, signal))
         .toEqual([`stays-${signal}`, `new-${signal}`, `ends-${signal}`]);
       await rowWith(detail.page, `${signal} is over`).waitFor();
+      await problem.waitFor({ state: 'detached' });
+      if (signal === 'SIGKILL')
+        await expect.poll(() => form.getByRole('textbox').inputValue()).toBe('still here');
       for (const page of pages) {
         await banner(page).waitFor({ state: 'detached' });
         await page.getByText('Live', { exact: true }).waitFor();

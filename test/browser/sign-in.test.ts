@@ -37,8 +37,11 @@ describeInBrowser('sign-in with a provider', () => {
 
   test('a person signs in with the keyboard, sees the page that was asked for, and stays signed in', async () => {
     idp.asks = true;
-    const { page } = await fixture.visit({ key: '', path: `/spend${signInPath().slice('/sign-in'.length)}` });
+    const path = `/spend${signInPath().slice('/sign-in'.length)}`;
+    const visitor = await fixture.visit({ key: '', path });
+    const { page } = visitor;
     await provider(page).focus();
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Continue' }).click();
     await page.getByRole('heading', { name: 'Spend' }).waitFor();
@@ -50,9 +53,8 @@ describeInBrowser('sign-in with a provider', () => {
   });
 
   test('an admin sees the claims that arrived, which rule matched, and whether the provider is set up', async () => {
-    const { page, problems } = Object.assign(await fixture.visit({ key: '', path: signInPath() }), {
-      problems: [],
-    });
+    const visitor = await fixture.visit({ key: '', path: signInPath() });
+    const { page } = visitor;
     await provider(page).click();
     await page.getByRole('button', { name: 'Account' }).waitFor();
     await page.goto(`${fixture.server.url}/catalog/sign-in/company?view=connection`);
@@ -64,7 +66,12 @@ describeInBrowser('sign-in with a provider', () => {
     await expect
       .poll(() => page.getByRole('list', { name: 'Checks' }).textContent())
       .toContain('client id and client secret');
-    expect(problems).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
+
+    await page.goto(`${fixture.server.url}/settings`);
+    const section = page.getByRole('region', { name: 'Sign-in', exact: true });
+    await section.getByRole('link', { name: 'company' }).click();
+    await expect.poll(() => new URL(page.url()).pathname).toBe('/catalog/sign-in/company');
   });
 
   test('a refusal says why, once, and leaves the key form usable; also on a phone', async () => {

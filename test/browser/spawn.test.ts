@@ -6,6 +6,7 @@ import type { Api } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { phone, storedIn, type Visitor } from '../support/browser.ts';
 import { apiWithNewKey, uniqueName, writeResource } from '../support/catalog.ts';
+import { png } from '../support/images.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
 
@@ -86,10 +87,17 @@ describeInBrowser('the dialog for a new agent', () => {
     await expect.poll(() => noteOf(page, 'Persona')).toBe('You carry code to other platforms.');
     await expect.poll(() => noteOf(page, 'Model')).toContain('gpt-5');
     // A name that the operator added: the form offers it and knows its backend, which has the effort `none`.
-    await expect
-      .poll(() => page.locator('datalist option[value="team-gpt"]').count(), { message: 'suggested' })
-      .toBeGreaterThan(0);
-    await dialog(page).getByLabel('Model').fill('team-gpt');
+    await dialog(page).getByLabel('Model').click();
+    await dialog(page).getByRole('option', { name: 'opus', exact: true }).waitFor();
+    await dialog(page).getByLabel('Model').fill('team-g');
+    await dialog(page).getByRole('option', { name: 'team-gpt' }).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => dialog(page).getByLabel('Model').inputValue()).toBe('team-gpt');
+    await dialog(page)
+      .getByLabel('Images', { exact: true })
+      .setInputFiles({ name: 'one.png', mimeType: 'image/png', buffer: png() });
+    await dialog(page).getByRole('img', { name: 'one.png' }).waitFor();
 
     await page.getByRole('button', { name: 'Add task' }).click();
     await page.keyboard.type('Look');
@@ -106,6 +114,10 @@ describeInBrowser('the dialog for a new agent', () => {
     await dialog(page).getByLabel('Effort').selectOption('none');
     await dialog(page).getByLabel('Tier').selectOption('flex');
     await dialog(page).getByLabel('Fast mode').selectOption('on');
+    await dialog(page).getByLabel('Labels').fill('team');
+    await start(page);
+    await expect.poll(() => noteOf(page, 'Labels')).toContain('key=value');
+    await dialog(page).getByLabel('Labels').fill('team=web, area=shop');
     await dialog(page).getByLabel('Expected output').fill('A greeting');
     await page.getByRole('button', { name: 'Insert an example' }).click();
     await start(page);
@@ -123,7 +135,12 @@ describeInBrowser('the dialog for a new agent', () => {
       reasoningEffort: 'none',
       serviceTier: 'flex',
       fastMode: true,
+      labels: { team: 'web', area: 'shop' },
     });
+    const queued = await agentsIn('web').timeline(name, 'FOLLOW_UP_QUEUED');
+    expect(queued).toMatchObject([
+      { text: 'Images for the task.', data: { attachmentIds: [expect.any(String)] } },
+    ]);
     expect(JSON.parse(status.outputSchema)).toMatchObject({ required: ['summary', 'passed'] });
     const [look, leap, ...more] = status.tasks;
     expect(look).toMatchObject({ subject: 'Look', blocks: [leap?.id], activation: null });
@@ -219,7 +236,7 @@ describeInBrowser('the dialog for a new agent', () => {
 
     await dialog(page).getByLabel('Model').fill('nonsense');
     await start(page);
-    await expect.poll(() => noteOf(page, 'Model')).toContain('"nonsense" is unknown');
+    await expect.poll(() => noteOf(page, 'Model')).toContain('“nonsense” is unknown');
     await expect.poll(() => dialog(page).getByLabel('Model').getAttribute('aria-invalid')).toBe('true');
     await dialog(page).getByLabel('Model').fill('rehearsal-a');
 
@@ -339,7 +356,7 @@ describeInBrowser('the dialog for a new agent', () => {
     await openDialog(page);
     await dialog(page).getByLabel('Name').fill(name);
     await dialog(page).getByLabel('Model').fill('rehearsal-a');
-    await page.getByText('This agent is a rehearsal: scripted, without a model.').waitFor();
+    await page.getByText('This agent is a rehearsal: it uses no model and costs nothing.').waitFor();
     await page.getByRole('button', { name: 'Insert example' }).click();
     await expect.poll(() => description(page).inputValue()).toContain('!ask');
     await start(page);

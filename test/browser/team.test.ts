@@ -56,6 +56,14 @@ describeInBrowser('the pages of a team', () => {
     expect(cells.slice(0, 6).map((cell) => cell.replace(/\d+s ago/, 'now'))).toEqual([
       ...['member', 'now', '1', '1', '1', '–'],
     ]);
+    // On a phone each row is a card, with its actions on the screen.
+    const before = page.viewportSize();
+    if (phone.viewport) await page.setViewportSize(phone.viewport);
+    const button = mia.getByRole('button', { name: 'Disable mia' });
+    const right = await button.evaluate((element) => element.getBoundingClientRect().right);
+    expect(right).toBeLessThanOrEqual(phone.viewport?.width ?? 0);
+    expect(await mia.innerText()).toContain('code host account');
+    if (before) await page.setViewportSize(before);
     // Its own row has no actions.
     expect(await row('admin').getByRole('button').count()).toBe(0);
     await isAccessible();
@@ -85,7 +93,7 @@ describeInBrowser('the pages of a team', () => {
 
     await page.getByRole('button', { name: 'Disable mia' }).press('Enter');
     const confirm = page.getByRole('dialog', { name: 'Disable mia?' });
-    await confirm.getByText('1 session and 1 key of codehost_oauth/mia stop working').waitFor();
+    await confirm.getByText('1 session and 1 key of mia stop working').waitFor();
     await confirm.getByText('Its 1 live agent stays as it is.').waitFor();
     expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.keyboard.press('Escape');
@@ -107,7 +115,7 @@ describeInBrowser('the pages of a team', () => {
   test('someone else reads why the page is empty, and sees its own settings', async () => {
     const { key } = await createKey(fixture.api, { role: 'viewer', account: 'vera' });
     const viewer = await fixture.visit({ path: '/team', key });
-    await viewer.page.getByText('Only admins see the members of the tenant.').waitFor();
+    await viewer.page.getByText('Only admins see the members of the organization.').waitFor();
     expect(await viewer.accessibilityProblems()).toEqual([]);
     await viewer.page.getByRole('link', { name: 'Your sessions and keys' }).click();
     const sections = viewer.page.getByRole('region');
@@ -140,11 +148,11 @@ describeInBrowser('the pages of a team', () => {
     await card.waitFor();
     const states = () =>
       card.getByRole('listitem').evaluateAll((all) => all.map((li) => li.firstChild?.textContent));
-    expect(await states()).toEqual(['to do', 'to do', 'to do', 'to do']);
+    expect(await states()).toEqual(['to do', 'to do', 'to do', 'to do', 'to do']);
     expect(await fresh.accessibilityProblems(card)).toEqual([]);
     await writeResource(admin, 'workspace', 'shop', { repos: ['https://git.example.com/shop.git'] });
     await fresh.goto('/');
-    await expect.poll(states).toEqual(['to do', 'done', 'to do', 'to do']);
+    await expect.poll(states).toEqual(['to do', 'done', 'to do', 'to do', 'to do']);
     await card.getByRole('link', { name: 'Set up notifications: Notification' }).click();
     await expect.poll(() => new URL(fresh.page.url()).pathname).toBe('/notifications');
     await fresh.goto('/');

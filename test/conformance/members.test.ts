@@ -2,7 +2,7 @@ import type { Member, Provider, ReplyOf } from '@muster/sdk/contract';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, type Api, agent, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { createKey, createShareLink, uniqueName, writeResource } from '../support/catalog.ts';
+import { createKey, createShareLink, readDocument, uniqueName, writeResource } from '../support/catalog.ts';
 import { useDatabase } from '../support/database.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { useTwoNodes } from '../support/shared-server.ts';
@@ -191,6 +191,29 @@ describe('a disabled account', () => {
     );
     expectError(await signedIn.get('/v1/whoami'), 'UNAUTHENTICATED');
     expectError(await browser.send('/v1/whoami'), 'UNAUTHENTICATED');
+  });
+
+  test('has no share links any more, also those that it made to agents of others', async () => {
+    const name = uniqueName('ada');
+    const made = await createKey(admin, { role: 'admin', account: name });
+    const agentId = { agent: [account], account, ownerProvider };
+    const { name: linkName, api: link } = await createShareLink(made.api, agentId);
+    const { api: other } = await createShareLink(admin, agentId);
+    const read = (): Promise<Answer> => link.post('/v1/agent/status', {});
+    const opened = async () => (await readDocument(admin, 'share-link', linkName)).document;
+    expect(await opened()).toMatchObject({ opens: 0, openedAt: null });
+    const browser = await browserOf(server.url, link.key, { share: true });
+    expect(await opened()).toMatchObject({ opens: 1, openedAt: expect.stringMatching(/^20/) });
+    const inBrowser = () => browser.send('/v1/agent/status', {}, { 'muster-session': browser.session.id });
+    expectOk(await inBrowser());
+    for (const isDisabled of [true, false]) {
+      expectOk(await update(name, { disabled: isDisabled }));
+      await until('the link to end or work', read, ({ status }) => status === (isDisabled ? 401 : 200));
+      expectOk(await other.post('/v1/agent/status', {}));
+      const session = await inBrowser();
+      if (isDisabled) expectError(session, 'UNAUTHENTICATED');
+      else expectOk(session);
+    }
   });
 
   test('starts nothing by its schedules, which are paused', async () => {

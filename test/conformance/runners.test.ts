@@ -190,6 +190,24 @@ describe('a diff', () => {
     expect((await t.send('agent/diff', 'a')).body).toEqual(body);
   });
 
+  test('has as much context as one asks for, of what is stored', async () => {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    const same = (from: number) => Array.from({ length: 6 }, (_, at) => ` ${from + at}`);
+    const hunk = (...lines: string[]) => lines.join('\n');
+    const text = hunk('--- a/x', '+++ b/x', '@@ -1,12 +1,13 @@', ...same(1), '+new', ...same(7));
+    await t.report(run, diff('https://git.example/a.git', text, [1, 1, 0]));
+    const diffOf = async (more: { context?: number }) =>
+      (await t.send<{ diff: string }>('agent/diff', 'a', more)).body.diff;
+    expect(await diffOf({ context: 100 })).toBe(text);
+    const three = hunk('--- a/x', '+++ b/x', '@@ -4,6 +4,7 @@', ' 4', ' 5', ' 6', '+new', ' 7', ' 8', ' 9');
+    expect(await diffOf({})).toBe(three);
+    expect(await diffOf({ context: 0 })).toBe(hunk('--- a/x', '+++ b/x', '@@ -6,0 +7 @@', '+new'));
+    const { body } = await t.send('agent/diff', 'a', { context: 101 });
+    expect(JSON.stringify(body)).toMatch(/context.*from 0 to 100/);
+  });
+
   test('of several repositories adds the counts, and names the repository above each diff', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');

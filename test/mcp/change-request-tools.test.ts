@@ -54,6 +54,6 @@ test('an agent opens one for itself, once it has pushed to a repository with an 
     pushes: [{ repo, ref: `muster/${path}`, commits: ['a'.repeat(40)], files: ['a.txt'] }],
   });
   expect(await own.refused('open_change_request', { title: 'Mine' })).toContain(
-    `no integration covers ${repo}`,
+    `no integration covers ${repo}; add one, or the repository to its \`repos\``,
   );
 });

@@ -8,8 +8,8 @@ export const memberBugs: readonly PlantedBug[] = [
   {
     name: 'members: the keys of a disabled account work',
     file: `${service}/store/statements/keys.ts`,
-    find: '   WHERE m.disabled IS NOT TRUE`,',
-    replace: '   `,',
+    find: 'WHERE m.disabled IS NOT TRUE AND',
+    replace: 'WHERE',
     suites: conformance,
   },
   {

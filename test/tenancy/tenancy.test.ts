@@ -109,9 +109,7 @@ const isAdmins = (name: RouteName): boolean =>
 
 /** About runners, the members of the tenant and what they did. */
 const isOfAdmins = (name: RouteName): boolean =>
-  ['audit', 'drainRunners', 'undrainRunners', 'listMembers', 'revokeKey', 'setup', 'updateMember'].includes(
-    name,
-  );
+  ['audit', 'drainRunners', 'undrainRunners', 'listMembers', 'revokeKey', 'updateMember'].includes(name);
 
 function expected(role: Role, name: RouteName, access: Access, target: Target): ErrorCode | 200 {
   if (!permitted[access].includes(role)) return 'PERMISSION_DENIED';

@@ -11,6 +11,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   live: ['parts', 'session'],
   spawn: shared,
   home: [...shared, 'setup', 'spawn'],
+  inbox: [...shared, 'agent'],
+  palette: [...shared, 'agent', 'catalog', 'home', 'shell', 'spawn'],
   catalog: shared,
   budget: shared,
   runners: shared,
@@ -73,6 +75,7 @@ test('a style sheet is named like its folder, or like a part of the page that wo
     'catalog/editor.css',
     'catalog/form.css',
     'home/agent-row.css',
+    'parts/list-page.css',
     'parts/markdown.css',
   ]);
   expect(sheets.filter((path) => linesIn(readText(path)) > 450)).toEqual([]);

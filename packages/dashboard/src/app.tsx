@@ -1,5 +1,5 @@
 import { QueryClientProvider } from '@tanstack/react-query';
-import { lazy, Suspense, useEffect, useMemo, useState } from 'react';
+import { lazy, Suspense, useCallback, useEffect, useMemo, useState } from 'react';
 import { Redirect, Route, Switch, useLocation } from 'wouter';
 import { HomePage } from './home/view/home-page.tsx';
 import { Fleet, FleetContext } from './live/fleet.ts';
@@ -11,7 +11,8 @@ import { type Session, SignedInContext, useSession } from './session/session.ts'
 import { SwitchDialog } from './session/session-dialogs.tsx';
 import { SignInPage } from './session/sign-in-page.tsx';
 import { useBadge } from './shell/badge.ts';
-import { ConnectionBanner, Header, HelpDialog } from './shell/header.tsx';
+import { ConnectionBanner, Header } from './shell/header.tsx';
+import { isPaletteKey } from './shell/palette-key.ts';
 import { closeSpawn, openSpawn, useSpawnPreset } from './spawn/open-spawn.ts';
 
 /** The list needs neither. Both are loaded soon after it, so that they open immediately. */
@@ -19,6 +20,8 @@ const loadAgentPage = () => import('./agent/view/agent-page.tsx');
 const loadSpawnDialog = () => import('./spawn/view/spawn-dialog.tsx');
 const AgentPage = lazy(async () => ({ default: (await loadAgentPage()).AgentPage }));
 const SpawnDialog = lazy(async () => ({ default: (await loadSpawnDialog()).SpawnDialog }));
+const Palette = lazy(async () => ({ default: (await import('./palette/view/palette.tsx')).Palette }));
+const HelpDialog = lazy(async () => ({ default: (await import('./shell/help-dialog.tsx')).HelpDialog }));
 const loadAfterMs = 1_500;
 
 // Together with the session.
@@ -61,6 +64,8 @@ const ActivityPage = lazy(async () => ({
 }));
 
 const DevicePage = lazy(async () => ({ default: (await import('./device/device-page.tsx')).DevicePage }));
+
+const InboxPage = lazy(async () => ({ default: (await import('./inbox/view/inbox-page.tsx')).InboxPage }));
 
 const SpendPage = lazy(async () => ({ default: (await import('./spend/view/spend-page.tsx')).SpendPage }));
 
@@ -112,6 +117,9 @@ const Routes = () => (
     <Route path="/agents/*">
       <AgentPage />
     </Route>
+    <Route path="/inbox">
+      <InboxPage />
+    </Route>
     <Route path="/catalog/:kind?/:name?">
       <CatalogPage />
     </Route>
@@ -152,17 +160,36 @@ const Routes = () => (
   </Switch>
 );
 
+/** Ctrl+K opens and closes the palette, also from a field. */
+function usePaletteKey(): readonly [isOpen: boolean, setOpen: (isOpen: boolean) => void] {
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (!isPaletteKey(event) || event.defaultPrevented) return;
+      // The browser would search the web.
+      event.preventDefault();
+      setOpen((isOpen) => !isOpen && !document.querySelector('dialog[open]'));
+    };
+    addEventListener('keydown', onKeyDown);
+    return () => removeEventListener('keydown', onKeyDown);
+  }, []);
+  return [isOpen, setOpen];
+}
+
 function Pages() {
   const [address, navigate] = useLocation();
   const [isHelpOpen, setHelpOpen] = useState(false);
+  const [isPaletteOpen, setPaletteOpen] = usePaletteKey();
+  const openHelp = useCallback(() => setHelpOpen(true), []);
   const spawnPreset = useSpawnPreset();
   useBadge();
   useRenewedNotifications();
   useSoonNeeded();
   useShortcuts({
     n: () => openSpawn(),
-    '?': () => setHelpOpen(true),
+    '?': openHelp,
     g: () => navigate('/'),
+    i: () => navigate('/inbox'),
     c: () => navigate('/catalog'),
     u: () => navigate('/spend'),
     r: () => navigate('/runners'),
@@ -176,7 +203,7 @@ function Pages() {
       <a className="skip-link" href="#main">
         Skip to content
       </a>
-      <Header onSpawn={() => openSpawn()} onHelp={() => setHelpOpen(true)} />
+      <Header onSpawn={() => openSpawn()} onHelp={openHelp} onPalette={() => setPaletteOpen(true)} />
       <ConnectionBanner />
       <main id="main" tabIndex={-1}>
         <ErrorBoundary fallback={<Failed />} resetBy={address}>
@@ -190,7 +217,10 @@ function Pages() {
           <SpawnDialog preset={spawnPreset} onClose={closeSpawn} />
         </Suspense>
       )}
-      {isHelpOpen && <HelpDialog onClose={() => setHelpOpen(false)} />}
+      <Suspense>
+        {isHelpOpen && <HelpDialog onClose={() => setHelpOpen(false)} />}
+        {isPaletteOpen && <Palette onHelp={openHelp} onClose={() => setPaletteOpen(false)} />}
+      </Suspense>
     </>
   );
 }

@@ -4,10 +4,12 @@ import { median, percentile, startService } from '../../bench/tools.ts';
 import { sharedChromium } from '../../support/browser.ts';
 import { latencyFromAgent, latencyFromRunner, latencyWords } from './entry-latency.ts';
 import { firstLoadKb } from './first-load.ts';
+import { fewAgents, firstRows, manyAgents } from './first-row.ts';
 import { type FleetAtWork, fleetSize, startFleetAtWork } from './fleet-at-work.ts';
 import { Gates } from './gates.ts';
 import { mostFrameMs, scrollThroughAgents } from './long-list.ts';
 import { openTranscripts } from './long-transcript.ts';
+import { reviewedLines, scrollReview } from './review-scroll.ts';
 import { members, openTeamPages, runners } from './team-pages.ts';
 
 /**
@@ -70,6 +72,18 @@ async function atRest(browser: Browser): Promise<void> {
       gates.note('a transcript of 500 / 50,000 entries opens in', `${ms(shortMs)} / ${ms(longMs)}`);
       gates.most('50,000 entries against 500', longMs / shortMs, 1.5);
     }
+    if (wants('review')) {
+      const { review, plain } = await scrollReview(browser, service);
+      gates.note(
+        `scroll through a review of ${reviewedLines} lines: median / p95 frame`,
+        `${ms(review.medianMs)} / ${ms(review.p95Ms)}`,
+      );
+      gates.note('the same lines on a plain page', `${ms(plain.medianMs)} / ${ms(plain.p95Ms)}`);
+      gates.note(
+        'the review against the plain page, at the median',
+        (review.medianMs / plain.medianMs).toFixed(2),
+      );
+    }
     if (wants('team')) {
       const { homeMs, teamMs, runnersMs, settingsMs } = await openTeamPages(browser, service);
       gates.note('the home list opens in', ms(homeMs));
@@ -82,13 +96,20 @@ async function atRest(browser: Browser): Promise<void> {
   }
 }
 
+async function rows(browser: Browser): Promise<void> {
+  const { fewMs, manyMs } = await firstRows(browser);
+  gates.note(`the first row of ${fewAgents} / ${manyAgents} agents`, `${ms(fewMs)} / ${ms(manyMs)}`);
+  gates.most(`${manyAgents} agents against ${fewAgents}`, manyMs / fewMs, 1.2);
+}
+
 // Frames are measured with the wall clock, so other load on the machine counts.
 const load = (): string => `${loadavg()[0]?.toFixed(1)} on ${cpus().length} cores`;
 const loadBefore = load();
 const browser = await sharedChromium();
 try {
   if (wants('live') || wants('list')) await atWork(browser);
-  if (wants('load') || wants('transcript') || wants('team')) await atRest(browser);
+  if (wants('rows')) await rows(browser);
+  if (wants('load') || wants('transcript') || wants('review') || wants('team')) await atRest(browser);
 } finally {
   await browser.close();
 }

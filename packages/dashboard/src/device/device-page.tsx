@@ -1,9 +1,10 @@
 import type { PendingLogin } from '@muster/sdk';
-import { limits, providerName } from '@muster/sdk/contract';
+import { limits } from '@muster/sdk/contract';
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useState } from 'react';
 import { Button } from '../parts/button.tsx';
 import { TextField } from '../parts/field.tsx';
+import { Facts } from '../parts/list-page.tsx';
 import { useTitle } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Moment } from '../parts/times.tsx';
@@ -96,7 +97,7 @@ function Request({ login, onAnswer, onBack }: RequestProps) {
       <p id="device-code" className="device-code">
         {login.userCode}
       </p>
-      <dl className="device-facts">
+      <Facts>
         <dt>Program</dt>
         <dd>
           {login.client} <small>This is what it says of itself. It is not verified.</small>
@@ -111,10 +112,10 @@ function Request({ login, onAnswer, onBack }: RequestProps) {
         </dd>
         <dt>It gets</dt>
         <dd>
-          a key of <strong>{`${providerName(caller.ownerProvider)}/${caller.account}`}</strong> with the role{' '}
-          <strong>{caller.role}</strong>, until {limits.loginKeyDays} days after its last use
+          a key of <strong>{caller.account}</strong> with the role <strong>{caller.role}</strong>, until{' '}
+          {limits.loginKeyDays} days after its last use
         </dd>
-      </dl>
+      </Facts>
       <p className="device-warning">
         Approve only if you ran <code>muster login</code> yourself and it shows this code. If somebody sent
         you the code or the link, deny it: they would act as you.

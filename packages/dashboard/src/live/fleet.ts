@@ -18,8 +18,9 @@ interface FleetView {
   readonly error: unknown;
 }
 
-/** While thousands of agents load, rendering every frame would only slow the loading down. */
+/** While thousands of agents load, rendering every frame would only slow the loading down. The first are shown immediately. */
 const loadingMs = 150;
+const firstEntries = 60;
 /** A hidden page has no animation frames, and a page may be hidden while it waits for one. */
 const noFrameMs = 250;
 
@@ -45,6 +46,7 @@ export class Fleet {
   #isLoaded = false;
   #error: unknown = null;
   #isNotifyDue = false;
+  #hasNotified = false;
 
   constructor(client: MusterClient, caller: Owner) {
     this.#client = client;
@@ -135,6 +137,7 @@ export class Fleet {
     const stream = this.#client.listStream(filter, {
       signal,
       onOpen: () => connection.restored('listStream'),
+      onGone: (agentId) => this.#remove(agentPage(agentId)),
       onWhole: () => {
         if (received) this.#removeAllBut(received);
         received = null;
@@ -148,6 +151,8 @@ export class Fleet {
       const page = agentPage(entry.agentId);
       received?.add(page);
       this.#set(page, entry);
+      // The first rows are on the screen before the rest of a long list is read.
+      if (received?.size === firstEntries && !document.hidden) for (const _ of '123') await nextFrame();
     }
   }
 
@@ -168,17 +173,20 @@ export class Fleet {
   }
 
   #removeAllBut(pages: ReadonlySet<string>): void {
-    for (const page of this.#agents.keys()) {
-      if (pages.has(page)) continue;
-      this.#recordChange(page, undefined);
-      this.#agents.delete(page);
-    }
+    for (const page of this.#agents.keys()) if (!pages.has(page)) this.#remove(page);
+  }
+
+  #remove(page: string): void {
+    this.#recordChange(page, undefined);
+    this.#agents.delete(page);
+    this.#notifySoon();
   }
 
   #notifySoon(): void {
     if (this.#isNotifyDue) return;
     this.#isNotifyDue = true;
-    if (!this.#isLoaded || document.hidden) {
+    const isLoading = !this.#isLoaded && this.#hasNotified;
+    if (isLoading || document.hidden) {
       setTimeout(this.#notify, loadingMs);
       return;
     }
@@ -189,6 +197,7 @@ export class Fleet {
   readonly #notify = (): void => {
     if (!this.#isNotifyDue) return;
     this.#isNotifyDue = false;
+    this.#hasNotified = true;
     this.#view = null;
     const watchers = [...this.#changed].flatMap((page) => [...(this.#watchers.get(page) ?? [])]);
     this.#changed.clear();
@@ -196,6 +205,12 @@ export class Fleet {
     this.#listeners.notify();
   };
 }
+
+const nextFrame = (): Promise<void> =>
+  new Promise((resolve) => {
+    requestAnimationFrame(() => setTimeout(resolve));
+    setTimeout(resolve, noFrameMs);
+  });
 
 export const FleetContext = createContext<Fleet | null>(null);
 

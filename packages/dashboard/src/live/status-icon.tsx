@@ -22,6 +22,12 @@ const shapes: Readonly<Record<Attention, ReactNode>> = {
       <path className="status-icon-inside" d="m5.6 5.6 4.8 4.8m0-4.8-4.8 4.8" />
     </>
   ),
+  'failed-seen': (
+    <>
+      <circle cx="8" cy="8" r="6.1" />
+      <path d="m5.9 5.9 4.2 4.2m0-4.2-4.2 4.2" />
+    </>
+  ),
   unfinished: (
     <>
       <circle cx="8" cy="8" r="6.1" />

@@ -2,8 +2,8 @@ import { useSyncExternalStore } from 'react';
 import { Listeners } from './model/listeners.ts';
 
 /** `auto` follows the system. */
-const themes = ['auto', 'light', 'dark'] as const;
-type Theme = (typeof themes)[number];
+export const themes = ['auto', 'light', 'dark'] as const;
+export type Theme = (typeof themes)[number];
 
 const storageKey = 'muster.theme';
 const listeners = new Listeners();
@@ -14,7 +14,7 @@ export function applyTheme(): void {
   document.documentElement.dataset.theme = stored();
 }
 
-function chooseTheme(theme: Theme): void {
+export function chooseTheme(theme: Theme): void {
   localStorage.setItem(storageKey, theme);
   applyTheme();
   listeners.notify();

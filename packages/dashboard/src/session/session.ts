@@ -53,12 +53,20 @@ export const clientFor = (id?: string): MusterClient =>
     onRetry: ({ operation }: Retry) => connection.lost(operation),
   });
 
-const enter = ({ session: { id }, caller }: SignIn): void =>
-  setSession({ state: 'in', id, client: clientFor(id), caller });
+/** The tabs of this browser share the session. */
+const tabs = new BroadcastChannel('muster.session');
 
-/** Also handles a sign-in link that is pasted into a tab where the page is already open. */
+function enter({ session: { id }, caller }: SignIn): void {
+  setSession({ state: 'in', id, client: clientFor(id), caller });
+  tabs.postMessage('signed in');
+}
+
+/** Follows a sign-in in another tab, and handles a link that is pasted into a tab where the page is already open. */
 export function startSession(): void {
   void openSession();
+  tabs.addEventListener('message', () => {
+    if (session.state === 'out') void resume(session.reason);
+  });
   addEventListener('hashchange', () => {
     if (codeInUrl() !== null) void openSession();
   });

@@ -16,6 +16,9 @@ export interface ShareLink {
   readonly createdAt: string;
   /** `provider_name/account`. */
   readonly createdBy: string;
+  /** In how many browsers it was opened; a service of an earlier version does not count. */
+  readonly opens: number;
+  readonly openedAt: string | null;
 }
 
 type Entry = CatalogEntry<DocumentOf<'share-link'>>;
@@ -48,6 +51,8 @@ const linkOf = ({ name, generation, document }: Entry): ShareLink => ({
   expiresAt: document.expiresAt ?? null,
   createdAt: String(document.createdAt ?? ''),
   createdBy: String(document.createdBy ?? ''),
+  opens: Number(document.opens ?? 0),
+  openedAt: typeof document.openedAt === 'string' ? document.openedAt : null,
 });
 
 const maxNameLength = 128;

@@ -12,6 +12,9 @@ import { useClient, useSignedIn } from '../session/session.ts';
 import { createShareLink, type ShareLink, shareLinksKey, shareLinksOf } from './share-links.ts';
 import './share.css';
 
+/** How often the panel looks who has opened a link. */
+const lookMs = 30_000;
+
 /** Links that give people without a key read-only access to this agent. */
 export const SharePanel = ({ status }: { readonly status: AgentStatus }) => (
   <Panel title="Share">
@@ -44,6 +47,7 @@ function Sharing({
   const links = useQuery({
     queryKey: shareLinksKey(agentId),
     queryFn: ({ signal }) => shareLinksOf(client, agentId, signal),
+    refetchInterval: lookMs,
   });
   return (
     <>
@@ -116,7 +120,7 @@ function Links({ links, ...rest }: LinksProps & { readonly links: readonly Share
 function LinkRow({ link, agentId, agentCreatedAt, reason }: LinksProps & { readonly link: ShareLink }) {
   const client = useClient();
   const queryClient = useQueryClient();
-  const { name, generation, createdAt, createdBy } = link;
+  const { name, generation, createdAt, createdBy, opens, openedAt } = link;
   const { mutate, error, isPending } = useMutation({
     mutationFn: () =>
       client.catalog.delete('share-link', name, {
@@ -133,6 +137,15 @@ function LinkRow({ link, agentId, agentCreatedAt, reason }: LinksProps & { reado
           <code>{name}</code>
           <small>
             <LinkExpiry link={link} /> · by {createdBy.split('/').at(-1)}, <Age since={createdAt} /> ago
+          </small>
+          <small>
+            {openedAt === null ? (
+              'Not opened yet'
+            ) : (
+              <>
+                Opened {opens === 1 ? 'once' : `${opens} times`}, last <Age since={openedAt} /> ago
+              </>
+            )}
           </small>
           {createdAt < agentCreatedAt && (
             <small>Created before this agent. It may show an earlier agent with the same name.</small>

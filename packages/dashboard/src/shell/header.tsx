@@ -1,10 +1,11 @@
 import type { Caller } from '@muster/sdk';
-import { providerName } from '@muster/sdk/contract';
-import { type FocusEvent, useCallback, useId, useRef, useState } from 'react';
+import { type FocusEvent, useCallback, useId, useRef, useState, useSyncExternalStore } from 'react';
 import { Link, useLocation } from 'wouter';
 import iconUrl from '../icon.svg';
+import { useFleet } from '../live/fleet.ts';
 import { Button, ExpandIcon } from '../parts/button.tsx';
-import { Dialog, useDismiss } from '../parts/dialog.tsx';
+import { useDismiss } from '../parts/dialog.tsx';
+import { ownerKind } from '../parts/model/owner.ts';
 import { Problem } from '../parts/problem.tsx';
 import { ThemeChoice } from '../parts/theme.tsx';
 import { Moment, useNow } from '../parts/times.tsx';
@@ -12,9 +13,17 @@ import { useOutage } from '../session/connection.ts';
 import { signOut, useSession, useSignedIn } from '../session/session.ts';
 import { SessionsDialog } from '../session/session-dialogs.tsx';
 import { maySpawn } from '../spawn/open-spawn.ts';
+import { pagesFor } from './pages.ts';
+import { paletteKey } from './palette-key.ts';
 import './shell.css';
 
-export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; readonly onHelp: () => void }) {
+interface HeaderProps {
+  readonly onSpawn: () => void;
+  readonly onHelp: () => void;
+  readonly onPalette: () => void;
+}
+
+export function Header({ onSpawn, onHelp, onPalette }: HeaderProps) {
   const { caller } = useSignedIn();
   const isOffline = useOutage() !== null;
   return (
@@ -39,6 +48,22 @@ export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; read
           Read-only access
         </span>
       )}
+      <Button
+        look="quiet"
+        className="header-search"
+        aria-label="Commands and search"
+        title={`Commands and search (${paletteKey})`}
+        onClick={onPalette}
+      >
+        <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+          <path
+            d="M7 2.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9m3.3 7.8 3.7 3.7"
+            fill="none"
+            stroke="currentColor"
+            strokeWidth="1.6"
+          />
+        </svg>
+      </Button>
       <Button look="quiet" className="header-help" aria-label="Keyboard shortcuts" onClick={onHelp}>
         ?
       </Button>
@@ -47,26 +72,15 @@ export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; read
   );
 }
 
-const pages = [
-  ['Agents', '/', /^\/($|agents\/)/],
-  ['Catalog', '/catalog', /^\/catalog/],
-  ['Schedules', '/schedules', /^\/schedules/],
-  ['Spend', '/spend', /^\/spend$/],
-  ['Runners', '/runners', /^\/runners$/],
-  ['Team', '/team', /^\/team$/],
-  ['Activity', '/activity', /^\/activity$/],
-] as const;
-
-const isForAdmins = (href: string): boolean => href === '/activity' || href === '/team';
-
 /** On a narrow screen, a button with the name of the current page opens the list. */
 function MainNavigation() {
   const [path] = useLocation();
   const { isOpen, setOpen, ref, button } = useMenu<HTMLElement>();
   const listId = useId();
-  const isAdmin = /^(admin|operator)$/.test(useSignedIn().caller.role);
-  const shown = pages.filter(([, href]) => isAdmin || !isForAdmins(href));
-  const current = pages.find(([, , isCurrent]) => isCurrent.test(path));
+  const pages = pagesFor(useSignedIn().caller);
+  const current = pages.find(({ pattern }) => pattern.test(path));
+  const fleet = useFleet();
+  const needing = useSyncExternalStore(fleet.subscribe, fleet.needingCaller);
   return (
     <nav aria-label="Main" ref={ref} onBlur={(event) => hasLeft(event) && setOpen(false)}>
       <Button
@@ -78,19 +92,25 @@ function MainNavigation() {
         onClick={() => setOpen(!isOpen)}
       >
         <span className="visually-hidden">Pages: </span>
-        {current?.[0] ?? 'Menu'}
+        {current?.title ?? 'Menu'}
         <ExpandIcon />
       </Button>
       <div className="nav-links" id={listId} data-open={isOpen}>
-        {shown.map((page) => (
+        {pages.map((page) => (
           <Link
-            key={page[1]}
-            href={page[1]}
+            key={page.href}
+            href={page.href}
             className="nav-link"
             onClick={() => setOpen(false)}
             {...(page === current && { 'aria-current': 'page' })}
           >
-            {page[0]}
+            {page.title}
+            {page.href === '/inbox' && needing > 0 && (
+              <>
+                {' '}
+                <span className="nav-count">{needing.toLocaleString()}</span>
+              </>
+            )}
           </Link>
         ))}
         <a href="/docs" className="nav-link">
@@ -176,9 +196,9 @@ const AccountPanel = ({ id, caller, error, onSessions, onClose, onSignOut }: Acc
     <dl>
       <dt>Account</dt>
       <dd>
-        {caller.account} <small>{providerName(caller.ownerProvider)}</small>
+        {caller.account} <small>{ownerKind(caller.ownerProvider)}</small>
       </dd>
-      <dt>Tenant</dt>
+      <dt>Organization</dt>
       <dd>{caller.tenant.org}</dd>
       <dt>Role</dt>
       <dd>{caller.role}</dd>
@@ -229,50 +249,3 @@ function OutageNotice({ sinceMs }: { readonly sinceMs: number }) {
     </p>
   );
 }
-
-const shortcuts: readonly (readonly [keys: string, action: string])[] = [
-  ['/', 'Search in the list, or in the transcript'],
-  ['j  k', 'Next and previous agent'],
-  ['Enter', 'Open the selected agent'],
-  ['s', 'Mark the selected agent seen or unseen'],
-  ['p', 'Pin or unpin the selected agent'],
-  ['x', 'Select the agent; with Shift all from the last one selected'],
-  ['.', 'Go to the actions on the selected agents'],
-  ['n', 'New agent'],
-  ['g', 'Go to agents'],
-  ['c', 'Go to the catalog'],
-  ['u', 'Go to spend'],
-  ['r', 'Go to runners'],
-  ['t', 'Go to schedules'],
-  ['e', 'Go to the team (admins)'],
-  [',', 'Go to the settings'],
-  ['a', 'Go to activity (admins)'],
-  ['m', 'Write a message (agent page)'],
-  ['Home  End', 'First and last entry of the transcript (agent page)'],
-  ['n  p', 'Next and previous change (review)'],
-  ['t  T', 'Next and previous thread or comment (review)'],
-  ['j  k', 'Next and previous file (review)'],
-  ['v', 'Mark the file viewed or not viewed (review)'],
-  ['Escape', 'Close a dialog, leave the search or clear the selection'],
-  ['?', 'Show this help'],
-];
-
-export const HelpDialog = ({ onClose }: { readonly onClose: () => void }) => (
-  <Dialog title="Keyboard shortcuts" onClose={onClose}>
-    <dl className="help-keys">
-      {shortcuts.map(([keys, action]) => (
-        <div key={action}>
-          <dt>
-            {keys.split('  ').map((key) => (
-              <kbd key={key}>{key}</kbd>
-            ))}
-          </dt>
-          <dd>{action}</dd>
-        </div>
-      ))}
-    </dl>
-    <p>
-      Everything here is also available in the <a href="/docs">API</a> and in the <code>muster</code> command.
-    </p>
-  </Dialog>
-);

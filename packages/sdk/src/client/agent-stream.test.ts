@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { AgentEntry } from '../contract/agent.ts';
+import type { AgentId } from '../contract/identity.ts';
 import { agentStream } from './agent-stream.ts';
 import { ConnectionError } from './errors.ts';
 import type { ServerSentEvent } from './event-parser.ts';
@@ -44,6 +45,7 @@ async function shown(
     },
     onOpen: () => said.push('open'),
     onWhole: () => said.push('whole'),
+    onGone: ({ agent }: AgentId) => said.push(`${agent.join('/')} gone`),
   };
   for await (const { agentId, phase } of agentStream(source, undefined))
     said.push(`${agentId.agent.join('/')} ${phase.slice(6)}`);
@@ -67,7 +69,7 @@ test('missing agents are looked up once, sent as they are now, and forgotten', a
     await shown([first, again, again, [open, entry('a'), entry('a/b', 'COMPLETED'), whole]], [everyone]),
   ).toEqual([
     ...['open', 'a PENDING', 'a/b PENDING', 'gone PENDING', 'whole'],
-    ...['open', 'look up', 'a/b COMPLETED', 'whole'],
+    ...['open', 'look up', 'a/b COMPLETED', 'gone gone', 'whole'],
     ...['open', 'whole'],
     ...['open', 'a/b COMPLETED', 'whole'],
   ]);

@@ -1,5 +1,6 @@
 import type { ListRequest, SpawnRequest } from '../contract/agent.ts';
 import type { QueueRequest } from '../contract/follow-up.ts';
+import type { AgentId } from '../contract/identity.ts';
 import type { BodyOf } from '../contract/routes.ts';
 import type { EntryType, TimelinePartial } from '../contract/timeline.ts';
 import type { CallSettings } from './caller.ts';
@@ -70,6 +71,8 @@ export interface TimelineStreamSettings extends StreamSettings {
 export interface ListStreamSettings extends StreamSettings {
   /** Called each time the whole list was yielded: at first and after each reconnection. */
   readonly onWhole?: (() => void) | undefined;
+  /** Called for each agent that the list does not have any more: it was deleted, or ended too long ago. */
+  readonly onGone?: ((agentId: AgentId) => void) | undefined;
 }
 
 /** For `call`: the request is sent once, and only the signal limits it. */

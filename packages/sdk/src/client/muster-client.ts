@@ -230,7 +230,7 @@ export class MusterClient extends AccessClient {
   /** Yields the entries of the list, then each entry again when it changes; reconnects by itself. */
   listStream(
     filter: ListInput = {},
-    { signal, onOpen, onWhole }: ListStreamSettings = {},
+    { signal, onOpen, onWhole, onGone }: ListStreamSettings = {},
   ): AsyncGenerator<AgentEntry, void, void> {
     const all: ListInput = { ...filter, phases: [], includeTerminal: true, pageToken: '' };
     return agentStream(
@@ -238,7 +238,7 @@ export class MusterClient extends AccessClient {
         events: (inner) => this.#caller.events('listStream', inner, () => ({ body: listBody(filter) })),
         allAgents: (inner) => this.listAll(all, { signal: inner }),
         onOpen,
-        onWhole,
+        ...{ onWhole, onGone },
       },
       signal,
     );

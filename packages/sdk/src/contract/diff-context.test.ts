@@ -39,3 +39,14 @@ it('leaves a diff alone that has no more context, was cut off or is none', () =>
   for (const text of [cut, '', 'Binary files differ\n', '+words', '@@ -1 +1 @@\n-a\n+b\n'])
     expect(diffWithContext(text, 3)).toBe(text);
 });
+
+it('takes linear time, and returns no more than it got, with a diff of very many tiny changes', () => {
+  const pairs = 60_000;
+  const hostile = `@@ -1,${pairs} +1,${2 * pairs} @@\n${' 1\n+1\n'.repeat(pairs)}`;
+  const from = process.cpuUsage();
+  expect(diffWithContext(hostile, 0)).toBe(hostile);
+  const { user } = process.cpuUsage(from);
+  const quarter = process.cpuUsage();
+  diffWithContext(hostile.slice(0, hostile.length / 4), 0);
+  expect(user).toBeLessThan(12 * process.cpuUsage(quarter).user + 200_000);
+});

@@ -10,7 +10,10 @@ interface Hunk {
 const hunkHeader = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)$/s;
 const headingLength = 80;
 
-/** A unified diff with at most so many unchanged lines around each change: a hunk of it may become several. */
+/**
+ * A unified diff with at most this number of unchanged lines around each change: a hunk of it may become several. Never longer than
+ * the diff: if the headers of many small hunks take more than the lines that they replace, it stays as it is.
+ */
 export function diffWithContext(diff: string, context: number): string {
   const lines = diff.split('\n');
   const kept: string[] = [];
@@ -35,7 +38,8 @@ export function diffWithContext(diff: string, context: number): string {
     for (const line of narrowed(hunk, context)) kept.push(line);
     at = end;
   }
-  return kept.join('\n');
+  const text = kept.join('\n');
+  return text.length <= diff.length ? text : diff;
 }
 
 /** The index after the last line of a hunk. A diff that was cut off ends earlier. */
@@ -57,7 +61,7 @@ function narrowed(hunk: Hunk, context: number): readonly string[] {
   const isNear = nearChanges(lines, context);
   if (!isNear.includes(0)) return [header, ...lines];
   const kept: string[] = [];
-  let [oldLine, newLine] = [hunk.oldStart, hunk.newStart];
+  let [oldLine, newLine, heading] = [hunk.oldStart, hunk.newStart, hunk.heading];
   for (let at = 0; at < lines.length; ) {
     let end = at;
     while (end < lines.length && isNear[end] === isNear[at]) end += 1;
@@ -65,18 +69,18 @@ function narrowed(hunk: Hunk, context: number): readonly string[] {
     const oldCount = group.filter((line) => /^[ -]/.test(line)).length;
     const newCount = group.filter((line) => /^[ +]/.test(line)).length;
     if (isNear[at]) {
-      const heading = headingBefore(hunk, at);
       kept.push(`@@ -${range(oldLine, oldCount)} +${range(newLine, newCount)} @@${heading && ` ${heading}`}`);
       for (const line of group) kept.push(line);
     }
     oldLine += oldCount;
     newLine += newCount;
+    heading = headingIn(group) ?? heading;
     at = end;
   }
   return kept;
 }
 
-/** 1 for each line that is changed or at most so many lines away from a change. */
+/** 1 for each line that is changed or at most `context` lines away from a change. */
 function nearChanges(lines: readonly string[], context: number): Uint8Array {
   const near = new Uint8Array(lines.length);
   for (const [at, line] of lines.entries())
@@ -93,11 +97,9 @@ const range = (start: number, count: number): string => {
   return count === 1 ? String(first) : `${first},${count}`;
 };
 
-/** As git does: the last line before the hunk that begins with a letter. */
-function headingBefore({ heading, lines }: Hunk, end: number): string {
-  for (let at = end - 1; at >= 0; at--) {
-    const line = lines[at] as string;
-    if (/^[ -][A-Za-z_$]/.test(line)) return line.slice(1, 1 + headingLength).trimEnd();
-  }
-  return heading;
-}
+/** As git does: the last line before a hunk that begins with a letter. */
+const headingIn = (before: readonly string[]): string | undefined =>
+  before
+    .findLast((line) => /^[ -][A-Za-z_$]/.test(line))
+    ?.slice(1, 1 + headingLength)
+    .trimEnd();

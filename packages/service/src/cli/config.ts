@@ -58,6 +58,7 @@ export function readConfig(env: NodeJS.ProcessEnv) {
     workers: workersIn(env),
     dataFolder,
     publicUrl,
+    command: env.MUSTER_COMMAND || null,
     ...databaseIn(env),
     /** How long a start waits for a database that can't be reached. */
     databaseWaitMs: numberIn(env, 'MUSTER_DATABASE_WAIT_SECONDS', 60, 0, 3_600) * 1_000,
@@ -136,6 +137,7 @@ export const variables = {
   workers: 'MUSTER_WORKERS',
   dataFolder: 'MUSTER_DATA',
   publicUrl: 'MUSTER_PUBLIC_URL',
+  command: 'MUSTER_COMMAND',
   databaseUrl: 'DATABASE_URL',
   directUrl: 'MUSTER_DIRECT_URL',
   pooler: 'MUSTER_POOLER',

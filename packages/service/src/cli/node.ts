@@ -121,11 +121,11 @@ export async function startNode(options: NodeOptions): Promise<RunningService> {
 }
 
 /** Workers are started with the same file. */
-export const installationHere = ({ runner }: Config, env: NodeJS.ProcessEnv): Installation =>
+export const installationHere = ({ command, runner }: Config, env: NodeJS.ProcessEnv): Installation =>
   installationOf({
     script: process.argv[1] ?? 'muster',
     folder: process.cwd(),
-    env,
+    ...{ env, command },
     hasRunner: runner !== null,
   });
 

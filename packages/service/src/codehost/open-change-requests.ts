@@ -153,7 +153,12 @@ export class OpenChangeRequests implements Worker<PushedBranch> {
 
   async #placeOf(branch: PushedBranch): Promise<Place | Refusal> {
     const place = await this.#options.integrations.ofAgent(branch);
-    if (!place) return precondition('NO_INTEGRATION', branch.repo, `no integration covers ${branch.repo}`);
+    if (!place)
+      return precondition(
+        'NO_INTEGRATION',
+        branch.repo,
+        `no integration covers ${branch.repo}; add one, or the repository to its \`repos\``,
+      );
     const { name, changeRequests } = place.integration;
     const isOff = changeRequests === 'off';
     const text = `the integration "${name}" has changeRequests: off`;

@@ -6,6 +6,7 @@ const of = (script: string, given: Partial<Parameters<typeof installationOf>[0]>
     script,
     folder: '/srv/app',
     env: { PATH: '/usr/local/bin:/usr/bin' },
+    command: null,
     hasRunner: true,
     ...given,
   });
@@ -32,7 +33,7 @@ test('a checkout has npm start', () => {
 test('where something else starts the service, only the command is known', () => {
   const env = { PATH: '/usr/local/bin', INVOCATION_ID: '7f' };
   expect(of('/usr/local/bin/muster', { env })).toEqual({ command: 'muster', start: '' });
-  expect(of('/usr/local/bin/muster', { env: { MUSTER_COMMAND: 'docker exec muster muster' } })).toEqual({
+  expect(of('/usr/local/bin/muster', { command: 'docker exec muster muster' })).toEqual({
     command: 'docker exec muster muster',
     start: '',
   });

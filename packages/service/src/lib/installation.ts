@@ -6,18 +6,18 @@ export interface Started {
   readonly script: string;
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
+  /** As the operator wrote it, for example in a container. */
+  readonly command: string | null;
   readonly hasRunner: boolean;
 }
-
-const commandName = 'MUSTER_COMMAND';
 
 /**
  * How people run `muster` where this service runs, as they have to write it in the folder in which it was started. Never a
  * form for which npm may download a package: `muster` is the package of others there.
  */
-export function installationOf({ script, folder, env, hasRunner }: Started): Installation {
-  const command = env[commandName] || commandOf(script, folder, env);
-  if (!hasRunner || env[commandName] || isManaged(env)) return { command, start: '' };
+export function installationOf({ script, folder, env, command: given, hasRunner }: Started): Installation {
+  const command = given ?? commandOf(script, folder, env);
+  if (!hasRunner || given !== null || isManaged(env)) return { command, start: '' };
   return { command, start: isCheckout(script) ? 'npm start' : `${command} serve` };
 }
 

@@ -7,6 +7,7 @@ import { textOf } from '../../catalog/model/document-text.ts';
 import { Change } from '../../catalog/view/history-view.tsx';
 import { Button } from '../../parts/button.tsx';
 import { SearchField, SelectField, TextField } from '../../parts/field.tsx';
+import { accountName } from '../../parts/model/owner.ts';
 import { Empty, useShortcuts, useTitle } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age, Moment } from '../../parts/times.tsx';
@@ -157,7 +158,7 @@ function Entry({ entry }: { readonly entry: AuditRecord }) {
     <li>
       <p>
         <Link href={activityUrl({ ...view, actor })} title={`Only what ${actor} did`}>
-          {actor}
+          {accountName(actor)}
         </Link>{' '}
         {auditText(entry)}{' '}
         {subject !== actor && (place ? <Link href={place}>{subject}</Link> : <strong>{subject}</strong>)}

@@ -4,13 +4,14 @@ import {
   deliveryText,
   emptyDraft,
   isSendable,
+  isTooLate,
   localMinute,
   messageDrafts,
   messageOf,
   messageProblems,
-  optionTexts,
   quickTimes,
   sentText,
+  withText,
 } from './message-draft.ts';
 
 describe('a draft', () => {
@@ -66,16 +67,6 @@ describe('a draft', () => {
       tasks: [{ subject: 'one' }, { subject: 'two' }],
       preempt: true,
     });
-    expect(optionTexts(draft)).toEqual([
-      'persona planner',
-      'opus',
-      'effort high',
-      'tier flex',
-      'fast mode off',
-      'output schema',
-      '2 tasks',
-      'interrupts',
-    ]);
   });
 
   it('reads the delivery time as local time', () => {
@@ -124,22 +115,20 @@ describe('the errors of a refused message', () => {
     });
 
   it('are shown at their fields', () => {
-    const { fields, rest, isInOptions } = messageProblems(refusal('model'));
-    expect([...fields]).toEqual([['model', 'Wrong model']]);
+    const { fields, rest } = messageProblems(refusal('model'));
+    expect([...fields]).toEqual([['model', 'Wrong model.']]);
     expect(rest).toBeNull();
-    expect(isInOptions).toBe(true);
-    expect(messageProblems(refusal('description')).isInOptions).toBe(false);
   });
 
   it('name the line of a task', () => {
     expect(messageProblems(refusal('tasks[1].subject')).fields.get('tasks')).toBe(
-      'Line 2: wrong tasks[1].subject',
+      'Line 2: wrong tasks[1].subject.',
     );
   });
 
   it('are shown as a whole when the form has no such field', () => {
     const unknownField = refusal('agentId.workspace');
-    expect(messageProblems(unknownField)).toMatchObject({ rest: unknownField, isInOptions: false });
+    expect(messageProblems(unknownField)).toMatchObject({ rest: unknownField });
     const notFound = errorOf(404, { code: 5, message: 'it has ended' });
     expect(messageProblems(notFound).rest).toBe(notFound);
     expect(messageProblems(null).rest).toBeNull();
@@ -184,6 +173,18 @@ describe('unsent messages', () => {
     messageDrafts.accepted('a', sent);
     expect(revoke.mock.calls).toEqual([['blob:1'], ['blob:2']]);
     revoke.mockRestore();
+  });
+
+  it('knows the question that a text was begun to answer', () => {
+    const asks = { phaseReason: 'QUESTION', phaseSince: '1' } as const;
+    const works = { phaseReason: 'WORKING', phaseSince: '2' } as const;
+    const begun = { ...emptyDraft, ...withText(emptyDraft, 'Gr', asks) };
+    const answer = { ...begun, ...withText(begun, 'Green', works) };
+    expect([isTooLate(answer, asks), isTooLate(answer, works)]).toEqual([false, true]);
+    expect(isTooLate(answer, { ...asks, phaseSince: '3' })).toBe(true);
+    const cleared = { ...answer, ...withText(answer, '', works) };
+    expect(isTooLate(cleared, works)).toBe(false);
+    expect(isTooLate({ ...cleared, ...withText(cleared, 'Go on', works) }, asks)).toBe(false);
   });
 
   it('keep text that was written while the message was being sent', () => {

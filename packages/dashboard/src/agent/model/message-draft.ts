@@ -1,10 +1,13 @@
 import { type AgentStatus, type FollowUpInput, InvalidArgumentError } from '@muster/sdk';
-import { clock, imageTypes, limits } from '@muster/sdk/contract';
+import { clock } from '@muster/sdk/contract';
+import type { DraftImage } from '../../parts/model/images.ts';
 import { sentence } from '../../parts/model/text.ts';
 import { SentIds } from './sent-ids.ts';
 
 export interface Draft {
   readonly text: string;
+  /** When the question was asked that the text answers; empty for another message. */
+  readonly answers: string;
   readonly persona: string;
   readonly model: string;
   readonly reasoningEffort: string;
@@ -21,16 +24,9 @@ export interface Draft {
   readonly deliverAt: string;
 }
 
-/** An image that is uploaded when the message is sent. */
-export interface DraftImage {
-  readonly name: string;
-  readonly file: Blob;
-  /** Of the preview. */
-  readonly url: string;
-}
-
 export const emptyDraft: Draft = {
   text: '',
+  answers: '',
   persona: '',
   model: '',
   reasoningEffort: '',
@@ -43,6 +39,18 @@ export const emptyDraft: Draft = {
   images: [],
   deliverAt: '',
 };
+
+type Asking = Pick<AgentStatus, 'phaseReason' | 'phaseSince'>;
+
+/** What is begun while the agent asks is an answer to that question, also after somebody else has answered it. */
+export function withText({ text: before, answers }: Draft, text: string, status: Asking): Partial<Draft> {
+  const asked = status.phaseReason === 'QUESTION' ? status.phaseSince : '';
+  return { text, answers: before.trim() === '' ? asked : answers };
+}
+
+/** The text answers a question that is not open. */
+export const isTooLate = ({ text, answers }: Draft, { phaseReason, phaseSince }: Asking): boolean =>
+  text.trim() !== '' && answers !== '' && (phaseReason !== 'QUESTION' || phaseSince !== answers);
 
 /** Whether the message can be added to a running turn: settings change between turns only. */
 export const maySteer = (draft: Draft): boolean =>
@@ -78,7 +86,7 @@ export function isSendable(draft: Draft): boolean {
 export const hasTasks = ({ tasks }: Draft): boolean => tasks.trim() !== '';
 
 /** Whether nothing is written or set. */
-export const isEmpty = ({ images, ...draft }: Draft): boolean =>
+export const isEmpty = ({ images, answers: _, ...draft }: Draft): boolean =>
   images.length === 0 &&
   Object.entries(draft).every(([name, value]) => value === emptyDraft[name as keyof Draft]);
 
@@ -106,22 +114,6 @@ export function sentText(status: AgentStatus, draft: Draft): string {
   if (draft.deliverAt) return `Scheduled for ${timeOf(draft)}.`;
   if (isSteering(status, draft) || draft.isPreempting) return 'Sent.';
   return status.phase === 'PHASE_RUNNING' ? 'Queued.' : 'Sent.';
-}
-
-/** Images that can be added to a draft, and why the others can't. */
-export function addedImages(draft: Draft, files: readonly File[]): { images: File[]; problem: string } {
-  const isImage = ({ type }: File) => (imageTypes as readonly string[]).includes(type);
-  const fits = files.filter((file) => isImage(file) && file.size <= limits.attachmentBytes);
-  const images = fits.slice(0, limits.attachmentsPerMessage - draft.images.length);
-  if (images.length === files.length) return { images, problem: '' };
-  if (!files.every(isImage)) return { images, problem: 'Only PNG, JPEG, WebP and GIF images can be added.' };
-  return {
-    images,
-    problem:
-      fits.length < files.length
-        ? `An image can have at most ${limits.attachmentBytes / 1024 ** 2} MiB.`
-        : `A message can have at most ${limits.attachmentsPerMessage} images.`,
-  };
 }
 
 const two = (value: number): string => String(value).padStart(2, '0');

@@ -17,16 +17,19 @@ const needsTexts = {
 export function needsText(status: StatusFields & Pick<AgentStatus, 'agentId'>, isOwn: boolean): string {
   const { needs } = reasonRow(status);
   if (!needs || status.phaseReason === 'RESTING') return '';
+  if (status.phaseReason === 'QUESTION' && isOwn) return '';
   // The head says when it continues.
   if (needs === 'nothing' && status.wakesAt !== null) return '';
   return needs === 'a person' && !isOwn ? `waiting for ${status.agentId.account}` : needsTexts[needs];
 }
 
 /** Why a person can't command an agent, and whom to ask. */
-export const readOnlyText = ({ account }: AgentId, role: Caller['role']): string =>
-  role === 'member'
+export function readOnlyText({ account }: AgentId, role: Caller['role']): string {
+  if (role === 'share') return 'Read-only access.';
+  return role === 'member'
     ? `${account} owns this agent. Ask ${account} to answer or change it.`
-    : 'Read-only access.';
+    : `Your key can only read agents. Ask ${account}, who owns this agent, to answer or change it.`;
+}
 
 /** Why the agent has its status, and what to do about it. */
 export function explanationOf(status: StatusFields): string {

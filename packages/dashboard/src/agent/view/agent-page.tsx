@@ -19,8 +19,11 @@ import {
 } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useFleet, useFleetEntry } from '../../live/fleet.ts';
+import { useInbox } from '../../live/inbox.ts';
+import { isOwn } from '../../live/model/allowed-actions.ts';
+import { stepFrom } from '../../live/model/inbox.ts';
 import { Button } from '../../parts/button.tsx';
-import { Empty, useTitle } from '../../parts/page.tsx';
+import { Empty, useShortcuts, useTitle } from '../../parts/page.tsx';
 import { problemText } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { reviewedPage } from '../model/review-address.ts';
@@ -68,7 +71,8 @@ function OneAgent({ agentId, isReview }: { readonly agentId: AgentId; readonly i
   if (error instanceof PermissionDeniedError)
     return (
       <NoAgent title="No access to this agent">
-        This link belongs to tenant “{agentId.tenant.org}”. Sign in with an account of that tenant.
+        This link belongs to the organization “{agentId.tenant.org}”. Sign in with an account of that
+        organization.
       </NoAgent>
     );
   // With data the page stays; the banner reports that the service is unavailable.
@@ -138,9 +142,31 @@ function Header({ status, newest }: { readonly status: AgentStatus; readonly new
   useMarkSeen(status, newest);
   return (
     <AgentHeader status={status}>
+      <NextAgent agentId={status.agentId} />
       <PinButton agentId={status.agentId} />
       <AgentMenu status={status} />
     </AgentHeader>
+  );
+}
+
+/** Leads to the next agent that needs the person: among those of everyone, if this one belongs to somebody else. */
+function NextAgent({ agentId }: Pick<AgentStatus, 'agentId'>) {
+  const { caller } = useSignedIn();
+  const [, navigate] = useLocation();
+  const inbox = useInbox();
+  const items = inbox[isOwn({ agentId }, caller) ? 'mine' : 'everyone'];
+  const page = agentPage(agentId);
+  const step = (by: 1 | -1) => () => {
+    const next = stepFrom(items, page, by);
+    if (next !== null) navigate(next);
+  };
+  useShortcuts({ ']': step(1), '[': step(-1) });
+  const count = items.filter((item) => item.page !== page).length;
+  if (count === 0) return null;
+  return (
+    <Button onClick={step(1)} title="Next agent that needs you (])">
+      Next <span className="agent-next-count">{count.toLocaleString()}</span>
+    </Button>
   );
 }
 

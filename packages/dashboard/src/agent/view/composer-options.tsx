@@ -231,14 +231,18 @@ function DeliveryChip({ status, draft, update }: PartProps) {
 function InterruptChip({ draft, update, isOpen }: OptionProps) {
   if (!isOpen && !draft.isPreempting) return null;
   return (
-    <label className="chip" data-set={draft.isPreempting}>
+    <label
+      className="chip"
+      data-set={draft.isPreempting}
+      title="Interrupts the current turn and clears the queue"
+    >
       <input
         type="checkbox"
         checked={draft.isPreempting}
         disabled={draft.deliverAt !== ''}
         onChange={(event) => update({ isPreempting: event.target.checked })}
       />
-      Interrupt the turn
+      Interrupt
     </label>
   );
 }
@@ -249,11 +253,7 @@ function Schedule({ draft, update, problems }: Pick<PartProps, 'draft' | 'update
     <div className="composer-delivery wrap">
       <TextField
         label="Deliver at"
-        hint={
-          draft.isPreempting
-            ? 'Not available when interrupting the turn.'
-            : `Local time, ${zone}. Leave empty to deliver as soon as possible.`
-        }
+        hint={draft.isPreempting ? 'Not available when interrupting the turn.' : `Local time, ${zone}.`}
         error={problems.get('deliverAt')}
         type="datetime-local"
         value={draft.deliverAt}

@@ -9,29 +9,33 @@ import {
   useRef,
   useState,
 } from 'react';
+import { useFleetEntry } from '../../live/fleet.ts';
 import { Button } from '../../parts/button.tsx';
+import { DraftImages, ImageButton } from '../../parts/draft-images.tsx';
+import { addedImages } from '../../parts/model/images.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { usePerson } from '../../session/session.ts';
 import {
-  addedImages,
   type Draft,
   deliveryText,
   isEmpty,
   isSendable,
+  isTooLate,
   messageDrafts,
   messageProblems,
   sentText,
+  withText,
 } from '../model/message-draft.ts';
-import { DraftImages, ImageButton } from './composer-images.tsx';
 import { ComposerOptions } from './composer-options.tsx';
 import { useCommand } from './use-agent.ts';
 
 interface ComposerProps {
   readonly status: AgentStatus;
   readonly textRef: RefObject<HTMLTextAreaElement | null>;
+  readonly onSent?: (() => void) | undefined;
 }
 
-export function Composer({ status, textRef }: ComposerProps) {
+export function Composer({ status, textRef, onSent }: ComposerProps) {
   const message = useMessage(status);
   const { draft, update, addImages, imageProblem, problems } = message;
   const [isOpen, setOpen] = useState(false);
@@ -41,6 +45,7 @@ export function Composer({ status, textRef }: ComposerProps) {
     message.send(() => {
       setOpen(false);
       textRef.current?.focus();
+      onSent?.();
     });
   };
   const isAnswer = status.phaseReason === 'QUESTION';
@@ -65,11 +70,13 @@ export function Composer({ status, textRef }: ComposerProps) {
           addImages([...event.dataTransfer.files]);
         }}
       >
-        <div className="composer-line">
-          <ImageButton onAdd={addImages} />
-          <MessageText {...{ status, textRef, message }} noteId={ids.note} onSend={submit} />
-          <OptionsButton isOpen={isOpen} controls={ids.options} onToggle={() => setOpen(!isOpen)} />
-          <SendButton {...{ status, message }} />
+        {message.isTooLate && <LateNote />}
+        {/* Above the text, so that what is clicked below does not move. */}
+        <div className="composer-bar">
+          <div id={ids.options} className="composer-options">
+            <ComposerOptions {...{ status, draft, update, isOpen }} problems={problems.fields} />
+          </div>
+          <ComposerNote {...{ status, message }} id={ids.note} />
         </div>
         <DraftImages images={draft.images} onChange={(images) => update({ images })} />
         {imageProblem !== '' && (
@@ -77,16 +84,22 @@ export function Composer({ status, textRef }: ComposerProps) {
             {imageProblem}
           </p>
         )}
-        <div className="composer-bar">
-          <div id={ids.options} className="composer-options">
-            <ComposerOptions {...{ status, draft, update, isOpen }} problems={problems.fields} />
-          </div>
-          <ComposerNote {...{ status, message }} id={ids.note} />
+        <div className="composer-line">
+          <ImageButton onAdd={addImages} />
+          <MessageText {...{ status, textRef, message }} noteId={ids.note} onSend={submit} />
+          <OptionsButton isOpen={isOpen} controls={ids.options} onToggle={() => setOpen(!isOpen)} />
+          <SendButton {...{ status, message }} />
         </div>
       </div>
     </form>
   );
 }
+
+const LateNote = () => (
+  <p className="composer-late" role="alert">
+    Somebody else has answered this question. Your text is kept: send it as a message, or clear it.
+  </p>
+);
 
 /**
  * Whether somebody is writing. It ends after the click or the key that moved the focus elsewhere: if the form became smaller
@@ -144,7 +157,11 @@ type Message = ReturnType<typeof useMessage>;
 /** The draft survives a visit to another page, and is sent once. */
 function useMessage(status: AgentStatus) {
   const { agentId } = status;
-  const key = `${usePerson()} ${agentPage(agentId)}`;
+  const page = agentPage(agentId);
+  const key = `${usePerson()} ${page}`;
+  const listed = useFleetEntry(page);
+  // The list hears first of a question that a colleague has answered.
+  const newest = listed && listed.phaseSince > status.phaseSince ? listed : status;
   const [draft, setDraft] = useState(() => messageDrafts.get(key));
   /** Confirms the last message until the user edits the next one. */
   const [confirmation, setConfirmation] = useState('');
@@ -167,14 +184,15 @@ function useMessage(status: AgentStatus) {
     draft,
     confirmation,
     imageProblem,
+    isTooLate: isTooLate(draft, newest),
+    write: (text: string) => update(withText(draft, text, newest)),
     isSendable: isSendable(draft),
     isSending: queue.isPending,
     problems: messageProblems(queue.error),
     update,
     addImages: (files: readonly File[]) => {
-      const { images, problem } = addedImages(draft, files);
-      const added = images.map((file) => ({ name: file.name, file, url: URL.createObjectURL(file) }));
-      if (added.length > 0) update({ images: [...draft.images, ...added] });
+      const { images, problem } = addedImages(draft.images, files);
+      if (images.length > 0) update({ images: [...draft.images, ...images] });
       setImageProblem(problem);
     },
     send: (onSent: () => void) => {
@@ -209,9 +227,10 @@ function MessageText({ status, textRef, message, noteId, onSend }: MessageTextPr
         dir="auto"
         rows={1}
         value={message.draft.text}
-        onChange={(event) => message.update({ text: event.target.value })}
+        onChange={(event) => message.write(event.target.value)}
         onKeyDown={(event) => {
-          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) onSend(event);
+          // Only the button sends as a message what was meant as an answer.
+          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !message.isTooLate) onSend(event);
           if (event.key === 'Escape') event.currentTarget.blur();
         }}
         onPaste={(event) => {
@@ -222,7 +241,7 @@ function MessageText({ status, textRef, message, noteId, onSend }: MessageTextPr
         }}
         aria-describedby={noteId}
         aria-invalid={message.problems.fields.has('description')}
-        placeholder={isAnswer ? 'Answer the question …' : `Message ${status.agentId.agent.at(-1)} …`}
+        placeholder={isAnswer ? 'Your answer …' : `Message ${status.agentId.agent.at(-1)} …`}
       />
     </>
   );

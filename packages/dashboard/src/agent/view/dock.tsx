@@ -1,6 +1,6 @@
 import type { AgentStatus, StopMode } from '@muster/sdk';
 import { canReopen, canRetry, isTerminal } from '@muster/sdk/contract';
-import { useCallback, useMemo, useRef, useState } from 'react';
+import { type RefObject, useCallback, useMemo, useRef, useState } from 'react';
 import { tightest } from '../../budget/model/budget.ts';
 import { RaiseButton } from '../../budget/view/raise-dialog.tsx';
 import { mayCommand } from '../../live/model/allowed-actions.ts';
@@ -16,13 +16,20 @@ import { effectOn } from '../panels/view/budgets.tsx';
 import { Activity, type StatusProps } from './agent-layout.tsx';
 import { presetOf } from './agent-menu.tsx';
 import { Composer } from './composer.tsx';
-import { Queue } from './queue.tsx';
+import { Queue, QueueToggle } from './queue.tsx';
 import { useCommand } from './use-agent.ts';
 
-interface DockProps extends StatusProps {
+interface DockProps {
+  readonly status: AgentStatus;
   /** What the timeline has reported as delivered: the status is read a moment later. */
-  readonly delivered: ReadonlySet<string>;
+  readonly delivered?: ReadonlySet<string>;
+  /** The page shows the question elsewhere. */
+  readonly hidesQuestion?: boolean;
+  readonly textRef?: RefObject<HTMLTextAreaElement | null>;
+  readonly onSent?: () => void;
 }
+
+const noneDelivered: ReadonlySet<string> = new Set();
 
 const withoutDelivered = (status: AgentStatus, delivered: ReadonlySet<string>): AgentStatus =>
   status.followUps.some(({ followUpId }) => delivered.has(followUpId))
@@ -30,18 +37,35 @@ const withoutDelivered = (status: AgentStatus, delivered: ReadonlySet<string>): 
     : status;
 
 /** Below the transcript: activity, queue, question and message form. */
-export function Dock({ status: stored, delivered }: DockProps) {
+export function Dock({
+  status: stored,
+  delivered = noneDelivered,
+  hidesQuestion = false,
+  ...form
+}: DockProps) {
   const status = useMemo(() => withoutDelivered(stored, delivered), [stored, delivered]);
   const { caller } = useSignedIn();
   const may = mayCommand(caller, status.agentId);
   const isEnded = isTerminal(status.phase);
   const isAsking = status.phaseReason === 'QUESTION';
-  const textRef = useRef<HTMLTextAreaElement>(null);
+  const ownRef = useRef<HTMLTextAreaElement>(null);
+  const { textRef = ownRef, onSent } = form;
   useShortcuts({ m: () => textRef.current?.focus() });
+  const [isQueueOpen, setQueueOpen] = useState(false);
+  const toggle = (
+    <QueueToggle
+      followUps={status.followUps}
+      isOpen={isQueueOpen}
+      onToggle={() => setQueueOpen(!isQueueOpen)}
+    />
+  );
   return (
     <div className="dock stack">
-      {!isAsking && (
+      {isAsking ? (
+        toggle
+      ) : (
         <Activity status={status}>
+          {toggle}
           {may && <StopMenu status={status} />}
           <RaiseTightest status={status} />
           {may && <ResumeButton status={status} />}
@@ -50,9 +74,9 @@ export function Dock({ status: stored, delivered }: DockProps) {
           )}
         </Activity>
       )}
-      <Queue status={status} mayChange={may && !isEnded} />
-      {isAsking && <Question status={status} />}
-      {may && !isEnded && <Composer status={status} textRef={textRef} />}
+      {isQueueOpen && <Queue status={status} mayChange={may && !isEnded} />}
+      {isAsking && !hidesQuestion && <Question status={status} />}
+      {may && !isEnded && <Composer {...{ status, textRef, onSent }} />}
       {!may && <p className="secondary">{readOnlyText(status.agentId, caller.role)}</p>}
     </div>
   );

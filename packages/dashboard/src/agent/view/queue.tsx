@@ -14,32 +14,54 @@ import { useQueueCommands } from './use-queue.ts';
 /** More messages than this are shown on request. */
 const shownAtFirst = 30;
 
-/** Undelivered messages, folded behind their count. */
-export function Queue({ status, mayChange }: { readonly status: AgentStatus; readonly mayChange: boolean }) {
+interface QueueProps {
+  readonly status: AgentStatus;
+  readonly mayChange: boolean;
+}
+
+/** How many messages wait; opens the queue. */
+export function QueueToggle({
+  followUps,
+  isOpen,
+  onToggle,
+}: Pick<AgentStatus, 'followUps'> & { readonly isOpen: boolean; readonly onToggle: () => void }) {
+  const queued = queuedIds(followUps).length;
+  const scheduled = followUps.length - queued;
+  const texts = [
+    ...(queued > 0 ? [`${queued} queued`] : []),
+    ...(scheduled > 0 ? [`${scheduled} scheduled`] : []),
+  ];
+  if (texts.length === 0) return null;
+  return (
+    <Button
+      look="quiet"
+      className="queue-toggle"
+      aria-label={texts.join(', ')}
+      aria-expanded={isOpen}
+      onClick={onToggle}
+    >
+      <ExpandIcon />
+      {/* A narrow window shows only the first of two counts. */}
+      <span className="queue-toggle-long">{texts.join(', ')}</span>
+      <span className="queue-toggle-short">{texts[0]}</span>
+    </Button>
+  );
+}
+
+/** Undelivered messages, in the order in which the agent gets them. */
+export function Queue({ status, mayChange }: QueueProps) {
   const { agentId, followUps } = status;
-  const [isOpen, setOpen] = useState(false);
   const [isComplete, setComplete] = useState(false);
   const [isClearing, setClearing] = useState(false);
   const [shown, setShown] = useState<PendingFollowUp | null>(null);
   const [edited, setEdited] = useState<PendingFollowUp | null>(null);
   const commands = useQueueCommands(status);
   const ids = queuedIds(followUps);
-  const scheduled = followUps.length - ids.length;
   const listed = isComplete ? followUps : followUps.slice(0, shownAtFirst);
-  if (followUps.length === 0 && commands.notice === '' && !edited && !shown) return null;
+  const hasMore = commands.notice !== '' || commands.error !== null || shown !== null || edited !== null;
+  if (followUps.length === 0 && !hasMore) return null;
   return (
-    <section className="queue" aria-label="Queue" data-open={isOpen}>
-      <header>
-        <Button look="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-          <ExpandIcon />
-          {summaryText(ids.length, scheduled)}
-        </Button>
-        {mayChange && isOpen && ids.length > 0 && (
-          <Button look="quiet" onClick={() => setClearing(true)}>
-            Clear queue
-          </Button>
-        )}
-      </header>
+    <section className="queue" aria-label="Queue">
       {commands.notice !== '' && (
         <p className="queue-missing" role="status">
           {commands.notice}{' '}
@@ -49,35 +71,45 @@ export function Queue({ status, mayChange }: { readonly status: AgentStatus; rea
         </p>
       )}
       <Problem error={commands.error} />
-      {isOpen && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
-        <ol tabIndex={0} ref={commands.listRef}>
-          {listed.map((followUp) => (
-            <QueuedMessage
-              key={followUp.followUpId}
-              followUp={followUp}
-              place={ids.indexOf(followUp.followUpId)}
-              count={ids.length}
-              isTurnRunning={isRunning(status)}
-              isBusy={commands.isBusy}
-              mayChange={mayChange}
-              onShow={() => setShown(followUp)}
-              onEdit={() => setEdited(followUp)}
-              onRemove={() => commands.remove(followUp)}
-              onMove={(place) => commands.order(followUp, movedTo(ids, followUp.followUpId, place))}
-              onDrop={(id) => commands.order(null, movedTo(ids, id, ids.indexOf(followUp.followUpId)))}
-              onSendNow={(how) => commands.sendNow(followUp, how)}
-            />
-          ))}
-        </ol>
-      )}
-      {isOpen && listed.length < followUps.length && (
-        <Button look="quiet" onClick={() => setComplete(true)}>
-          Show all {plural(followUps.length, 'message')}
-        </Button>
-      )}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard. */}
+      <ol tabIndex={0} ref={commands.listRef} aria-label="Queued messages">
+        {listed.map((followUp) => (
+          <QueuedMessage
+            key={followUp.followUpId}
+            followUp={followUp}
+            place={ids.indexOf(followUp.followUpId)}
+            count={ids.length}
+            isTurnRunning={isRunning(status)}
+            isBusy={commands.isBusy}
+            mayChange={mayChange}
+            onShow={() => setShown(followUp)}
+            onEdit={() => setEdited(followUp)}
+            onRemove={() => commands.remove(followUp)}
+            onMove={(place) => commands.order(followUp, movedTo(ids, followUp.followUpId, place))}
+            onDrop={(id) => commands.order(null, movedTo(ids, id, ids.indexOf(followUp.followUpId)))}
+            onSendNow={(how) => commands.sendNow(followUp, how)}
+          />
+        ))}
+        <li className="queue-end">
+          {listed.length < followUps.length && (
+            <Button look="quiet" onClick={() => setComplete(true)}>
+              Show all {plural(followUps.length, 'message')}
+            </Button>
+          )}
+          {mayChange && ids.length > 0 && (
+            <Button look="quiet" onClick={() => setClearing(true)}>
+              Clear queue
+            </Button>
+          )}
+        </li>
+      </ol>
       {isClearing && (
-        <ClearDialog {...{ agentId, scheduled }} queued={ids.length} onClose={() => setClearing(false)} />
+        <ClearDialog
+          agentId={agentId}
+          queued={ids.length}
+          scheduled={followUps.length - ids.length}
+          onClose={() => setClearing(false)}
+        />
       )}
       {shown && (
         <MessageDialog agentId={agentId} followUpId={shown.followUpId} onClose={() => setShown(null)} />
@@ -85,11 +117,6 @@ export function Queue({ status, mayChange }: { readonly status: AgentStatus; rea
       {edited && <EditDialog status={status} followUp={edited} onClose={() => setEdited(null)} />}
     </section>
   );
-}
-
-function summaryText(queued: number, scheduled: number): string {
-  const texts = [queued > 0 && `${queued} queued`, scheduled > 0 && `${scheduled} scheduled`].filter(Boolean);
-  return texts.length === 0 ? 'Queue is empty' : texts.join(', ');
 }
 
 function ClearDialog({

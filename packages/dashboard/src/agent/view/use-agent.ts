@@ -1,6 +1,6 @@
 import type { AgentId, MusterClient, TimelineEntry } from '@muster/sdk';
 import { agentPage, needsAttention } from '@muster/sdk/contract';
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef } from 'react';
 import { useFleetEntry } from '../../live/fleet.ts';
 import { labelTexts } from '../../parts/model/text.ts';
@@ -18,13 +18,18 @@ const refreshDelayMs = 150;
 export const statusKey = (page: string) => ['status', page] as const;
 export const threadsKey = (page: string) => ['threads', page] as const;
 
+export const statusQuery = (client: MusterClient, agentId: AgentId) =>
+  queryOptions({
+    queryKey: statusKey(agentPage(agentId)),
+    queryFn: ({ signal }) => client.status(agentId, { signal }),
+  });
+
 /** The status of an agent, and a function that refreshes what new timeline entries report. */
 export function useStatus(agentId: AgentId) {
   const client = useClient();
   const page = agentPage(agentId);
   const query = useQuery({
-    queryKey: statusKey(page),
-    queryFn: ({ signal }) => client.status(agentId, { signal }),
+    ...statusQuery(client, agentId),
     refetchInterval: ({ state: { data } }) => {
       if (!data) return false;
       if (!needsAttention(data.phase)) return pollMs;

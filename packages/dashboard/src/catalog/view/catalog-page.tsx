@@ -2,7 +2,7 @@ import type { CatalogEntry } from '@muster/sdk';
 import { type Kind, type KindGroup, kindGroups, kindOf, kinds, kindTable } from '@muster/sdk/contract';
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { Link, useParams } from 'wouter';
+import { Link, useParams, useSearchParams } from 'wouter';
 import { resourcesQuery } from '../../live/resources.ts';
 import { Button } from '../../parts/button.tsx';
 import { Empty, useTitle } from '../../parts/page.tsx';
@@ -206,7 +206,7 @@ function KindPage({ kind }: { readonly kind: Kind }) {
     staleTime: 0,
   });
   const [searched] = useSearched();
-  const [isCreating, setCreating] = useState(false);
+  const [isCreating, setCreating] = useNewDialog();
   const [created, setCreated] = useState<CreatedSecret | null>(null);
   const refusal = writeRefusal(caller, kind);
   const { one } = kindTable[kind];
@@ -225,7 +225,7 @@ function KindPage({ kind }: { readonly kind: Kind }) {
         </p>
       )}
       {data?.length === 0 && <NoResources kind={kind} mayWrite={refusal === null} />}
-      {isCreating && (
+      {isCreating && refusal === null && (
         <NewResourceDialog
           kind={kind}
           names={data?.map(({ name }) => name) ?? []}
@@ -239,6 +239,22 @@ function KindPage({ kind }: { readonly kind: Kind }) {
       {created && <ResourceSecret {...created} onClose={() => setCreated(null)} />}
     </>
   );
+}
+
+/** The address with `?new` opens it. */
+function useNewDialog(): readonly [boolean, (isOpen: boolean) => void] {
+  const [parameters, setParameters] = useSearchParams();
+  const set = (isOpen: boolean) =>
+    setParameters(
+      (before) => {
+        const after = new URLSearchParams(before);
+        if (isOpen) after.set('new', '');
+        else after.delete('new');
+        return after;
+      },
+      { replace: true },
+    );
+  return [parameters.has('new'), set];
 }
 
 function NoResources({ kind, mayWrite }: { readonly kind: Kind; readonly mayWrite: boolean }) {

@@ -70,7 +70,8 @@ describe('the sections', () => {
     expect(shown(fleet, {}, ['question', 'half-done', 'broken', 'resting'])).toEqual([
       'question: question',
       'unfinished: half-done',
-      'idle: broken resting',
+      'failed-seen: broken',
+      'idle: resting',
     ]);
   });
 

@@ -89,6 +89,8 @@ export class ListOrder {
   readonly #updateSoon = (): void => this.#updateAt(this.#arrangedMs + this.#pauseMs());
 
   #pauseMs(): number {
+    // The first agents.
+    if (this.#view?.summary.totals.everyone === 0) return 0;
     const isHeld = Date.now() < this.#heldUntilMs;
     return Math.max(isHeld ? heldUpdateMs : updateMs, pauseFactor * this.#durationMs);
   }

@@ -32,7 +32,7 @@ function byProgress(nowMs: number): Order {
   };
 }
 
-const endedSections: ReadonlySet<Attention> = new Set(['failed', 'finished', 'idle']);
+const endedSections: ReadonlySet<Attention> = new Set(['failed', 'finished', 'failed-seen', 'idle']);
 
 /** Within a status. What needs the person comes before what needs others. */
 function byUrgency(attention: Attention, nowMs: number): Order {

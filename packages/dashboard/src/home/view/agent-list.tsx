@@ -25,6 +25,8 @@ interface AgentListProps {
   readonly isLoaded: boolean;
   readonly showsOwner: boolean;
   readonly showsWorkspace: boolean;
+  /** Rehearsals are the exception. */
+  readonly showsRehearsals: boolean;
   /** The user moves the pointer over the list, scrolls it or moves the selection. */
   readonly onBusy: () => void;
   readonly onToggleSeen: (page: string) => void;
@@ -91,7 +93,7 @@ function rowAt(
   layout: Layout,
   rowHeight: number,
   focus: ReturnType<typeof useRowFocus>,
-  { selection, showsOwner, showsWorkspace, onToggleSeen, onTogglePin }: AgentListProps,
+  { selection, showsOwner, showsWorkspace, showsRehearsals, onToggleSeen, onTogglePin }: AgentListProps,
 ): ReactNode {
   const page = layout.rows[index] ?? '';
   const isTabStop = page === focus.tabStop;
@@ -109,7 +111,7 @@ function rowAt(
       linkRef={isTabStop ? focus.tabStopRow : null}
       onFocus={focus.onFocus}
       onSelect={selection.toggle}
-      {...{ showsOwner, showsWorkspace, onToggleSeen, onTogglePin }}
+      {...{ showsOwner, showsWorkspace, showsRehearsals, onToggleSeen, onTogglePin }}
     />
   );
 }

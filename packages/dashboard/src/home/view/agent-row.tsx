@@ -21,6 +21,7 @@ interface AgentRowProps {
   readonly isSelected: boolean;
   readonly showsOwner: boolean;
   readonly showsWorkspace: boolean;
+  readonly showsRehearsals: boolean;
   readonly isTabStop: boolean;
   readonly linkRef: RefObject<HTMLAnchorElement | null> | null;
   readonly onFocus: (page: string) => void;
@@ -31,18 +32,18 @@ interface AgentRowProps {
 
 /** One agent. Renders again when this agent changes or moves, not when others do. */
 export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
-  const { page, top, position, setSize, heading, isSelected, isTabStop, linkRef, onFocus } = props;
-  const { onToggleSeen, onTogglePin, onSelect } = props;
+  const { page, top, position, setSize, heading, isSelected, isTabStop, linkRef } = props;
+  const { onFocus, onToggleSeen, onTogglePin, onSelect } = props;
   const entry = useFleetEntry(page);
   const descendants = useDescendantTotals(page);
   const reasonId = useId();
   if (!entry) return null;
   const isSeen = isEntrySeen(entry);
   const attention = attentionOf(entry, isSeen);
+  // Nothing is new about an agent that was killed or scheduled.
+  const isUnread = !isSeen && attention !== 'idle';
   const tabIndex = isTabStop ? 0 : -1;
-  // The entry may be older than its descendants' entries, and the page may not have all descendants.
-  const children = Math.max(entry.childCount, descendants.children);
-  const treeCost = Math.max(entry.treeCost, entry.cost + descendants.cost);
+  const { children, treeCost } = withDescendants(entry, descendants);
   return (
     <li
       className="agent-row"
@@ -50,7 +51,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       aria-posinset={position}
       aria-setsize={setSize}
       data-attention={attention}
-      data-unread={!isSeen}
+      data-unread={isUnread}
       data-selected={isSelected}
       onFocus={() => onFocus(page)}
     >
@@ -70,7 +71,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       <div className="agent-row-name">
         <a href={page} ref={linkRef} tabIndex={tabIndex} aria-describedby={reasonId}>
           <Path agent={entry.agentId.agent} />
-          {!isSeen && <span className="visually-hidden">, unseen</span>}
+          {isUnread && <span className="visually-hidden">, unseen</span>}
         </a>
         <p className="agent-row-secondary">
           {secondaryTexts(entry, children, props).join(' · ')}
@@ -80,7 +81,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
         </p>
       </div>
       <Status entry={entry} reasonId={reasonId} heading={heading} />
-      <Model entry={entry} />
+      <Model entry={entry} showsRehearsal={props.showsRehearsals && entry.rehearsed} />
       <Usage entry={entry} treeCost={treeCost} />
       <span className="agent-row-age secondary" title="Since the last change of status">
         <Age since={entry.phaseSince} />
@@ -88,6 +89,12 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       <PinToggle entry={entry} onToggle={() => onTogglePin(page)} />
     </li>
   );
+});
+
+/** The entry may be older than its descendants' entries, and the page may not have all descendants. */
+const withDescendants = (entry: AgentEntry, descendants: ReturnType<typeof useDescendantTotals>) => ({
+  children: Math.max(entry.childCount, descendants.children),
+  treeCost: Math.max(entry.treeCost, entry.cost + descendants.cost),
 });
 
 interface SeenToggleProps {
@@ -202,16 +209,17 @@ const Reason = ({ id, entry, heading }: Omit<StatusProps, 'reasonId'> & { readon
   </p>
 );
 
-function Model({ entry: { model, persona, rehearsed } }: { readonly entry: AgentEntry }) {
-  const ownPersona = persona === 'default' ? '' : persona;
+interface ModelProps {
+  readonly entry: AgentEntry;
+  readonly showsRehearsal: boolean;
+}
+
+function Model({ entry: { model, persona }, showsRehearsal }: ModelProps) {
+  const texts = [persona === 'default' ? '' : persona, showsRehearsal && 'rehearsal'];
   return (
     <div className="agent-row-model secondary">
       <p>{model}</p>
-      <p className="agent-row-secondary">
-        {ownPersona}
-        {ownPersona !== '' && rehearsed && ' · '}
-        {rehearsed && <span title="No model runs this agent">rehearsed</span>}
-      </p>
+      <p className="agent-row-secondary">{texts.filter(Boolean).join(' · ')}</p>
     </div>
   );
 }

@@ -1,5 +1,14 @@
 import type { Caller } from '@muster/sdk';
-import { lazy, Suspense, useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
+import {
+  lazy,
+  Suspense,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from 'react';
 import { Link } from 'wouter';
 import { type Fleet, useFleet } from '../../live/fleet.ts';
 import { attentionTitles, type EndedWindow, endedWindows, isSeen } from '../../live/model/attention.ts';
@@ -69,10 +78,9 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
             key={url}
             sections={sections}
             group={filter.group}
-            owners={owners}
-            selection={selection}
-            {...{ isLoaded, ...actions }}
+            {...{ owners, selection, isLoaded, ...actions }}
             showsOwner={scope === 'everyone' && owners.length > 1 && filter.group !== 'person'}
+            showsRehearsals={!areMostRehearsed(summary)}
             showsWorkspace={summary.workspaces.length > 1 && filter.group !== 'workspace'}
           />
         )}
@@ -153,14 +161,27 @@ function NothingListed({ control, summary, caller, onSpawn }: NothingListedProps
   return summary.shown === 0 && <NoMatches control={control} summary={summary} />;
 }
 
+const areMostRehearsed = ({ rehearsed, total }: Summary): boolean => rehearsed * 2 > total;
+
+const dismissedKey = 'muster.rehearsals-known';
+
 /** If most agents are rehearsed, the provider key may be missing. */
-function RehearsalNote({ summary: { rehearsed, total } }: { readonly summary: Summary }) {
-  if (rehearsed * 2 <= total) return null;
+function RehearsalNote({ summary }: { readonly summary: Summary }) {
+  const [isKnown, setKnown] = useState(() => localStorage.getItem(dismissedKey) !== null);
+  if (isKnown || !areMostRehearsed(summary)) return null;
+  const { rehearsed, total } = summary;
+  const dismiss = () => {
+    localStorage.setItem(dismissedKey, '1');
+    setKnown(true);
+  };
   const all = total === 1 ? 'This agent is a rehearsal' : `All ${total} agents are rehearsals`;
   return (
     <p className="home-rehearsal">
       {rehearsed === total ? all : `${rehearsed} of ${total} agents are rehearsals`}: scripted, without a
-      model. Set a provider key on the service to use real models.
+      model. Set a provider key on the service to use real models.{' '}
+      <Button look="quiet" onClick={dismiss}>
+        Dismiss
+      </Button>
     </p>
   );
 }

@@ -20,7 +20,7 @@ function subscribe(listener: () => void): () => void {
 }
 
 /** This browser keeps the views of each person. */
-function useSavedViews(): SavedViewsControl {
+export function useSavedViews(): SavedViewsControl {
   const key = `muster.views ${usePerson()}`;
   const stored = useSyncExternalStore(subscribe, () => localStorage.getItem(key));
   return useMemo(

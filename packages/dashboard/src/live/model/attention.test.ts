@@ -8,7 +8,7 @@ describe('the section of an agent', () => {
     ['QUESTION', 'question', 'question'],
     ['BLOCKED', 'blocked', 'blocked'],
     ['TASKS_UNFINISHED', 'unfinished', 'unfinished'],
-    ['ERROR', 'failed', 'idle'],
+    ['ERROR', 'failed', 'failed-seen'],
     ['FINISHED', 'finished', 'idle'],
     ['RESTING', 'finished', 'idle'],
     ['INTERRUPTED', 'finished', 'idle'],

@@ -10,10 +10,15 @@ import {
   taskText,
 } from '@muster/sdk/contract';
 
-/** The sections of the agent list, most urgent first. */
-export { type AgentSection as Attention, agentSections as attentions };
+/** A failed agent stays apart from the idle ones when the person has seen it. */
+export type Attention = AgentSection | 'failed-seen';
 
-export const attentionTitles: Readonly<Record<AgentSection, string>> = {
+/** The sections of the agent list, most urgent first. */
+export const attentions: readonly Attention[] = agentSections.flatMap((section) =>
+  section === 'idle' ? ['failed-seen', section] : section,
+);
+
+export const attentionTitles: Readonly<Record<Attention, string>> = {
   question: 'Needs input',
   blocked: 'Blocked',
   failed: 'Failed',
@@ -21,6 +26,7 @@ export const attentionTitles: Readonly<Record<AgentSection, string>> = {
   finished: 'Finished, unseen',
   waiting: 'Waiting',
   working: 'Working',
+  'failed-seen': 'Failed, seen',
   idle: 'Idle or seen',
 };
 
@@ -33,18 +39,19 @@ export type Attended = Pick<
 export const isSeen = ({ seen, sequence }: Pick<AgentEntry, 'seen' | 'sequence'>): boolean =>
   compareInt64(seen, sequence) >= 0;
 
-/** A finished or failed agent becomes idle when it is seen; questions and unfinished tasks stay until resolved. */
+/** What a person has seen of a finished or failed agent needs nobody; questions and unfinished tasks stay until resolved. */
 export function attentionOf(
   agent: Pick<Attended, 'phaseReason'> & Partial<Pick<Attended, 'phase'>>,
   isSeen: boolean,
-): AgentSection {
+): Attention {
   const { section } = reasonRow(agent);
-  return isSeen && (section === 'failed' || section === 'finished') ? 'idle' : section;
+  if (!isSeen) return section;
+  return section === 'failed' ? 'failed-seen' : section === 'finished' ? 'idle' : section;
 }
 
-const needsPersonIn: ReadonlySet<AgentSection> = new Set(['question', 'blocked', 'failed', 'unfinished']);
+const needsPersonIn: ReadonlySet<Attention> = new Set(['question', 'blocked', 'failed', 'unfinished']);
 
-export const needsPerson = (attention: AgentSection): boolean => needsPersonIn.has(attention);
+export const needsPerson = (attention: Attention): boolean => needsPersonIn.has(attention);
 
 /** "needs input for 4m: which database?" */
 export function reasonText(agent: Attended, now: number): string {
@@ -65,11 +72,12 @@ const plainReasons: ReadonlySet<string> = new Set(
  * What a row of the list says: the question, the answer, the error or what the agent is doing. The status is said where
  * the heading does not say it, or where there is nothing else to say.
  */
-export function rowText(agent: Attended & RowFields, heading: AgentSection | null, now: number): string {
+export function rowText(agent: Attended & RowFields, heading: Attention | null, now: number): string {
   const { phaseReason } = agent;
   const status = statusText(agent, now);
   const news = newsText(agent);
-  const isSaid = heading === reasonRow(agent).section && plainReasons.has(phaseReason);
+  const { section } = reasonRow(agent);
+  const isSaid = (heading === section || heading === `${section}-seen`) && plainReasons.has(phaseReason);
   const tasks = phaseReason === 'TASKS_UNFINISHED' ? taskText(agent) : '';
   const said = [tasks, news].filter(Boolean).join(': ');
   if (said !== '') return isSaid || tasks !== '' ? said : `${status}: ${said}`;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { browserName, jsonText, unpushedNote, visibleControls } from './text.ts';
+import { browserName, jsonText, sentence, unpushedNote, visibleControls } from './text.ts';
 
 test('the unpushed note counts commits and files, and leaves out zeros', () => {
   expect(unpushedNote({ commits: 2, files: 1, isSaved: true })).toBe('unpushed: 2 commits, 1 file');
@@ -40,4 +40,11 @@ test.each([
   ['', 'Unknown browser'],
 ])('%s is shown as %s', (userAgent, name) => {
   expect(browserName(userAgent)).toBe(name);
+});
+
+test('an error becomes a sentence with curly quotes', () => {
+  expect(sentence('names the pool "gpu", which does not exist')).toBe(
+    'Names the pool “gpu”, which does not exist.',
+  );
+  expect(sentence('Is it?')).toBe('Is it?');
 });

@@ -1,14 +1,15 @@
 import { agentPage, type ListedRunner, pathOf } from '@muster/sdk/contract';
 import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import { Link } from 'wouter';
 import { isAdmin } from '../../live/model/allowed-actions.ts';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
-import { SearchField } from '../../parts/field.tsx';
-import { Empty, Mark, useShortcuts, useTitle } from '../../parts/page.tsx';
+import { Facts, ListPage } from '../../parts/list-page.tsx';
+import { Empty, Mark, useTitle } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age, Countdown } from '../../parts/times.tsx';
+import { useInstallation } from '../../session/installation.ts';
 import { useClient, useSignedIn } from '../../session/session.ts';
 import { accountState, byPool, diskText, drainable, slotsText, stateOf } from '../model/runner.ts';
 import '../runners.css';
@@ -22,9 +23,7 @@ export function RunnersPage() {
   const client = useClient();
   useTitle('Runners · Muster');
   const [text, setText] = useState('');
-  const field = useRef<HTMLInputElement>(null);
-  useShortcuts({ '/': () => field.current?.focus() });
-  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery({
+  const list = useInfiniteQuery({
     queryKey: [...queryKey, text],
     initialPageParam: '',
     refetchInterval: pollMs,
@@ -33,44 +32,34 @@ export function RunnersPage() {
     getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
     placeholderData: (before) => before,
   });
-  const runners = data?.pages.flatMap((page) => page.runners);
+  const runners = list.data?.pages.flatMap((page) => page.runners);
   const isEmpty = runners?.length === 0;
   return (
-    <div className="runners-page stack">
-      <header className="runners-head wrap">
-        <h1>Runners</h1>
-        {(text !== '' || !isEmpty) && (
-          <SearchField
-            {...{ field, text }}
-            label="Search runners"
-            placeholder="Search runners"
-            onSearch={setText}
-            onLeave={() => field.current?.blur()}
-          />
-        )}
-      </header>
-      <Problem error={error}>
-        <Button onClick={() => void refetch()}>Try again</Button>
-      </Problem>
-      {!data && !error && <p className="page-loading">Loading …</p>}
+    <ListPage
+      title="Runners"
+      things="runners"
+      hasSearch={text !== '' || !isEmpty}
+      {...{ text, list }}
+      onSearch={setText}
+    >
       {isEmpty && text !== '' && <p className="secondary">No runner has “{text}” in its name.</p>}
-      {isEmpty && text === '' && (
-        <Empty title="No runner">
-          <p>
-            Agents wait until a runner takes them. Start one with <code>muster runner</code> and a token of
-            the role runner.
-          </p>
-        </Empty>
-      )}
+      {isEmpty && text === '' && <NoRunner />}
       {byPool(runners ?? []).map(([pool, some]) => (
         <Pool key={pool} pool={pool} runners={some} />
       ))}
-      {hasNextPage && (
-        <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-          {isFetchingNextPage ? 'Loading …' : 'Show more'}
-        </Button>
-      )}
-    </div>
+    </ListPage>
+  );
+}
+
+function NoRunner() {
+  const command = useInstallation()?.command ?? 'muster';
+  return (
+    <Empty title="No runner">
+      <p>
+        Agents wait until a runner takes them. Start one with <code>{command} runner</code> and a token of the
+        role runner.
+      </p>
+    </Empty>
   );
 }
 
@@ -80,7 +69,7 @@ interface PoolProps {
 }
 
 const Pool = ({ pool, runners }: PoolProps) => (
-  <section className="stack" aria-label={`Pool ${pool}`}>
+  <section className="runner-pool stack" aria-label={`Pool ${pool}`}>
     <header className="runners-head wrap">
       <h2>
         Pool <Link href={`/catalog/pool/${encodeURIComponent(pool)}`}>{pool}</Link>
@@ -115,7 +104,7 @@ function Runner({ runner }: { readonly runner: ListedRunner }) {
         </DrainButton>
         {runner.draining && !isOwn && <UndrainButton runner={runner} />}
       </header>
-      <dl className="runner-facts">
+      <Facts>
         <dt>Runs</dt>
         <dd>
           <p>{slotsText(runner)}</p>
@@ -135,7 +124,7 @@ function Runner({ runner }: { readonly runner: ListedRunner }) {
           <Age since={since} />, last poll <Age since={lastPollAt} /> ago
         </dd>
         <Accounts accounts={runner.accounts} />
-      </dl>
+      </Facts>
     </li>
   );
 }

@@ -210,8 +210,8 @@ test.each([
 test('errors of known fields are returned by field, and other errors as the rest', () => {
   const known = spawnProblems(invalid('model', 'tasks[0].id'));
   expect([...known.fields]).toEqual([
-    ['model', 'Model is wrong'],
-    ['tasks[0]', 'Tasks[0].id is wrong'],
+    ['model', 'Model is wrong.'],
+    ['tasks[0]', 'Tasks[0].id is wrong.'],
   ]);
   expect(known.rest).toBeNull();
   const mixed = invalid('model', 'agentId.tenant');
@@ -223,7 +223,7 @@ test('errors of known fields are returned by field, and other errors as the rest
 
 test('a taken name is an error of the name; a reused idempotency key explains that the agent was started', () => {
   const taken = new AlreadyExistsError(409, { code: 6, message: 'the agent a exists' });
-  expect(spawnProblems(taken).fields.get('name')).toBe('The agent a exists');
+  expect(spawnProblems(taken).fields.get('name')).toBe('The agent a exists.');
   const repeated = new AlreadyExistsError(409, { code: 6, message: 'Idempotency-Key: "x" was used' });
   expect(String(spawnProblems(repeated).rest)).toContain('An earlier attempt already started the agent');
 });

@@ -9,6 +9,7 @@ import {
 } from '@muster/sdk';
 import { firstLine, isRehearsalModel, namePattern, providerByName } from '@muster/sdk/contract';
 import { amountProblem } from '../../parts/model/amount.ts';
+import type { DraftImage } from '../../parts/model/images.ts';
 import { schemaProblem } from '../../parts/model/json-problem.ts';
 import { sentence } from '../../parts/model/text.ts';
 
@@ -85,10 +86,13 @@ export interface SpawnDraft extends LastChoices {
   /** `account` or `provider_name/account`; empty is the caller. */
   readonly owner: string;
   readonly tasks: readonly DraftTask[];
+  /** `key=value`, separated by commas or lines. */
+  readonly labels: string;
+  readonly images: readonly DraftImage[];
 }
 
 /** Initial values of the form. They override the last choices. */
-export interface SpawnPreset extends Partial<Omit<SpawnDraft, 'fastMode' | 'owner' | 'tasks'>> {
+export interface SpawnPreset extends Partial<Omit<SpawnDraft, 'fastMode' | 'owner' | 'tasks' | 'images'>> {
   /** The new agent becomes a child of this one, with the same workspace and owner. */
   readonly parent?: AgentId;
   readonly fastMode?: boolean;
@@ -104,6 +108,8 @@ export function draftFrom(preset: SpawnPreset, last: LastChoices): SpawnDraft {
     outputSchema: '',
     budgetUsd: '',
     owner: '',
+    labels: '',
+    images: [],
     ...last,
     ...fields,
     fastMode: fastMode === undefined ? '' : fastMode ? 'on' : 'off',
@@ -188,9 +194,21 @@ export function draftProblems(draft: SpawnDraft, parent: AgentId | undefined): R
     if (subject.trim() === '') add(`tasks[${index}]`, 'Enter a subject.');
   add('outputSchema', schemaProblem(draft.outputSchema));
   if (draft.budgetUsd.trim() !== '') add('budgetUsd', amountProblem(draft.budgetUsd));
+  if (labelsIn(draft.labels) === null) add('labels', 'Enter labels as key=value, separated by commas.');
   if (!parent && draft.owner !== '' && !ownerIn(draft.owner))
     add('owner', 'Enter an account, or provider/account such as codehost_oauth/ada.');
   return problems;
+}
+
+/** Null if a label has no value. */
+function labelsIn(text: string): Record<string, string> | null {
+  const pairs = text
+    .split(/[,\n]/)
+    .map((pair) => pair.trim())
+    .filter(Boolean)
+    .map((pair) => /^([^=]+)=(.+)$/.exec(pair));
+  if (!pairs.every((pair) => pair !== null)) return null;
+  return Object.fromEntries(pairs.map(([, key = '', value = '']) => [key.trim(), value.trim()]));
 }
 
 export function ownerIn(owner: string): { account: string; ownerProvider?: Provider } | undefined {
@@ -205,6 +223,7 @@ export function spawnInputOf(draft: SpawnDraft, parent: AgentId | undefined): Sp
   const { description, model, persona, reasoningEffort, serviceTier, fastMode } = draft;
   const agent = pathIn(draft, parent);
   const filled = filledTasks(draft.tasks);
+  const labels = labelsIn(draft.labels) ?? {};
   const referenced = new Set(filled.flatMap(({ blockedBy }) => blockedBy));
   return {
     path: parent
@@ -219,6 +238,7 @@ export function spawnInputOf(draft: SpawnDraft, parent: AgentId | undefined): Sp
     ...(draft.expectedOutput.trim() !== '' && { expectedOutput: draft.expectedOutput.trim() }),
     ...(draft.budgetUsd.trim() !== '' && { budgetUsd: Number(draft.budgetUsd) }),
     ...(draft.outputSchema.trim() !== '' && { outputSchema: draft.outputSchema }),
+    ...(Object.keys(labels).length > 0 && { labels }),
     ...(filled.length > 0 && { tasks: filled.map((task) => taskInput(task, referenced)) }),
   };
 }
@@ -263,6 +283,7 @@ const formFields: readonly (readonly [pattern: RegExp, field: string])[] = [
   [/^(agentId\.)?workspace$/, 'workspace'],
   [/^(agent|persona|workspace\.persona)$/, 'persona'],
   [/^agentId\.(account|ownerProvider)$/, 'owner'],
+  [/^labels\b.*$/, 'labels'],
 ];
 
 /** The field of the form for a field of the request. */
@@ -279,6 +300,7 @@ export const moreFields = [
   'expectedOutput',
   'outputSchema',
   'budgetUsd',
+  'labels',
   'owner',
 ];
 

@@ -8,12 +8,14 @@ import {
   pathOf,
   providerName,
 } from '@muster/sdk/contract';
-import { type KeyboardEvent, useContext, useEffect, useMemo, useState } from 'react';
+import { type ClipboardEvent, type KeyboardEvent, useContext, useEffect, useMemo, useState } from 'react';
 import { FleetContext } from '../../live/fleet.ts';
 import { useModels, useOwnModels, useResources } from '../../live/resources.ts';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
+import { DraftImages, ImageButton } from '../../parts/draft-images.tsx';
 import { ChoiceField, SchemaField, SuggestionField, TextField } from '../../parts/field.tsx';
+import { addedImages } from '../../parts/model/images.ts';
 import { plural } from '../../parts/model/text.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
@@ -27,6 +29,7 @@ import {
   type SpawnPreset,
 } from '../model/spawn-draft.ts';
 import { maySpawn } from '../open-spawn.ts';
+import { ModelField } from './model-field.tsx';
 import { TasksField } from './tasks-field.tsx';
 import { type FormPart, useSpawnForm } from './use-spawn-form.ts';
 import '../spawn.css';
@@ -57,6 +60,7 @@ function SpawnForm({ preset, onClose }: { readonly preset: SpawnPreset; readonly
   const { caller } = useSignedIn();
   const { form, error, isPending, submit, last, forgetLast, ...part } = useSpawnForm(preset, onClose);
   const { draft, field } = part;
+  const images = useImages(part);
   const submitByKey = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
@@ -85,7 +89,17 @@ function SpawnForm({ preset, onClose }: { readonly preset: SpawnPreset; readonly
         {...field('description')}
         placeholder="Fix the flaky login test and explain the cause."
         data-autofocus
+        onPaste={images.onPaste}
       />
+      <div className="spawn-images wrap">
+        <ImageButton onAdd={images.add} />
+        <DraftImages images={draft.images} onChange={(next) => part.set({ images: next })} />
+        {images.problem !== '' && (
+          <p className="field-error" role="status">
+            {images.problem}
+          </p>
+        )}
+      </div>
       <SpawnChoices {...part} parent={preset.parent} />
       <TasksField {...part} />
       <MoreOptions {...part} hasOwner={!preset.parent && caller.role !== 'member'} />
@@ -99,6 +113,22 @@ function SpawnForm({ preset, onClose }: { readonly preset: SpawnPreset; readonly
       </DialogActions>
     </form>
   );
+}
+
+function useImages({ draft, set }: FormPart) {
+  const [problem, setProblem] = useState('');
+  const add = (files: readonly File[]) => {
+    const added = addedImages(draft.images, files);
+    if (added.images.length > 0) set({ images: [...draft.images, ...added.images] });
+    setProblem(added.problem);
+  };
+  const onPaste = (event: ClipboardEvent) => {
+    const files = [...event.clipboardData.files];
+    if (files.length === 0) return;
+    event.preventDefault();
+    add(files);
+  };
+  return { problem, add, onPaste };
 }
 
 interface LastChoicesNoteProps {
@@ -126,7 +156,9 @@ function SpawnChoices({ parent, ...part }: FormPart & { readonly parent: AgentId
   const { draft, set, field } = part;
   const workspaces = useResources('workspace');
   const personas = useResources('persona');
-  const models = useModels();
+  const models = [
+    ...new Set([...backends.flatMap((backend) => backendFacts[backend].shortNames), ...useModels()]),
+  ].sort();
   const workspace = workspaces.find(({ name }) => name === draft.workspace);
   const ownPersona = (parent ? undefined : workspace?.document.persona) || 'default';
   const persona = personas.find(({ name }) => name === (draft.persona || ownPersona));
@@ -152,11 +184,10 @@ function SpawnChoices({ parent, ...part }: FormPart & { readonly parent: AgentId
         {...field('persona')}
         hint={<span title={about}>{cut(about)}</span>}
       />
-      <SuggestionField
-        label="Model"
-        suggestions={models}
+      <ModelField
+        models={models}
         {...field('model')}
-        placeholder={persona?.document.model || workspace?.document.model}
+        placeholder={persona?.document.model || workspace?.document.model || 'Default of the service'}
         hint={modelHint(persona, workspace)}
       />
     </div>
@@ -190,9 +221,9 @@ function modelHint(
   persona: CatalogEntry<DocumentOf<'persona'>> | undefined,
   workspace: CatalogEntry<DocumentOf<'workspace'>> | undefined,
 ): string {
-  if (persona?.document.model) return `Leave empty for the persona's ${persona.document.model}.`;
-  if (workspace?.document.model) return `Leave empty for the workspace's ${workspace.document.model}.`;
-  return "Leave empty for the service's default.";
+  if (persona?.document.model) return `Leave empty for ${persona.document.model}, the persona’s model.`;
+  if (workspace?.document.model) return `Leave empty for ${workspace.document.model}, the workspace’s model.`;
+  return 'Leave empty for the default model.';
 }
 
 const personaDefault = 'Persona default';
@@ -218,6 +249,11 @@ function MoreOptions({ hasOwner, ...part }: FormPart & { readonly hasOwner: bool
           {...field('expectedOutput')}
         />
         <SchemaField {...field('outputSchema')} />
+        <TextField
+          label="Labels"
+          hint="Such as team=web, area=checkout. You can filter agents by them."
+          {...field('labels')}
+        />
         <TextField
           label="Budget in USD"
           hint="The most that the agent and all agents below it may spend. Leave empty for no limit."
@@ -296,10 +332,10 @@ function RehearsalHint({ draft, set }: FormPart) {
     <div className="spawn-rehearsal secondary">
       <p>
         {isRehearsed
-          ? 'This agent is a rehearsal: scripted, without a model.'
-          : 'Without a provider key, the agent is a rehearsal: scripted, without a model.'}{' '}
-        It follows lines such as <code>!say</code> <code>!run</code> <code>!task add</code> <code>!ask</code>{' '}
-        <code>!spawn</code> <code>!finish</code>.
+          ? 'This agent is a rehearsal: it uses no model and costs nothing.'
+          : 'Without a key of a model provider, agents are rehearsals: they use no model and cost nothing.'}{' '}
+        It does what you write, line by line: <code>!say</code> <code>!run</code> <code>!task add</code>{' '}
+        <code>!ask</code> <code>!spawn</code> <code>!finish</code>.
       </p>
       <Button look="quiet" onClick={insertExample} disabled={draft.description.includes(example)}>
         Insert example

@@ -1,8 +1,10 @@
-import { mintId, type Tenant } from '@muster/sdk';
+import { type AgentId, type MusterClient, mintId, type Tenant } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 import { useMutation } from '@tanstack/react-query';
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
+import type { DraftImage } from '../../parts/model/images.ts';
+import { problemText } from '../../parts/problem.tsx';
 import { useForgetOutage } from '../../session/connection.ts';
 import { useSignedIn } from '../../session/session.ts';
 import {
@@ -22,7 +24,7 @@ export interface FormPart {
   readonly draft: SpawnDraft;
   readonly set: (change: Partial<SpawnDraft>) => void;
   /** Connects an input to a field of the draft. */
-  readonly field: (name: Exclude<keyof SpawnDraft, 'tasks'>) => {
+  readonly field: (name: Exclude<keyof SpawnDraft, 'tasks' | 'images'>) => {
     readonly value: string;
     readonly onChange: (value: string) => void;
     readonly error: string | undefined;
@@ -111,7 +113,11 @@ function useSpawn(draft: SpawnDraft, { parent }: SpawnPreset, onClose: () => voi
   // One key per open dialog: sending the form again starts no second agent.
   const [idempotencyKey] = useState(mintId);
   const spawn = useMutation({
-    mutationFn: () => client.spawn(spawnInputOf(draft, parent), { idempotencyKey }),
+    mutationFn: async () => {
+      const reply = await client.spawn(spawnInputOf(draft, parent), { idempotencyKey });
+      if (draft.images.length > 0) await sendImages(client, reply.agentId, draft.images, idempotencyKey);
+      return reply;
+    },
     onSuccess: ({ agentId }) => {
       localStorage.setItem(storageKey(caller.tenant), JSON.stringify(draft, choiceNames));
       saveUnsentDraft(caller.keyId, null);
@@ -123,6 +129,32 @@ function useSpawn(draft: SpawnDraft, { parent }: SpawnPreset, onClose: () => voi
   });
   useForgetOutage(spawn);
   return spawn;
+}
+
+/**
+ * The images follow the description as a message, in the same turn. Sending the form again after an error sends them once:
+ * the message has the same id, and the same image too.
+ */
+async function sendImages(
+  client: MusterClient,
+  agentId: AgentId,
+  images: readonly DraftImage[],
+  followUpId: string,
+): Promise<void> {
+  try {
+    const attachmentIds: string[] = [];
+    for (const { file } of images)
+      attachmentIds.push((await client.attachments.upload(agentId, file)).attachmentId);
+    await client.queue(agentId, {
+      followUpId,
+      description: 'Images for the task.',
+      attachmentIds,
+      steer: true,
+    });
+  } catch (error) {
+    const why = problemText(error);
+    throw new Error(`The agent has started, but its images were not sent: ${why} Start it again to retry.`);
+  }
 }
 
 /** The draft of a dialog that was closed, maybe by mistake. It is kept per key, until the page is closed. */

@@ -1,7 +1,8 @@
 import type { UsageRow } from '@muster/sdk';
 import { dollars, thousands } from '@muster/sdk/contract';
-import { type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import { Button } from '../../parts/button.tsx';
+import { TableBox } from '../../parts/list-page.tsx';
 import { type Group, shareText, sum } from '../model/arrange.ts';
 import { keyTitle, valueText } from '../model/names.ts';
 import { longStartText } from '../model/period.ts';
@@ -170,11 +171,3 @@ export function BarTable({ spend }: { readonly spend: Spend }) {
     </details>
   );
 }
-
-/** A table that scrolls by itself. */
-export const TableBox = ({ label, children }: { readonly label: string; readonly children: ReactNode }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
-  <section className="spend-table" tabIndex={0} aria-label={label}>
-    <table>{children}</table>
-  </section>
-);

@@ -1,12 +1,13 @@
 import { agentPage, pathOf } from '@muster/sdk/contract';
 import { Link } from 'wouter';
 import { ViewSwitch } from '../../parts/button.tsx';
+import { TableBox } from '../../parts/list-page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { agentOfRow, valueText } from '../model/names.ts';
 import type { SpendView } from '../model/period.ts';
 import { useTopAgents } from './queries.ts';
-import { AmountHeads, Amounts, TableBox, UsedNote } from './spend-tables.tsx';
+import { AmountHeads, Amounts, UsedNote } from './spend-tables.tsx';
 
 const views = [
   ['agent', 'Each agent'],

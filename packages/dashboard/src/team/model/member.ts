@@ -18,7 +18,7 @@ export const stateOf = ({ disabled, role }: Member): readonly [text: string, ton
 /** What disabling the account leads to. */
 export function disablingText(member: Member): string {
   const { sessions, keys, liveAgents } = member;
-  const ends = `${plural(sessions, 'session')} and ${plural(keys, 'key')} of ${fullName(member)} stop working on every node within 5 seconds.`;
+  const ends = `${plural(sessions, 'session')} and ${plural(keys, 'key')} of ${personName(member)} stop working on every node within 5 seconds.`;
   const agents =
     liveAgents === 0
       ? 'It has no live agents.'

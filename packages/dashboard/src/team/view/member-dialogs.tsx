@@ -7,7 +7,7 @@ import { SelectField } from '../../parts/field.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { ReasonField } from '../../session/reason-field.tsx';
 import { useClient } from '../../session/session.ts';
-import { disablingText, fullName, personName, roleOptions, roleText } from '../model/member.ts';
+import { disablingText, personName, roleOptions, roleText } from '../model/member.ts';
 import { membersKey } from './queries.ts';
 
 interface MemberDialogProps {
@@ -41,7 +41,7 @@ export function DisableDialog(props: MemberDialogProps) {
     <Dialog title={`${verb} ${personName(member)}?`} onClose={onClose}>
       <p>
         {isEnabling
-          ? `The tokens of ${fullName(member)} work again. It has to sign in again. Schedules and triggers that were paused stay paused.`
+          ? `The tokens of ${personName(member)} work again. It has to sign in again. Schedules and triggers that were paused stay paused.`
           : disablingText(member)}
       </p>
       {reason}

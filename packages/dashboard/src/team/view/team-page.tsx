@@ -1,13 +1,13 @@
 import type { Member } from '@muster/sdk';
-import { dollars, providerName } from '@muster/sdk/contract';
+import { dollars } from '@muster/sdk/contract';
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import { Link } from 'wouter';
 import { isAdmin } from '../../live/model/allowed-actions.ts';
 import { Button } from '../../parts/button.tsx';
-import { SearchField } from '../../parts/field.tsx';
-import { Empty, Mark, useShortcuts, useTitle } from '../../parts/page.tsx';
-import { Problem } from '../../parts/problem.tsx';
+import { ListPage, TableBox } from '../../parts/list-page.tsx';
+import { ownerKind } from '../../parts/model/owner.ts';
+import { Empty, Mark, useTitle } from '../../parts/page.tsx';
 import { Age } from '../../parts/times.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { fullName, personName, stateOf } from '../model/member.ts';
@@ -22,7 +22,7 @@ export function TeamPage() {
   if (isAdmin(caller)) return <Team />;
   return (
     <Empty title="Team" isPage>
-      <p>Only admins see the members of the tenant. You have the role {caller.role}.</p>
+      <p>Only admins see the members of the organization. You have the role {caller.role}.</p>
       <p>
         <Link href="/settings">Your sessions and keys</Link>
       </p>
@@ -33,65 +33,42 @@ export function TeamPage() {
 function Team() {
   const { client } = useSignedIn();
   const [text, setText] = useState('');
-  const field = useRef<HTMLInputElement>(null);
-  useShortcuts({ '/': () => field.current?.focus() });
-  const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(
-    membersQuery(client, text),
-  );
-  const members = data?.pages.flatMap(({ entries }) => entries);
+  const list = useInfiniteQuery(membersQuery(client, text));
+  const members = list.data?.pages.flatMap(({ entries }) => entries);
   return (
-    <div className="team-page stack">
-      <header className="team-head wrap">
-        <h1>Team</h1>
-        <SearchField
-          {...{ field, text }}
-          label="Search people"
-          placeholder="Search people"
-          onSearch={setText}
-          onLeave={() => field.current?.blur()}
-        />
-      </header>
-      <Problem error={error}>
-        <Button onClick={() => void refetch()}>Try again</Button>
-      </Problem>
-      {!members && !error && <p className="page-loading">Loading …</p>}
+    <ListPage title="Team" things="people" {...{ text, list }} onSearch={setText}>
       {members?.length === 0 && <p className="secondary">No account has “{text}” in its name.</p>}
       {members && members.length > 0 && <MemberTable members={members} />}
-      {hasNextPage && (
-        <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-          {isFetchingNextPage ? 'Loading …' : 'Show more'}
-        </Button>
-      )}
-    </div>
+    </ListPage>
   );
 }
 
 const MemberTable = ({ members }: { readonly members: readonly Member[] }) => (
-  // Wide tables scroll: by keyboard only if they get the focus.
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: see above.
-  <section className="team-table" aria-label="Members" tabIndex={0}>
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Account</th>
-          <th scope="col">Role</th>
-          <th scope="col">Last seen</th>
-          <th scope="col">Sessions</th>
-          <th scope="col">Keys</th>
-          <th scope="col">Live agents</th>
-          <th scope="col">This month</th>
-          <th scope="col">
-            <span className="visually-hidden">Actions</span>
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {members.map((member) => (
-          <MemberRow key={fullName(member)} member={member} />
-        ))}
-      </tbody>
-    </table>
-  </section>
+  <TableBox label="Members" stacks>
+    <thead>
+      <tr>
+        <th scope="col">Account</th>
+        <th scope="col" className="text-cell">
+          Role
+        </th>
+        <th scope="col" className="text-cell">
+          Last seen
+        </th>
+        <th scope="col">Sessions</th>
+        <th scope="col">Keys</th>
+        <th scope="col">Live agents</th>
+        <th scope="col">This month</th>
+        <th scope="col">
+          <span className="visually-hidden">Actions</span>
+        </th>
+      </tr>
+    </thead>
+    <tbody>
+      {members.map((member) => (
+        <MemberRow key={fullName(member)} member={member} />
+      ))}
+    </tbody>
+  </TableBox>
 );
 
 function MemberRow({ member }: { readonly member: Member }) {
@@ -106,14 +83,14 @@ function MemberRow({ member }: { readonly member: Member }) {
         {personName(member)} {isSelf && <strong>you</strong>}
         <small>
           {member.displayName && `${account}, `}
-          {lastSignIn ? `signs in with ${lastSignIn}` : providerName(ownerProvider)}
+          {lastSignIn ? `signs in with ${lastSignIn}` : ownerKind(ownerProvider)}
         </small>
       </th>
-      <td>
+      <td className="text-cell" data-label="Role">
         <Mark tone={tone}>{state}</Mark>
         {roleOverride !== '' && <small>{disabled ? `${roleOverride}, set` : 'set'} by an admin</small>}
       </td>
-      <td>
+      <td className="text-cell" data-label="Last seen">
         {lastSeenAt ? (
           <>
             <Age since={lastSeenAt} /> ago
@@ -122,11 +99,13 @@ function MemberRow({ member }: { readonly member: Member }) {
           '–'
         )}
       </td>
-      <td>{member.sessions}</td>
-      <td>{member.keys}</td>
-      <td>{member.liveAgents > 0 ? <Link href={`/?owner=${owner}`}>{member.liveAgents}</Link> : '0'}</td>
-      <td>{dollars(member.spendUsd)}</td>
-      <td>{!isSelf && member.role !== 'operator' && <Actions member={member} />}</td>
+      <td data-label="Sessions">{member.sessions}</td>
+      <td data-label="Keys">{member.keys}</td>
+      <td data-label="Live agents">
+        {member.liveAgents > 0 ? <Link href={`/?owner=${owner}`}>{member.liveAgents}</Link> : '0'}
+      </td>
+      <td data-label="This month">{dollars(member.spendUsd)}</td>
+      <td className="whole-row">{!isSelf && member.role !== 'operator' && <Actions member={member} />}</td>
     </tr>
   );
 }

@@ -20,7 +20,7 @@ export const shareLink = {
   schema,
   writers: 'members',
   template: ['agentId'],
-  serverFields: ['keyId'],
+  serverFields: ['keyId', 'opens', 'openedAt'],
   secret: {
     field: 'url',
     isSealed: false,

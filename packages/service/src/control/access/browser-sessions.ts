@@ -16,6 +16,7 @@ import {
   readBrowserSession,
   touchBrowserSession,
 } from '../../store/statements/browser-sessions.ts';
+import { countOpen } from '../../store/statements/keys.ts';
 import { accountScope } from '../agents/identify.ts';
 import type { PageTokens } from '../agents/page-tokens.ts';
 import type { Wakes } from '../watching/wakes.ts';
@@ -75,6 +76,7 @@ export class BrowserSessions {
     const kept = userAgent.replace(/[^\x20-\x7e]/g, '').slice(0, userAgentLength);
     const [made] = await insertBrowserSession(database, keyId, id, hashSecret(secret), kept);
     if (!made) return null;
+    if (caller.role === 'share') await countOpen(database, keyId);
     for (const surplus of await deleteSurplusSessions(database, tenant.id, keyId))
       await this.#ended(surplus.id);
     const before = replaced === null ? null : await this.authenticate(replaced);

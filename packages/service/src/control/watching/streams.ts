@@ -17,6 +17,9 @@ import { readerOf, type Wakes } from './wakes.ts';
 /** A stream reads no more often than this. */
 const gatherMs = 100;
 
+/** A reader shows the first agents while it gets the rest. */
+const firstPageSize = 60;
+
 /** A reader that is behind by this number of agents has to connect again. */
 const maxChanged = 100 * limits.pageSize;
 
@@ -56,8 +59,10 @@ export async function streamList(
   const shown = canLeave(scope) ? new Set<string>() : null;
   try {
     let from = before;
+    let size = Math.min(firstPageSize, pageSize);
     do {
-      const page = await reads.list(scope, from, pageSize);
+      const page = await reads.list(scope, from, size);
+      size = pageSize;
       for (const key of page.keys) shown?.add(key);
       await show(page.entries);
       if (signal.aborted) return;

@@ -12,6 +12,7 @@ export const dashboardPages = [
   '/sign-in',
   '/agents',
   '/agents/*',
+  '/inbox',
   '/catalog',
   '/catalog/*',
   '/spend',

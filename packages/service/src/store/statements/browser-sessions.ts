@@ -1,6 +1,6 @@
 import { limits, type Provider, type Role } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
-import { effectiveRole, isEnabled, isValid, memberOf } from './key-roles.ts';
+import { effectiveRole, isEnabled, isMakerEnabled, isValid, memberOf } from './key-roles.ts';
 
 const idle = `interval '${limits.sessionIdleHours} hours'`;
 const longest = `interval '${limits.sessionDays} days'`;
@@ -9,7 +9,8 @@ const longest = `interval '${limits.sessionDays} days'`;
 export const sessionWithKey = `browser_sessions s JOIN keys k ON k.tenant = s.tenant AND k.key_id = s.key_id
      ${memberOf('k', 'om')}`;
 /** It works. */
-export const isLive = `s.seen_at > now() - ${idle} AND s.expires_at > now() AND ${isValid('k')} AND om.disabled IS NOT TRUE`;
+export const isLive = `s.seen_at > now() - ${idle} AND s.expires_at > now() AND ${isValid('k')} AND om.disabled IS NOT TRUE
+     AND ${isMakerEnabled('k')}`;
 
 const live = `FROM ${sessionWithKey} WHERE ${isLive}`;
 

@@ -21,7 +21,14 @@ export const effectiveRole = (k: string, m: string): string =>
 
 export const isValid = (k: string): string => `(${k}.expires_at IS NULL OR ${k}.expires_at > now())`;
 
+/** Of a share link, which is a key of the agent's owner: no admin has disabled the account that created it. */
+export const isMakerEnabled = (k: string): string =>
+  `(${k}.kind <> 'share-link' OR NOT EXISTS (
+     SELECT FROM resources r JOIN members d ON d.tenant = r.tenant AND d.account = split_part(r.created_by, '/', 2)
+       AND d.owner_provider = 'PROVIDER_' || upper(split_part(r.created_by, '/', 1))
+     WHERE r.tenant = ${k}.tenant AND r.kind = 'share-link' AND r.name = ${k}.name AND d.disabled))`;
+
 /** No admin has disabled the account of the key. */
 export const isEnabled = (k: string): string =>
-  `NOT EXISTS (SELECT FROM members d WHERE d.tenant = ${k}.tenant AND d.owner_provider = ${k}.owner_provider
-     AND d.account = ${k}.account AND d.disabled)`;
+  `(NOT EXISTS (SELECT FROM members d WHERE d.tenant = ${k}.tenant AND d.owner_provider = ${k}.owner_provider
+     AND d.account = ${k}.account AND d.disabled) AND ${isMakerEnabled(k)})`;

@@ -2,7 +2,7 @@ import { limits, type Provider, type Role } from '@muster/sdk/contract';
 import type { Identity } from '../../domain/agent.ts';
 import { statement } from '../connection.ts';
 import { insertInto } from '../tables.ts';
-import { effectiveRole, isEnabled, isValid, memberOf } from './key-roles.ts';
+import { effectiveRole, isEnabled, isMakerEnabled, isValid, memberOf } from './key-roles.ts';
 
 /** Whether anybody could sign in. */
 export const hasKeys = statement<[], { any: boolean }>('has-keys', 'SELECT EXISTS (SELECT FROM keys) AS any');
@@ -41,7 +41,7 @@ export const readKeys = statement<[keyIds: string[]], KeyRow>(
    JOIN keys k ON k.key_id = q.key_id
    JOIN tenants t ON t.id = k.tenant
    ${memberOf('k', 'm')}
-   WHERE m.disabled IS NOT TRUE`,
+   WHERE m.disabled IS NOT TRUE AND ${isMakerEnabled('k')}`,
 );
 
 export type NewKey = Omit<KeyRow, 'provider' | 'org' | 'hash' | 'expires_in_ms' | 'is_unused'> & {
@@ -82,6 +82,21 @@ export const findKeyOf = statement<
   [tenant: number, kind: string, name: string],
   { key_id: string; hash: Buffer; created: number }
 >('find-key-of', 'SELECT key_id, hash, created FROM keys WHERE tenant = $1 AND kind = $2 AND name = $3');
+
+/** A browser has opened a share link: it exchanged the secret for a session. Reloads use the session. */
+export const countOpen = statement<[keyId: string], never>(
+  'count-open',
+  "UPDATE keys SET opens = opens + 1, opened_at = now() WHERE key_id = $1 AND kind = 'share-link'",
+);
+
+export const readOpens = statement<
+  [tenant: number, names: readonly string[]],
+  { name: string; opens: number; opened_at: string | null }
+>(
+  'read-opens',
+  `SELECT name, opens, opened_at FROM keys
+   WHERE tenant = $1 AND kind = 'share-link' AND name = ANY ($2::text[])`,
+);
 
 /**
  * When the key `k` of a command line ends if it is not used again: no later than the token that approved it. If a sign-in

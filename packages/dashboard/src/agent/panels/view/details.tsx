@@ -1,9 +1,10 @@
 import type { AgentStatus } from '@muster/sdk';
-import { backendFacts, contextText, providerName, reasonRow, thousands } from '@muster/sdk/contract';
+import { backendFacts, contextText, reasonRow, thousands } from '@muster/sdk/contract';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { mayCommand } from '../../../live/model/allowed-actions.ts';
 import { Button, CopyButton } from '../../../parts/button.tsx';
 import { Markdown } from '../../../parts/markdown.tsx';
+import { ownerKind } from '../../../parts/model/owner.ts';
 import { labelTexts } from '../../../parts/model/text.ts';
 import { Label } from '../../../parts/page.tsx';
 import { Problem } from '../../../parts/problem.tsx';
@@ -107,7 +108,7 @@ function Facts({ status }: { readonly status: AgentStatus }) {
   return (
     <>
       <Fact name="Owner">
-        {agentId.account} <small>{providerName(agentId.ownerProvider)}</small>
+        {agentId.account} <small>{ownerKind(agentId.ownerProvider)}</small>
       </Fact>
       <Fact name="Workspace">{agentId.workspace}</Fact>
       <Fact name="Model">

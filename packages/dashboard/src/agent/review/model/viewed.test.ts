@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import type { DiffFile } from '../../panels/model/diff-files.ts';
 import { contentOf, isViewed, storedViewed, storeViewed } from './viewed.ts';
 
-const file = {
-  ...{ repo: '', path: 'a.ts', oldPath: '', change: 'changed', insertions: 1, deletions: 1 },
+const file: DiffFile = {
+  repo: '',
+  path: 'a.ts',
+  oldPath: '',
+  change: 'changed',
+  insertions: 1,
+  deletions: 1,
   text: '@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three',
-} as const;
+};
 
 class MemoryStorage {
   readonly values = new Map<string, string>();

@@ -1,4 +1,12 @@
-import { type CSSProperties, type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
+import {
+  type CSSProperties,
+  type ReactNode,
+  startTransition,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
 import { Button } from '../../../parts/button.tsx';
 import { visibleControls } from '../../../parts/model/text.ts';
 import type { DiffFile } from '../../panels/model/diff-files.ts';
@@ -16,11 +24,13 @@ import { isInFile } from '../model/threads.ts';
 import { type LineLook, SplitRow, UnifiedRow } from './diff-row.tsx';
 import { highlight, useHighlights } from './highlighter.ts';
 import { useLineSelection } from './line-selection.ts';
-import { NotesView, useNotes } from './notes-view.tsx';
+import { type Notes, NotesView, useNotes } from './notes-view.tsx';
 import { useReviewContext } from './use-review.ts';
 
 /** Rows that appear together. */
-const blockRows = 40;
+const blockRows = 20;
+/** Of a longer file, only lines that come near the screen appear. */
+const eagerLines = 4_000;
 /** Each numbered line is an element; the rest of a longer file is plain text. */
 const numberedLines = 10_000;
 
@@ -66,7 +76,7 @@ function useRows(lines: readonly DiffLine[], isSplit: boolean, noted: readonly n
   });
   const ranges = opened.of === lines ? opened.ranges : noLines;
   const key = noted.join();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for `noted`, which is another list each time.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` has what is in `noted`, which is another list each time.
   const rows = useMemo(
     () => rowsOf(lines, { isSplit, noted, opened: ranges }),
     [lines, isSplit, key, ranges],
@@ -75,6 +85,28 @@ function useRows(lines: readonly DiffLine[], isSplit: boolean, noted: readonly n
 }
 
 const noLines: readonly Lines[] = [];
+
+/** How each line is shown now: whether it is chosen, and its colours as far as they are known. */
+function useLooks(
+  file: DiffFile,
+  lines: readonly DiffLine[],
+  { range, tabStop }: Pick<ReturnType<typeof useLineSelection>, 'range' | 'tabStop'>,
+) {
+  const { draft } = useReviewContext();
+  const { colours, words, isDone } = useHighlights(lines);
+  const open = draft.comments.find(({ id }) => id === draft.editing);
+  const marked = range ?? (open && isInFile(open, file) ? open : null);
+  const lookOf = (index: number): LineLook => {
+    const line = lines[index];
+    return {
+      isMarked: marked !== null && line !== undefined && isInRange(line, marked),
+      isTabStop: index === tabStop,
+      colours: colours[index],
+      words: words.get(index),
+    };
+  };
+  return { lookOf, isDone };
+}
 
 function NumberedLines({
   file,
@@ -85,52 +117,12 @@ function NumberedLines({
   onChoose,
   children,
 }: DiffBodyProps & { readonly children: ReactNode }) {
-  const { draft, mayComment } = useReviewContext();
+  const { mayComment } = useReviewContext();
   const notes = useNotes(file, lines);
   const selection = useLineSelection(file, lines, onChoose);
   const { rows, open } = useRows(lines, isSplit, [...notes.keys(), wanted]);
-  const highlights = useHighlights(lines);
-  const openComment = draft.comments.find(({ id }) => id === draft.editing);
-  const marked = selection.range ?? (openComment && isInFile(openComment, file) ? openComment : null);
+  const { lookOf, isDone } = useLooks(file, lines, selection);
   const longest = useMemo(() => lines.reduce((most, { text }) => Math.max(most, text.length), 0), [lines]);
-  const lookOf = (index: number, isNear: boolean): LineLook => {
-    const line = lines[index];
-    return {
-      isMarked: marked !== null && line !== undefined && isInRange(line, marked),
-      isTabStop: index === selection.tabStop,
-      colours: isNear ? highlights.colours[index] : undefined,
-      words: isNear ? highlights.words.get(index) : undefined,
-    };
-  };
-  const draw = (row: DiffRow, isNear: boolean): ReactNode => {
-    switch (row.kind) {
-      case 'hunk':
-        return <HunkRow key={row.line} line={lines[row.line] as DiffLine} />;
-      case 'fold':
-        return <Fold key={`${row.from} fold`} fold={row} lines={lines} onOpen={open} />;
-      case 'line':
-        return (
-          <UnifiedRow
-            key={row.line}
-            line={lines[row.line] as DiffLine}
-            index={row.line}
-            notes={notes.get(row.line)}
-            {...{ lines, mayComment, ...lookOf(row.line, isNear) }}
-          />
-        );
-      case 'pair':
-        return (
-          <SplitRow
-            key={`${row.left} ${row.right}`}
-            {...{ lines, mayComment, left: row.left, right: row.right }}
-            leftLook={lookOf(row.left, isNear)}
-            rightLook={lookOf(row.right, isNear)}
-            leftNotes={notes.get(row.left)}
-            rightNotes={notes.get(row.right)}
-          />
-        );
-    }
-  };
   const blocks = useMemo(() => inBlocks(rows), [rows]);
   const apart = notes.get(-1);
   return (
@@ -150,9 +142,11 @@ function NumberedLines({
               key={at}
               rows={block.length}
               isWanted={block.some((row) => hasLine(row, wanted))}
+              // Later, rows would be drawn twice: without and with colours.
+              isEager={isDone && lines.length <= eagerLines}
               onNear={() => highlight(lines, languageOf(file.path))}
             >
-              {(isNear) => block.map((row) => draw(row, isNear))}
+              {() => block.map((row) => drawRow(row, { lines, notes, mayComment, lookOf, open }))}
             </Block>
           ))}
           {children}
@@ -160,6 +154,44 @@ function NumberedLines({
       </div>
     </>
   );
+}
+
+interface RowContext {
+  readonly lines: readonly DiffLine[];
+  readonly notes: ReadonlyMap<number, Notes>;
+  readonly mayComment: boolean;
+  readonly lookOf: (index: number) => LineLook;
+  readonly open: (range: Lines) => void;
+}
+
+function drawRow(row: DiffRow, { lines, notes, mayComment, lookOf, open }: RowContext): ReactNode {
+  switch (row.kind) {
+    case 'hunk':
+      return <HunkRow key={row.line} line={lines[row.line] as DiffLine} />;
+    case 'fold':
+      return <Fold key={`${row.from} fold`} fold={row} lines={lines} onOpen={open} />;
+    case 'line':
+      return (
+        <UnifiedRow
+          key={row.line}
+          line={lines[row.line] as DiffLine}
+          index={row.line}
+          notes={notes.get(row.line)}
+          {...{ lines, mayComment, ...lookOf(row.line) }}
+        />
+      );
+    case 'pair':
+      return (
+        <SplitRow
+          key={`${row.left} ${row.right}`}
+          {...{ lines, mayComment, left: row.left, right: row.right }}
+          leftLook={lookOf(row.left)}
+          rightLook={lookOf(row.right)}
+          leftNotes={notes.get(row.left)}
+          rightNotes={notes.get(row.right)}
+        />
+      );
+  }
 }
 
 function inBlocks(rows: readonly DiffRow[]): readonly (readonly DiffRow[])[] {
@@ -176,38 +208,37 @@ function hasLine(row: DiffRow, index: number): boolean {
 interface BlockProps {
   readonly rows: number;
   readonly isWanted: boolean;
+  /** Whether it may appear before it is near. */
+  readonly isEager: boolean;
   readonly onNear: () => void;
-  readonly children: (isNear: boolean) => ReactNode;
+  readonly children: () => ReactNode;
 }
 
 /**
  * Rows appear when they come near the screen, and the others as soon as the browser is idle, so that a search of the
- * browser finds them. They get colours when they come near. The browser lays out only what is near.
+ * browser finds them and scrolling has nothing to wait for. The browser lays out only what is near.
  */
-function Block({ rows, isWanted, onNear, children }: BlockProps) {
+function Block({ rows, isWanted, isEager, onNear, children }: BlockProps) {
   const element = useRef<HTMLDivElement>(null);
   const near = useRef(onNear);
   near.current = onNear;
-  const [state, setState] = useState<'absent' | 'idle' | 'near'>('absent');
+  const [wasNear, setNear] = useState(false);
   useEffect(() => {
     if (!element.current) return;
     const observer = new IntersectionObserver(
       ([entry]) => {
         if (!entry?.isIntersecting) return;
-        setState('near');
         near.current();
+        startTransition(() => setNear(true));
         observer.disconnect();
       },
-      { root: element.current.closest('.review-scroll'), rootMargin: '1200px 0px' },
+      { root: element.current.closest('.review-scroll'), rootMargin: '2400px 0px' },
     );
     observer.observe(element.current);
-    const cancel = whenIdle(() => setState((before) => (before === 'near' ? before : 'idle')));
-    return () => {
-      observer.disconnect();
-      cancel();
-    };
+    return () => observer.disconnect();
   }, []);
-  const isPresent = state !== 'absent' || isWanted;
+  useEffect(() => (isEager ? whenIdle(() => startTransition(() => setNear(true))) : undefined), [isEager]);
+  const isPresent = wasNear || isWanted;
   return (
     <div
       ref={element}
@@ -215,7 +246,7 @@ function Block({ rows, isWanted, onNear, children }: BlockProps) {
       data-present={isPresent}
       style={{ '--rows': rows } as CSSProperties}
     >
-      {isPresent && children(state === 'near')}
+      {isPresent && children()}
     </div>
   );
 }

@@ -92,8 +92,6 @@ export const SplitRow = memo(
     ),
 );
 
-const signs: Readonly<Record<DiffLine['side'], string>> = { added: '+', removed: '−', same: '', hunk: '' };
-
 function Line({
   line,
   index,
@@ -115,7 +113,6 @@ function Line({
           <LineNumber number={newLine} isButton {...{ line, index, isTabStop, mayComment }} />
         )}
       </span>
-      <span className="line-sign">{signs[side]}</span>
       <LineText text={line.text.slice(1)} colours={colours} words={words} />
     </div>
   );

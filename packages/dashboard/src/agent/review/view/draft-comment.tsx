@@ -63,7 +63,9 @@ function CommentForm({ comment, lines, isApart }: DraftCommentProps) {
   const leave = (next: Parameters<typeof change>[0]) => {
     const row = form.current?.closest('.review-row');
     change(next);
-    row?.querySelector<HTMLElement>('.line-number')?.focus();
+    // Two lines are beside each other in a split diff.
+    const numbers = [...(row?.querySelectorAll<HTMLElement>('button.line-number') ?? [])];
+    numbers.at(comment.side === 'OLD' ? 0 : -1)?.focus();
   };
   return (
     <section

@@ -14,24 +14,36 @@ interface FileNavProps {
   readonly onGo: (index: number) => void;
 }
 
-/** The changed files by folder, with what has to be looked at. */
-export function FileNav({ files, isNarrow, isViewed, onGo }: FileNavProps) {
-  const [filter, setFilter] = useState('');
+/** The changed files, and how many of them are viewed. In a narrow window the files are hidden until they are wanted. */
+export function FileNav({ isNarrow, ...props }: FileNavProps) {
+  const { files, isViewed, onGo } = props;
   const [isOpen, setOpen] = useState(false);
-  const groups = useMemo(
-    () =>
-      fileGroups(
-        files.map(({ file }) => file),
-        filter,
-      ),
-    [files, filter],
-  );
   const viewed = files.filter(({ file }) => isViewed(file)).length;
   const go = (index: number) => {
     setOpen(false);
     onGo(index);
   };
-  const list = (
+  return (
+    <nav className="review-nav stack" aria-label="Changed files">
+      {isNarrow ? (
+        <LineButton aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          <ExpandIcon />
+          <FilesSummary count={files.length} viewed={viewed} />
+        </LineButton>
+      ) : (
+        <FilesSummary count={files.length} viewed={viewed} />
+      )}
+      {(isOpen || !isNarrow) && <FileGroups {...props} onGo={go} />}
+    </nav>
+  );
+}
+
+/** The changed files by folder, with what has to be looked at. */
+function FileGroups({ files, isViewed, onGo }: Omit<FileNavProps, 'isNarrow'>) {
+  const [filter, setFilter] = useState('');
+  const paths = useMemo(() => files.map(({ file }) => file), [files]);
+  const groups = useMemo(() => fileGroups(paths, filter), [paths, filter]);
+  return (
     <>
       {files.length > 1 && (
         <input
@@ -57,31 +69,13 @@ export function FileNav({ files, isNarrow, isViewed, onGo }: FileNavProps) {
                 key={index}
                 file={(files[index] as ReviewFile).file}
                 isViewed={isViewed}
-                onGo={() => go(index)}
+                onGo={() => onGo(index)}
               />
             ))}
           </ol>
         </section>
       ))}
     </>
-  );
-  return (
-    <nav className="review-nav stack" aria-label="Changed files">
-      {isNarrow ? (
-        <>
-          <LineButton aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-            <ExpandIcon />
-            <FilesSummary count={files.length} viewed={viewed} />
-          </LineButton>
-          {isOpen && list}
-        </>
-      ) : (
-        <>
-          <FilesSummary count={files.length} viewed={viewed} />
-          {list}
-        </>
-      )}
-    </nav>
   );
 }
 

@@ -11,13 +11,15 @@ import workerUrl from './highlight-worker.ts?worker&url';
 export interface Highlights {
   readonly words: ReadonlyMap<number, WordRanges>;
   readonly colours: readonly (LineColours | undefined)[];
+  /** Nothing more will be known. */
+  readonly isDone: boolean;
 }
 
-const nothing: Highlights = { words: new Map(), colours: [] };
+const nothing: Highlights = { words: new Map(), colours: [], isDone: false };
 
 /** A file that takes longer is shown plain. It is hostile: 20,000 lines take a fifth of this on a slow machine. */
 const fileMs = 5_000;
-/** After so many of them, all other files are shown plain. */
+/** After this number of them, all other files are shown plain. */
 const mostFailures = 3;
 
 /**
@@ -47,8 +49,12 @@ class Highlighter {
   }
 
   #next(): void {
-    if (this.#current || this.#failures >= mostFailures) return;
+    if (this.#current) return;
     this.#current = this.#waiting.shift();
+    while (this.#current && this.#failures >= mostFailures) {
+      this.#finish(this.#current);
+      this.#current = this.#waiting.shift();
+    }
     if (!this.#current) return;
     this.#worker ??= this.#opened();
     this.#timer = setTimeout(() => this.#fail(), fileMs);
@@ -66,8 +72,8 @@ class Highlighter {
     if (!this.#current) return;
     const { lines } = this.#current;
     this.#found.set(lines, { ...this.known(lines), ...reply });
-    this.#listeners.notify();
     if ('colours' in reply) this.#end();
+    else this.#listeners.notify();
   }
 
   #fail(): void {
@@ -79,8 +85,14 @@ class Highlighter {
 
   #end(): void {
     clearTimeout(this.#timer);
+    if (this.#current) this.#finish(this.#current);
     this.#current = undefined;
     this.#next();
+    this.#listeners.notify();
+  }
+
+  #finish({ lines }: HighlightRequest): void {
+    this.#found.set(lines, { ...this.known(lines), isDone: true });
   }
 }
 

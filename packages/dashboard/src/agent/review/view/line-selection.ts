@@ -31,7 +31,8 @@ export function useLineSelection(
   /** For a person who may not comment: a click on a number leads to its line. */
   onChoose: (index: number) => void,
 ) {
-  const { change, opened, mayComment } = useReviewContext();
+  const { mayComment } = useReviewContext();
+  const startAt = useStartComment(file, lines);
   const [chosen, setChosen] = useState<ChosenLines | null>(null);
   const [focused, setFocused] = useState<number | null>(null);
   /** Where a range starts that Shift and a click end. */
@@ -39,15 +40,8 @@ export function useLineSelection(
   const tabStop = focused ?? lines.findIndex((line) => shownNumber(line) > 0);
 
   const comment = (from: number, to: number, isSameComment: boolean) => {
-    const range = rangeOf(lines, from, to);
     setChosen(null);
-    if (!range) return;
-    const place = { ...range, repo: file.repo, path: file.path };
-    change((draft) => {
-      const next = isSameComment ? moveComment(draft, place) : startComment(draft, place);
-      opened.current = next.editing;
-      return next;
-    });
+    startAt(from, to, isSameComment);
   };
 
   const onClick = (event: { readonly target: EventTarget; readonly shiftKey: boolean }) => {
@@ -89,6 +83,21 @@ export function useLineSelection(
     isDragging: drag.isDragging,
     range: chosen && rangeOf(lines, chosen.from, chosen.to),
     handlers: { onClick, onKeyDown, onFocus, ...(mayComment && { onMouseDown, ...drag.handlers }) },
+  };
+}
+
+/** Opens the form of a comment on lines, or gives the open form these lines. */
+function useStartComment({ repo, path }: DiffFile, lines: readonly DiffLine[]) {
+  const { change, opened } = useReviewContext();
+  return (from: number, to: number, isSameComment: boolean): void => {
+    const range = rangeOf(lines, from, to);
+    if (!range) return;
+    const place = { ...range, repo, path };
+    change((draft) => {
+      const next = isSameComment ? moveComment(draft, place) : startComment(draft, place);
+      opened.current = next.editing;
+      return next;
+    });
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Thread } from '@muster/sdk/contract';
 import { useMemo } from 'react';
+import { useSearchParams } from 'wouter';
 import type { DiffFile } from '../../panels/model/diff-files.ts';
 import { type DiffLine, indexOfRange } from '../model/diff-lines.ts';
 import type { DraftComment } from '../model/review-draft.ts';
@@ -39,18 +40,22 @@ interface NotesViewProps {
 }
 
 /** Threads, then comments that are not sent yet. */
-export const NotesView = ({ notes: { threads, comments }, lines, isApart = false }: NotesViewProps) => (
-  <div className="review-notes stack">
-    {threads.map((thread) => (
-      <ThreadView
-        key={thread.threadId}
-        thread={thread}
-        isApart={isApart}
-        isOpenAtFirst={thread.state === 'OPEN'}
-      />
-    ))}
-    {comments.map((comment) => (
-      <DraftCommentView key={comment.id} comment={comment} lines={lines} isApart={isApart} />
-    ))}
-  </div>
-);
+export function NotesView({ notes: { threads, comments }, lines, isApart = false }: NotesViewProps) {
+  const [parameters] = useSearchParams();
+  const linked = parameters.get('thread');
+  return (
+    <div className="review-notes stack">
+      {threads.map((thread) => (
+        <ThreadView
+          key={thread.threadId}
+          thread={thread}
+          isApart={isApart}
+          isOpenAtFirst={thread.state === 'OPEN' || thread.threadId === linked}
+        />
+      ))}
+      {comments.map((comment) => (
+        <DraftCommentView key={comment.id} comment={comment} lines={lines} isApart={isApart} />
+      ))}
+    </div>
+  );
+}

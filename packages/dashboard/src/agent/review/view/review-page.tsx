@@ -30,6 +30,9 @@ import { useViewed } from './use-viewed.ts';
 import '../review.css';
 import '../code.css';
 
+/** A diff is at most 384 Ki characters for each repository, which may be thousands of files. */
+const shownFiles = 1_000;
+
 /** The changes of an agent with their threads, at `<agent>/review`. */
 export function ReviewPage({ status }: { readonly status: AgentStatus }) {
   const review = useReview(status);
@@ -182,7 +185,10 @@ function noteStop(current: { current: Stop | null }, file: number, line: number)
 function Files({ status, shown: { view, diff }, options }: FilesProps) {
   const { draft } = useReviewContext();
   const { ignoresWhitespace } = options.options;
-  const files = useMemo(() => reviewFiles(diff.files, ignoresWhitespace), [diff.files, ignoresWhitespace]);
+  const files = useMemo(
+    () => reviewFiles(diff.files.slice(0, shownFiles), ignoresWhitespace),
+    [diff.files, ignoresWhitespace],
+  );
   const open = useOpenFiles(status);
   const { target, go, onAt } = useTarget(files, open);
   const hrefOf = useReviewHref(status);
@@ -222,6 +228,11 @@ function Files({ status, shown: { view, diff }, options }: FilesProps) {
             onChoose={(href) => navigate(href, { replace: true })}
           />
         ))}
+        {diff.files.length > shownFiles && (
+          <p className="secondary">
+            {plural(diff.files.length - shownFiles, 'more file')}: <code>muster diff</code> shows all of them.
+          </p>
+        )}
       </section>
     </div>
   );

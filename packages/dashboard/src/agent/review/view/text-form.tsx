@@ -61,6 +61,7 @@ export function TextForm({
       <textarea
         id={id}
         ref={field}
+        dir="auto"
         rows={3}
         value={text}
         placeholder={placeholder}

@@ -155,8 +155,8 @@ const OpenQuestionRow = ({ row: { key, entry } }: { readonly row: RowOf<'questio
     name={key}
     className="question-row"
     head={
-      <span className="expandable-line" dir="auto">
-        <strong>Question</strong> {firstLine(entry.text)}
+      <span className="expandable-line">
+        <strong>Question</strong> shown below
       </span>
     }
   >

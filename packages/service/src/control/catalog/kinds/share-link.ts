@@ -2,6 +2,7 @@ import { type AgentIdInput, type ShareLinkDocument, type Tenant, tenantName } fr
 import { invalid, isRefusal, type Refusal } from '../../../domain/refusal.ts';
 import { formatKey } from '../../../lib/token.ts';
 import { findAgents } from '../../../store/statements/find-agents.ts';
+import { readOpens } from '../../../store/statements/keys.ts';
 import { wantedParameters } from '../../../store/statements/load-agents.ts';
 import { refuseAgent, refuseCreator } from '../../access/permit.ts';
 import type { Principal } from '../../access/principal.ts';
@@ -26,6 +27,10 @@ export const shareLinkRules: KindRules = {
     }));
   },
   onDelete: deleteKey,
+  state: async (database, tenant, found) => {
+    const rows = await readOpens(database, tenant, [...found.keys()]);
+    return new Map(rows.map(({ name, opens, opened_at: openedAt }) => [name, { opens, openedAt }]));
+  },
 };
 
 /** Fills in whose agent a link shows; a member may only share its own agents. */

@@ -1,7 +1,7 @@
 import { imageTypes } from '@muster/sdk/contract';
 import { useRef } from 'react';
-import { Button } from '../../parts/button.tsx';
-import type { DraftImage } from '../model/message-draft.ts';
+import { Button } from './button.tsx';
+import type { DraftImage } from './model/images.ts';
 
 /** Opens the file picker. Images can also be pasted into the text or dropped on it. */
 export function ImageButton({ onAdd }: { readonly onAdd: (files: readonly File[]) => void }) {
@@ -22,7 +22,7 @@ export function ImageButton({ onAdd }: { readonly onAdd: (files: readonly File[]
       />
       <Button
         look="quiet"
-        className="composer-icon"
+        className="image-button"
         aria-label="Add images"
         title="Add images, or paste or drop them"
         onClick={() => input.current?.click()}
