@@ -3,7 +3,7 @@ import { type ClientOptions, ConnectionError, MusterClient, signIn } from '@must
 import { kinds, shownOnceFieldOf } from '@muster/sdk/contract';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
-import { uniqueName } from '../support/catalog.ts';
+import { type Document, uniqueName } from '../support/catalog.ts';
 import { rateLimited, sharedServer } from '../support/shared-server.ts';
 import { listening, ProxiedServer } from './servers.ts';
 
@@ -171,7 +171,7 @@ describe('a call that might take effect twice is not retried when its reply was 
     await lost(() => clientOf().catalog.delete('persona', name));
   });
 
-  const secretDocuments: Readonly<Record<string, object>> = {
+  const secretDocuments: Readonly<Record<string, Document>> = {
     token: { role: 'viewer' },
     'share-link': { agentId: { agent: ['agent'] } },
     integration: { type: 'github' },

@@ -41,7 +41,11 @@ export function ThreadView({ thread, isApart = false, isOpenAtFirst = true, chil
         <ExpandIcon />
         <span className="thread-title">
           {isApart && <span className="thread-place">{place}</span>}
-          {!isOpen && <span className="thread-excerpt" dir="auto">{excerptOf(thread)}</span>}
+          {!isOpen && (
+            <span className="thread-excerpt" dir="auto">
+              {excerptOf(thread)}
+            </span>
+          )}
           {isOpen && !isApart && <span className="secondary">{rangeText(thread)}</span>}
         </span>
         <Mark tone={tones[mark]} title={markHints[mark]}>
