@@ -141,9 +141,7 @@ describeInBrowser('two people who edit one resource', () => {
     const name = await race(null);
     const deleted = page.getByRole('region', { name: 'Another person deleted this while you were editing' });
     await deleted.waitFor();
-    await expect
-      .poll(() => deleted.innerText())
-      .toMatch(/codehost_oauth\/bob deleted \d+s ago\s*“?Nobody uses it/);
+    await expect.poll(() => deleted.innerText()).toMatch(/bob deleted this \d+s ago\s*“?Nobody uses it/);
     await button('Back to editor').click();
     await expect.poll(() => editor().inputValue()).toBe(text(name, ...mine));
     await button('Save').or(button('Create environment')).click();

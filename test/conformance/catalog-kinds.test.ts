@@ -49,6 +49,7 @@ describe('kinds', () => {
     expect(body).toEqual({
       kind,
       payload: expect.any(String),
+      text: '',
       inputFormat: kind === 'persona' ? 'INPUT_FORMAT_MARKDOWN' : 'INPUT_FORMAT_YAML',
       generation: '1',
     });

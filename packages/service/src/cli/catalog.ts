@@ -116,12 +116,9 @@ export async function get(
     const found = await client().catalog.read(kind, name, { signal });
     output.answer(found, () => {
       // Comments, so that the text can be applied again.
-      const text = formatResource(kind, name, found.document, found.text).trimEnd();
-      const own = Object.entries(ownServerFields(kind, found.document));
-      // A text that was printed and applied again has them already.
-      for (const line of own.map(([field, value]) => `# ${field}: ${value}`))
-        if (!text.split('\n').includes(line)) output.line(line);
-      output.line(text);
+      for (const [field, value] of Object.entries(ownServerFields(kind, found.document)))
+        output.line(`# ${field}: ${value}`);
+      output.line(formatResource(kind, name, found.document, found.text).trimEnd());
     });
     return;
   }

@@ -110,7 +110,7 @@ function resource(fields: Fields, textOf: () => string, from: string, fallback: 
     throw usageError(`${from}: the field name is missing; expected text, such as name: default`);
   // A file with the value of a secret is not stored, JSON has no comments, and a text is in the format of its kind.
   const isOfKind = (proseOf(known) !== undefined) === /\.md$/.test(from) && extname(from) !== '.json';
-  const text = sealedFieldOf(known) || !isOfKind ? '' : textOf();
+  const text = sealedFieldOf(known) || !isOfKind ? '' : withoutServerFields(known, textOf());
   const isStored = Buffer.byteLength(text) <= limits.documentTextBytes;
   return { kind: known, name, fields: rest, text: isStored ? text : '', from };
 }
@@ -119,10 +119,21 @@ function resource(fields: Fields, textOf: () => string, from: string, fallback: 
 export const formatResource = (kind: string, name: string, document: Fields, text = ''): string =>
   text || resourceText(kind, name, document, (fields) => stringify(fields));
 
-/** What the service sets in documents of this kind and lists in a column, such as the address of a webhook. */
-export function ownServerFields(kindName: string, document: ResourceFile['fields']): Record<string, unknown> {
+/** Fields that the service sets and lists in a column, such as the address of a webhook. */
+function listedServerFields(kindName: string): readonly string[] {
   const kind = kindOf(kindName);
   const { columns = {}, serverFields = [] } = kind ? kindTable[kind] : {};
-  const own = Object.values(columns).filter((field) => serverFields.includes(field) && field in document);
-  return Object.fromEntries(own.map((field) => [field, document[field]]));
+  return Object.values(columns).filter((field) => serverFields.includes(field));
 }
+
+/** What the service has set of these in a document. */
+export const ownServerFields = (kind: string, document: Fields): Record<string, unknown> =>
+  Object.fromEntries(
+    listedServerFields(kind)
+      .filter((field) => field in document)
+      .map((field) => [field, document[field]]),
+  );
+
+/** Without the comments that `muster get` prints above a text. */
+const withoutServerFields = (kind: string, text: string): string =>
+  listedServerFields(kind).reduce((left, field) => left.replace(new RegExp(`^# ${field}: .*\\n`), ''), text);

@@ -117,6 +117,7 @@ function Resource({ kind, name, stored, refusal }: ResourceProps) {
     edit.restore(text);
     show('document');
   };
+  const askToRestore = (text: string) => (edit.draft.isDirty ? setDialog({ restore: text }) : restore(text));
   const leave = () => {
     release();
     navigate(`/catalog/${kind}`);
@@ -131,11 +132,7 @@ function Resource({ kind, name, stored, refusal }: ResourceProps) {
       {view === 'history' && (
         <HistoryView
           {...{ kind, name, generation }}
-          onRestore={
-            refusal === null && !isSealed
-              ? (text) => (edit.draft.isDirty ? setDialog({ restore: text }) : restore(text))
-              : undefined
-          }
+          onRestore={refusal === null && !isSealed ? askToRestore : undefined}
         />
       )}
       {isSealed ? (
