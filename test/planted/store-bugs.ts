@@ -49,9 +49,7 @@ export const storeBugs: readonly PlantedBug[] = [
   {
     name: 'a list by labels compares only the first label',
     file: `${store}/statements/list-agents.ts`,
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     find: "conditions.set('l', `s.labels @> ${bind('labels', JSON.stringify(labels))}::jsonb`)",
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     replace: "conditions.set('l', `${bind('labels', JSON.stringify(labels))}::jsonb IS NOT NULL`)",
     suites: ['test/conformance/labels.test.ts'],
   },
