@@ -42,7 +42,7 @@ export default defineConfig({
     reporters: ['default', new CostReporter(leftOut)],
     pool: 'forks',
     execArgv: [...testNodeFlags],
-    maxWorkers: 3,
+    maxWorkers: 4,
     // Files share no state that they change, and a process for each of them would import everything again.
     isolate: false,
     testTimeout: 90_000,
