@@ -82,6 +82,16 @@ describeInBrowser('pictures of the pages', () => {
       ready: (page) => page.getByText(/^Run 1 completed .* \$0\.61$/).waitFor(),
     },
     {
+      name: 'review',
+      path: () => `${pages.hero}/review`,
+      ready: (page) => page.locator('.code-keyword').first().waitFor(),
+    },
+    {
+      name: 'inbox',
+      path: () => '/inbox',
+      ready: (page) => page.getByRole('form', { name: 'Answer' }).waitFor(),
+    },
+    {
       name: 'catalog',
       path: () => '/catalog/persona/careful-reviewer',
       ready: (page) => page.getByText('reasoningEffort', { exact: true }).first().waitFor(),

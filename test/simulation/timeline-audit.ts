@@ -299,7 +299,7 @@ export class TimelineAudit {
     const order = data.followUpIds as string[];
     const isSame = order.toSorted().join() === this.queue.toSorted().join();
     holds(isSame, 'NeverLost', () => `${this.queue} became ${order}`);
-    this.queue = order;
+    this.queue = [...order];
   }
 
   #forget(followUpId: string, from: string): string {
