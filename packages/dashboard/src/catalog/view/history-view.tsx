@@ -4,6 +4,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { DiffLines } from '../../parts/diff-lines.tsx';
+import { accountName } from '../../parts/model/owner.ts';
 import { Empty } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age, Moment } from '../../parts/times.tsx';
@@ -84,7 +85,10 @@ function Write({ entry, text, before, isFirst, isCurrent, isInitiallyOpen, onRes
       <div className="history-who wrap">
         <span className="history-generation">{generation}</span>
         <p>
-          <strong>{by}</strong> {isDelete ? 'deleted' : isFirst ? 'created' : 'saved'}{' '}
+          <strong title={by} dir="auto">
+            {accountName(by)}
+          </strong>{' '}
+          {isDelete ? 'deleted' : isFirst ? 'created' : 'saved'}{' '}
           <span className="secondary">
             <Age since={at} /> ago (<Moment at={at} />) with key <code>{keyId}</code>
             {updateMask !== '' && updateMask !== '*' && (

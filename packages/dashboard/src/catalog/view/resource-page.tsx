@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
 import { Button, ViewSwitch } from '../../parts/button.tsx';
+import { accountName } from '../../parts/model/owner.ts';
 import { Empty } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
@@ -252,13 +253,15 @@ function ResourceStatus({ kind, stored }: { readonly kind: Kind; readonly stored
       Generation {stored.generation}
       {typeof updatedAt === 'string' && (
         <>
-          , saved <Age since={updatedAt} /> ago by {String(updatedBy)}
+          , saved <Age since={updatedAt} /> ago by {nameOf(updatedBy)}
         </>
       )}
-      {createdBy !== updatedBy && <>, created by {String(createdBy)}</>}
+      {createdBy !== updatedBy && <>, created by {nameOf(createdBy)}</>}
     </p>
   );
 }
+
+const nameOf = (owner: unknown): string => accountName(String(owner));
 
 /** A change request as its host last described it. */
 function RecordStatus({ kind, document }: { readonly kind: Kind; readonly document: Document }) {

@@ -103,7 +103,7 @@ function Step({ step: { state, text }, name, isOpen, onToggle, children }: StepP
         <LineButton aria-expanded={isOpen} aria-controls={bodyId} onClick={() => onToggle(!isOpen)}>
           <ExpandIcon /> <strong>{title}</strong>
         </LineButton>
-        <small dir="auto">{text || why}</small>
+        {(text || state !== 'DONE') && <small dir="auto">{text || why}</small>}
         <div id={bodyId} className="setup-body stack" hidden={!isOpen}>
           {isOpen && children}
         </div>
