@@ -88,7 +88,7 @@ describeInBrowser('pictures of the pages', () => {
     },
     {
       name: 'inbox',
-      path: () => '/inbox',
+      path: () => `/inbox?${new URLSearchParams({ agent: pages.asker })}`,
       ready: (page) => page.getByRole('form', { name: 'Answer' }).waitFor(),
     },
     {
