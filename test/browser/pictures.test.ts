@@ -5,6 +5,7 @@ import { beforeAll, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { phone, type Visitor } from '../support/browser.ts';
 import { writeResource } from '../support/catalog.ts';
+import { expectOk } from '../support/expect-reply.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { inMs } from '../support/test-tenant.ts';
@@ -38,6 +39,8 @@ describeInBrowser('pictures of the pages', () => {
   beforeAll(async () => {
     const { api, server } = fixture;
     showcase = await openShowcase(api, server.databaseUrl);
+    // A team that has set up everything.
+    expectOk(await api.post('/v1/setup', { dismissed: true }));
     const agents = new Agents(api, 'shop');
     const pageOf = ({ agentId }: AgentStatus) => agentPage(agentId);
     const hero = await agents.status(showcase.hero);

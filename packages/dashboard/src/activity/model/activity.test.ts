@@ -49,5 +49,7 @@ test('resources, agents and runners have a page', () => {
   expect(placeOf(record({ kind: 'agent', details: { account: 'odd' } }), tenant)).toBeUndefined();
   expect([subjectOf(record({})), subjectOf(killed)]).toEqual(['persona reviewer', 'fix/tests']);
   expect(detailsText(killed)).toBe('account idp_oidc/bo, workspace web');
-  expect(detailsText(record({ details: { userAgent: 'Firefox', code: '' } }))).toBe('user agent Firefox');
+  expect(detailsText(record({ details: { userAgent: 'curl/8', code: '' } }))).toBe('user agent curl/8');
+  const userAgent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
+  expect(detailsText(record({ details: { userAgent } }))).toBe('Firefox on Linux');
 });

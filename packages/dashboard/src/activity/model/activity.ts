@@ -8,6 +8,7 @@ import {
   providerByName,
   type Tenant,
 } from '@muster/sdk/contract';
+import { browserName } from '../../parts/model/text.ts';
 
 /** What the page shows. It is stored in the URL. */
 export interface ActivityView {
@@ -103,8 +104,11 @@ export const subjectOf = ({ kind, name }: AuditRecord): string => {
 export const detailsText = ({ details, actor, name }: AuditRecord): string =>
   Object.entries(details)
     .filter(([field, value]) => value !== '' && value !== actor && value !== name && field !== 'agent')
-    .map(([field, value]) => `${words(field)} ${value}`)
+    .map(([field, value]) => (isBrowser(field, value) ? browserName(value) : `${words(field)} ${value}`))
     .join(', ');
+
+const isBrowser = (field: string, value: string): boolean =>
+  field === 'userAgent' && value.startsWith('Mozilla/');
 
 /** `userAgent` → `user agent`. */
 const words = (field: string): string => field.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
