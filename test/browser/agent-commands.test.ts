@@ -1,5 +1,5 @@
 import { agentPage } from '@muster/sdk/contract';
-import type { Page, Route } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents, inAnHour, inMs } from '../support/agents.ts';
 import { until } from '../support/async.ts';
@@ -9,7 +9,7 @@ import { expectOk } from '../support/expect-reply.ts';
 import { png } from '../support/images.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, newWorkingTenant } from '../support/test-tenant.ts';
-import { addressOf, choose, openQueue } from './agent-page.ts';
+import { addressOf, choose, openQueue, openWorking, StatusRequests } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
 
 describeInBrowser("the commands on an agent's page", () => {
@@ -17,44 +17,23 @@ describeInBrowser("the commands on an agent's page", () => {
   let agents: Agents;
   let visitor: Visitor;
   let page: Page;
-  /** Held requests for the status; null while requests pass. */
-  let held: Route[] | null = null;
+  const statusRequests = new StatusRequests();
 
   beforeAll(async () => {
     agents = new Agents(fixture.api, 'default');
     visitor = await fixture.visit({ path: '/healthz' });
     page = visitor.page;
-    // Set up before the page is loaded: the first request after a new route may still bypass it.
-    await page.route('**/v1/agent/status', (route) => (held ? void held.push(route) : route.continue()));
+    await statusRequests.watch(page);
     await visitor.goto('/');
   });
   afterAll(() => visitor?.leave());
 
   const open = async (path: string) => visitor.follow(await addressOf(agents, path));
-  const working = async (path: string) => {
-    await agents.spawn(path, { description: '!sleep 600' });
-    await until(
-      'it works',
-      () => agents.phase(path),
-      (phase) => phase === 'RUNNING/WORKING',
-    );
-    await open(path);
-    await header('working').waitFor();
-  };
+  const working = (path: string) => openWorking(agents, visitor, path);
   const header = (text: string) => page.getByRole('region', { name: 'Status' }).filter({ hasText: text });
   const stop = () => page.getByRole('button', { name: 'Stop turn', exact: true }).click();
   const queue = () => page.getByRole('region', { name: 'Queue' });
   const dialog = () => page.getByRole('dialog');
-
-  /** Holds requests for the status until the returned function is called. */
-  const holdStatus = () => {
-    const waiting: Route[] = [];
-    held = waiting;
-    return async () => {
-      held = null;
-      await Promise.allSettled(waiting.map((route) => route.continue()));
-    };
-  };
 
   test('interrupts a turn', async () => {
     await working('gentle');
@@ -111,7 +90,7 @@ describeInBrowser("the commands on an agent's page", () => {
     await agents.queue('quick', '!sleep 600');
     await header('working').waitFor();
     await stop();
-    const release = holdStatus();
+    const release = statusRequests.hold();
     await agents.queue('quick', { description: '!sleep 600', preempt: true });
     await until(
       'run 3',

@@ -1,6 +1,8 @@
 import { type AgentId, agentPage, type Claim } from '@muster/sdk/contract';
-import type { Locator, Page } from 'playwright-core';
+import type { Locator, Page, Route } from 'playwright-core';
 import type { Agents, Fields } from '../support/agents.ts';
+import { until } from '../support/async.ts';
+import type { Visitor } from '../support/browser.ts';
 import type { TestTenant } from '../support/test-tenant.ts';
 
 export const addressOf = async (agents: Agents, path: string): Promise<string> =>
@@ -50,6 +52,43 @@ export async function choose(page: Page, action: string): Promise<void> {
 /** Opens the queue, when it has these messages. */
 export const openQueue = (page: Page, count: string): Promise<void> =>
   page.getByRole('button', { name: count, exact: true }).click();
+
+/**
+ * Holds the requests of a page for the status of its agent. Watch before the page is loaded: the first request after a new
+ * route may still bypass it.
+ */
+export class StatusRequests {
+  #held: Route[] | null = null;
+
+  watch(page: Page): Promise<unknown> {
+    return page.route('**/v1/agent/status', (route) =>
+      this.#held ? void this.#held.push(route) : route.continue(),
+    );
+  }
+
+  /** Holds requests until the returned function is called. */
+  hold(): () => Promise<void> {
+    const waiting: Route[] = [];
+    this.#held = waiting;
+    return async () => {
+      this.#held = null;
+      await Promise.allSettled(waiting.map((route) => route.continue()));
+    };
+  }
+}
+
+/** Spawns an agent that works until it is stopped, and opens its page. */
+export async function openWorking(agents: Agents, visitor: Visitor, path: string): Promise<void> {
+  await agents.spawn(path, { description: '!sleep 600' });
+  await until(
+    'it works',
+    () => agents.phase(path),
+    (phase) => phase === 'RUNNING/WORKING',
+  );
+  await visitor.follow(await addressOf(agents, path));
+  const status = visitor.page.getByRole('region', { name: 'Status' });
+  await status.filter({ hasText: 'working' }).waitFor();
+}
 
 export const message = (text: string): Fields => ({ type: 'MESSAGE', text });
 

@@ -122,7 +122,7 @@ describeInBrowser('the inbox', () => {
 
   test('shows failures, results and open tasks, and takes "seen" back', async () => {
     const { dana, mine } = await team();
-    await mine.spawn('failed', { description: '!fail There is no disk' });
+    await mine.spawn('failed', { description: '!fail The disk is full' });
     await mine.spawn('half', { description: '!task add Sweep\n!say Half **done**.' });
     await mine.spawn('done', { description: 'Tidy the shed\n!finish It is tidy.' });
     for (const name of ['failed', 'half', 'done']) await mine.wait(name);
@@ -130,7 +130,7 @@ describeInBrowser('the inbox', () => {
     const { page } = visitor;
     const agent = page.locator('.inbox-agent');
     await expect.poll(() => rows(page)).toEqual(['failed', 'half', 'done']);
-    await agent.getByText('There is no disk').first().waitFor();
+    await agent.getByText('The disk is full').first().waitFor();
     expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.keyboard.press('e');
     await expect.poll(() => sections(page)).toEqual(['Unfinished tasks', 'Finished']);

@@ -1,10 +1,10 @@
-import type { Page, Route } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import type { Visitor } from '../support/browser.ts';
 import { sharedServer } from '../support/shared-server.ts';
-import { addressOf, openQueue } from './agent-page.ts';
+import { openQueue, openWorking, StatusRequests } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
 
 describeInBrowser("the queue on an agent's page", () => {
@@ -12,43 +12,20 @@ describeInBrowser("the queue on an agent's page", () => {
   let agents: Agents;
   let visitor: Visitor;
   let page: Page;
-  /** Held requests for the status; null while requests pass. */
-  let held: Route[] | null = null;
+  const statusRequests = new StatusRequests();
 
   beforeAll(async () => {
     agents = new Agents(fixture.api, 'default');
     visitor = await fixture.visit({ path: '/healthz' });
     page = visitor.page;
-    // Set up before the page is loaded: the first request after a new route may still bypass it.
-    await page.route('**/v1/agent/status', (route) => (held ? void held.push(route) : route.continue()));
+    await statusRequests.watch(page);
     await visitor.goto('/');
   });
   afterAll(() => visitor?.leave());
 
-  const open = async (path: string) => visitor.follow(await addressOf(agents, path));
-  const working = async (path: string) => {
-    await agents.spawn(path, { description: '!sleep 600' });
-    await until(
-      'it works',
-      () => agents.phase(path),
-      (phase) => phase === 'RUNNING/WORKING',
-    );
-    await open(path);
-    await header('working').waitFor();
-  };
-  const header = (text: string) => page.getByRole('region', { name: 'Status' }).filter({ hasText: text });
+  const working = (path: string) => openWorking(agents, visitor, path);
   const queue = () => page.getByRole('region', { name: 'Queue' });
   const dialog = () => page.getByRole('dialog');
-
-  /** Holds requests for the status until the returned function is called. */
-  const holdStatus = () => {
-    const waiting: Route[] = [];
-    held = waiting;
-    return async () => {
-      held = null;
-      await Promise.allSettled(waiting.map((route) => route.continue()));
-    };
-  };
 
   test('edits a message: what the agent got meanwhile is reported, and the text is kept', async () => {
     await working('late');
@@ -76,7 +53,7 @@ describeInBrowser("the queue on an agent's page", () => {
     await page.keyboard.press('Escape');
     await edit();
     await expect.poll(() => field.inputValue()).toBe('!say newer');
-    const release = holdStatus();
+    const release = statusRequests.hold();
     await agents.stop('late', 1);
     await until(
       'it was delivered',
@@ -113,7 +90,7 @@ describeInBrowser("the queue on an agent's page", () => {
     await expect.poll(texts).toEqual(['!say two', '!say one', '!say three']);
 
     // The queue has changed, and the page does not know it yet.
-    const release = holdStatus();
+    const release = statusRequests.hold();
     await agents.remove('ordered', 'two');
     await page.getByRole('button', { name: 'Move up: !say three' }).click();
     await queue().getByText('Nothing was moved: the queue has changed.').waitFor();

@@ -387,7 +387,7 @@ describe('what is left to set up', () => {
     expectError(await member.post('/v1/setup', { dismissed: true }), 'PERMISSION_DENIED');
   });
 
-  test('a repository on the machine of the runner counts; the agent that checks it is no first agent', async () => {
+  test('a repository on the machine of the runner counts; the agent that checks it does not count as the first agent', async () => {
     const { admin: fresh } = await newTenant(server.operator);
     await writeResource(fresh, 'workspace', 'empty', { repos: [] });
     expectOk(

@@ -29,7 +29,7 @@ export interface ProviderStub {
   readonly requests: readonly SeenRequest[];
   /** The usage in each answer from now on. */
   tokens: Tokens;
-  /** Keys with which the list of models is refused. It is no model request. */
+  /** Keys with which the list of models is refused. Requests for the list do not count as model requests. */
   readonly refusedKeys: Set<string>;
   /** Every request for a token of a login so far. */
   readonly logins: readonly Login[];

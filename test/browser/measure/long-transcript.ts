@@ -46,7 +46,7 @@ async function transcriptOf(service: Service, name: string, entries: number): Pr
   await service.database.query('UPDATE agents SET sequence = $2 WHERE path = $1', [name, entries]);
   await service.database.query('ANALYZE');
   const id = agentOfPage(new URL(dashboardUrl).pathname);
-  if (!id) throw new Error(`${dashboardUrl} is no page`);
+  if (!id) throw new Error(`not the address of an agent: ${dashboardUrl}`);
   return agentPage(id);
 }
 

@@ -46,7 +46,7 @@ async function pushedFile(service: Service): Promise<string> {
   });
   await post(service, '/v1/agent/wait', { agentId });
   const id = agentOfPage(new URL(dashboardUrl).pathname);
-  if (!id) throw new Error(`${dashboardUrl} is no page`);
+  if (!id) throw new Error(`not the address of an agent: ${dashboardUrl}`);
   return agentPage(id);
 }
 

@@ -16,6 +16,19 @@ export const LineButton = ({ className = '', ...rest }: ComponentProps<'button'>
   <button type="button" className={`line-button ${className}`} {...rest} />
 );
 
+interface LineIconProps {
+  readonly d: string;
+  readonly size?: number;
+  readonly strokeWidth?: number;
+}
+
+/** An icon of one line, drawn on 16 × 16. */
+export const LineIcon = ({ d, size = 16, strokeWidth = 1.6 }: LineIconProps) => (
+  <svg viewBox="0 0 16 16" width={size} height={size} aria-hidden="true">
+    <path d={d} fill="none" stroke="currentColor" strokeWidth={strokeWidth} />
+  </svg>
+);
+
 /** For a button with `aria-expanded`: it turns while that is true. */
 export const ExpandIcon = () => (
   <svg className="expand-icon" viewBox="0 0 12 12" width="10" height="10" aria-hidden="true">

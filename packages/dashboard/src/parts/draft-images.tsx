@@ -1,6 +1,6 @@
 import { imageTypes } from '@muster/sdk/contract';
 import { useRef } from 'react';
-import { Button } from './button.tsx';
+import { Button, LineIcon } from './button.tsx';
 import type { DraftImage } from './model/images.ts';
 
 /** Opens the file picker. Images can also be pasted into the text or dropped on it. */
@@ -27,14 +27,10 @@ export function ImageButton({ onAdd }: { readonly onAdd: (files: readonly File[]
         title="Add images, or paste or drop them"
         onClick={() => input.current?.click()}
       >
-        <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
-          <path
-            d="M2 3.5A1.5 1.5 0 0 1 3.5 2h9A1.5 1.5 0 0 1 14 3.5v9a1.5 1.5 0 0 1-1.5 1.5h-9A1.5 1.5 0 0 1 2 12.5Zm.5 8 3.5-4 3 3.5 2-2 2.5 2.5M9.5 6a1 1 0 1 0 2 0 1 1 0 0 0-2 0Z"
-            fill="none"
-            stroke="currentColor"
-            strokeWidth="1.4"
-          />
-        </svg>
+        <LineIcon
+          d="M2 3.5A1.5 1.5 0 0 1 3.5 2h9A1.5 1.5 0 0 1 14 3.5v9a1.5 1.5 0 0 1-1.5 1.5h-9A1.5 1.5 0 0 1 2 12.5Zm.5 8 3.5-4 3 3.5 2-2 2.5 2.5M9.5 6a1 1 0 1 0 2 0 1 1 0 0 0-2 0Z"
+          strokeWidth={1.4}
+        />
       </Button>
     </>
   );

@@ -3,7 +3,7 @@ import { type FocusEvent, useCallback, useId, useRef, useState, useSyncExternalS
 import { Link, useLocation } from 'wouter';
 import iconUrl from '../icon.svg';
 import { useFleet } from '../live/fleet.ts';
-import { Button, ExpandIcon } from '../parts/button.tsx';
+import { Button, ExpandIcon, LineIcon } from '../parts/button.tsx';
 import { useDismiss } from '../parts/dialog.tsx';
 import { ownerKind } from '../parts/model/owner.ts';
 import { Problem } from '../parts/problem.tsx';
@@ -55,14 +55,7 @@ export function Header({ onSpawn, onHelp, onPalette }: HeaderProps) {
         title={`Commands and search (${paletteKey})`}
         onClick={onPalette}
       >
-        <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
-          <path
-            d="M7 2.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9m3.3 7.8 3.7 3.7"
-            fill="none"
-            stroke="currentColor"
-            strokeWidth="1.6"
-          />
-        </svg>
+        <LineIcon d="M7 2.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9m3.3 7.8 3.7 3.7" />
       </Button>
       <Button look="quiet" className="header-help" aria-label="Keyboard shortcuts" onClick={onHelp}>
         ?

@@ -15,7 +15,7 @@ test('a command that is on the path is its name', () => {
   expect(of('/usr/local/bin/muster')).toEqual({ command: 'muster', start: 'muster serve' });
 });
 
-test('what npm alone adds to the path is no command of a shell', () => {
+test('a folder that only npm adds to the path does not make `muster` a command', () => {
   const command = 'node_modules/.bin/muster';
   const env = { PATH: '/srv/app/node_modules/.bin:/usr/bin' };
   expect(of('/srv/app/node_modules/.bin/muster', { env })).toEqual({ command, start: `${command} serve` });

@@ -10,7 +10,7 @@ import {
   useState,
 } from 'react';
 import { useFleetEntry } from '../../live/fleet.ts';
-import { Button } from '../../parts/button.tsx';
+import { Button, LineIcon } from '../../parts/button.tsx';
 import { DraftImages, ImageButton } from '../../parts/draft-images.tsx';
 import { addedImages } from '../../parts/model/images.ts';
 import { Problem } from '../../parts/problem.tsx';
@@ -141,14 +141,10 @@ const OptionsButton = ({
     aria-controls={controls}
     onClick={onToggle}
   >
-    <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
-      <path
-        d="M1.5 4.5h7m4 0h2M1.5 11.5h2m4 0h7M8.5 4.5a2 2 0 1 0 4 0 2 2 0 0 0-4 0Zm-5 7a2 2 0 1 0 4 0 2 2 0 0 0-4 0Z"
-        fill="none"
-        stroke="currentColor"
-        strokeWidth="1.5"
-      />
-    </svg>
+    <LineIcon
+      d="M1.5 4.5h7m4 0h2M1.5 11.5h2m4 0h7M8.5 4.5a2 2 0 1 0 4 0 2 2 0 0 0-4 0Zm-5 7a2 2 0 1 0 4 0 2 2 0 0 0-4 0Z"
+      strokeWidth={1.5}
+    />
   </Button>
 );
 

@@ -31,7 +31,7 @@ export function SpendPage() {
   const { data, error, refetch, isPlaceholderData } = useSpend(view);
   useTitle('Spend · Muster');
   return (
-    <div className="spend-page stack">
+    <div className="list-page spend-page stack">
       <header className="spend-head wrap">
         <h1>Spend</h1>
         <Choices view={view} onChange={change} />

@@ -59,7 +59,7 @@ function refuseOrder(
       ? 'was delivered already'
       : followUps.get(id)?.state === 'DEFERRED'
         ? 'is scheduled; only queued messages have an order'
-        : 'is not queued: it was delivered, removed or cleared, or is no message of this agent';
+        : 'is not queued: it was delivered, removed or cleared, or belongs to another agent';
     return precondition('QUEUE_CHANGED', id, `${field}: "${id}" ${why}`);
   }
   const missing = queue.find(({ id }) => !named.has(id));

@@ -9,7 +9,7 @@ export interface Lines {
 /** What is shown in one row: a line, two lines beside each other, or what is folded. */
 export type DiffRow =
   | { readonly kind: 'line'; readonly line: number }
-  /** −1: there is no line on this side. An unchanged line is on both. */
+  /** −1 on the side without a line. An unchanged line is on both sides. */
   | { readonly kind: 'pair'; readonly left: number; readonly right: number }
   | FoldRow
   | { readonly kind: 'hunk'; readonly line: number };

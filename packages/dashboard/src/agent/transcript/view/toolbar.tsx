@@ -1,6 +1,6 @@
 import type { TimelineEntry } from '@muster/sdk';
 import { lazy, Suspense, useCallback, useRef, useState } from 'react';
-import { Button } from '../../../parts/button.tsx';
+import { Button, LineIcon } from '../../../parts/button.tsx';
 import { useShortcuts } from '../../../parts/page.tsx';
 import type { FindBarProps } from './find-bar.tsx';
 import { useTranscript } from './transcript-context.ts';
@@ -69,25 +69,11 @@ export function Toolbar({ find, scroller, onShow, newestRun, shownRun }: Toolbar
         )}
         {!find.isOpen && (
           <Button aria-label="Search in the transcript" title="Search (/)" onClick={find.open}>
-            <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
-              <path
-                d="M7 2a5 5 0 1 0 0 10A5 5 0 0 0 7 2Zm3.7 8.7L14 14"
-                fill="none"
-                stroke="currentColor"
-                strokeWidth="1.6"
-              />
-            </svg>
+            <LineIcon d="M7 2a5 5 0 1 0 0 10A5 5 0 0 0 7 2Zm3.7 8.7L14 14" size={14} />
           </Button>
         )}
         <Button aria-label="Export transcript" title="Export" onClick={() => setExporting(true)}>
-          <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
-            <path
-              d="M8 2v8m-3.5-3.5L8 10l3.5-3.5M2.5 13.5h11"
-              fill="none"
-              stroke="currentColor"
-              strokeWidth="1.6"
-            />
-          </svg>
+          <LineIcon d="M8 2v8m-3.5-3.5L8 10l3.5-3.5M2.5 13.5h11" size={14} />
         </Button>
       </div>
       {isExporting && (
