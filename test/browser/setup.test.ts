@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { phone, type Visitor } from '../support/browser.ts';
-import { createKey } from '../support/catalog.ts';
+import { createKey, readDocument, writeResource } from '../support/catalog.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
@@ -93,6 +93,25 @@ describeInBrowser('first run', () => {
     await expect
       .poll(async () => expectOk(await fixture.api.post('/v1/agents', { includeTerminal: true })))
       .toMatchObject({ entries: [] });
+  });
+
+  test('a workspace that was there before stays when its repository can’t be read', async () => {
+    const { page } = visitor;
+    const gone = join(folder, 'gone');
+    await writeResource(fixture.api, 'workspace', 'gone', { repos: [gone] });
+    await page.reload();
+    await card().getByRole('button', { name: 'Repository' }).click();
+    const field = card().getByRole('textbox', { name: 'Repository' });
+    await field.fill(gone);
+    await field.press('Enter');
+    await card().getByText('The repository was not found.').waitFor();
+    await field.fill(repository);
+    await card().getByRole('button', { name: 'Check and add' }).click();
+    await card().getByText('The repository can be read.').waitFor();
+    expect(await readDocument(fixture.api, 'workspace', 'gone')).toMatchObject({
+      generation: '1',
+      document: { repos: [gone] },
+    });
   });
 
   test('the first agent is started there with a suggested message, and the page shows it at work', async () => {

@@ -3,6 +3,8 @@ import { isTerminal, repositoryCheck } from '@muster/sdk/contract';
 import { workspaceNameOf } from '../model/repository.ts';
 
 const labels = { setup: repositoryCheck };
+/** Of a check whose workspace was written for it. */
+const newWorkspace = { workspace: 'new' };
 const justification = 'Set up in the dashboard';
 const maxAttempts = 9;
 
@@ -28,13 +30,13 @@ export async function checkRepository(
   before: AgentStatus | null,
 ): Promise<void> {
   if (before) await discardCheck(client, before, repository);
-  const workspace = await writeWorkspace(client, repository);
+  const { workspace, isNew } = await writeWorkspace(client, repository);
   await client.spawn({
     workspace,
     path: repositoryCheck,
     description: '!finish The repository can be read.',
     model: 'rehearsal-a',
-    labels,
+    labels: { ...labels, ...(isNew && newWorkspace) },
   });
 }
 
@@ -43,21 +45,26 @@ export async function endCheck(client: MusterClient, { agentId, phase }: AgentSt
   await client.delete(agentId).catch(nullIfGone);
 }
 
-/** A workspace with another repository that nobody has changed since is discarded with it. */
+/** Also deletes the workspace that the check wrote, if it has another repository and nobody has changed it since. */
 async function discardCheck(client: MusterClient, check: AgentStatus, repository: string): Promise<void> {
   await endCheck(client, check);
+  if (check.labels.workspace !== newWorkspace.workspace) return;
   const { workspace } = check.agentId;
   const written = await client.catalog.read('workspace', workspace).catch(nullIfGone);
   if (written?.generation !== '1' || names(written.document.repos, repository)) return;
   await client.catalog.delete('workspace', workspace, { ifGenerationMatch: '1', justification });
 }
 
-async function writeWorkspace(client: MusterClient, repository: string): Promise<string> {
+/** The workspace with the repository, which may be there already. */
+async function writeWorkspace(
+  client: MusterClient,
+  repository: string,
+): Promise<{ readonly workspace: string; readonly isNew: boolean }> {
   const base = workspaceNameOf(repository) || 'repository';
   for (let attempt = 1; ; attempt += 1) {
     const name = attempt === 1 ? base : `${base}-${attempt}`;
     const stored = await client.catalog.read('workspace', name).catch(nullIfGone);
-    if (stored && names(stored.document.repos, repository)) return name;
+    if (stored && names(stored.document.repos, repository)) return { workspace: name, isNew: false };
     try {
       await client.catalog.write(
         'workspace',
@@ -65,7 +72,7 @@ async function writeWorkspace(client: MusterClient, repository: string): Promise
         { repos: [repository] },
         { ifGenerationMatch: '0', justification },
       );
-      return name;
+      return { workspace: name, isNew: true };
     } catch (error) {
       // The name is taken: try another.
       if (!(error instanceof FailedPreconditionError) || attempt >= maxAttempts) throw error;
