@@ -63,10 +63,11 @@ export function useQueueCommands(status: AgentStatus) {
 
 async function sendNow(
   client: MusterClient,
-  { agentId, followUps, run, ...status }: AgentStatus,
+  status: AgentStatus,
   followUp: PendingFollowUp,
   how: SendNow,
 ): Promise<void> {
+  const { agentId, followUps, run } = status;
   const { followUpId } = followUp;
   if (how === 'interrupt') {
     const first = movedTo(queuedIds(followUps), followUpId, 0);
@@ -78,7 +79,7 @@ async function sendNow(
   const whole = await client.followUp(agentId, followUpId);
   if (whole.tasks.some(isThreadTask))
     throw new Error('A review can’t be added to a running turn. Interrupt the turn instead.');
-  const steer = isRunning({ agentId, followUps, run, ...status }) && !hasSettings(whole);
+  const steer = isRunning(status) && !hasSettings(whole);
   await client.queue(agentId, replacing(whole, { deliverAt: undefined, steer: steer || undefined }));
 }
 
