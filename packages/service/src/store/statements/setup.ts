@@ -11,7 +11,7 @@ export interface SetupRow {
   is_dismissed: boolean;
 }
 
-/** What is set up in a tenant: each fact is one look into an index. Paths on a runner's machine are in none. */
+/** What is set up in a tenant: each fact is one look into an index. It has no paths on a runner's machine: these are looked up in the documents. */
 export const readSetup = statement<[tenant: number, check: string], SetupRow>(
   'read-setup',
   `SELECT t.setup_dismissed AS is_dismissed,
